@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The records that ship (golden/runs), as a user meets them: reported, and
-// judged, they give the verdicts that stand beside them.
+// The shipped records (golden/runs) as a user meets them: report and compare
+// reproduce the committed verdicts beside them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -32,7 +32,7 @@ class CommittedRecord : public GridProgram {
   std::string record_, verdicts_, golden_, results_;
 };
 
-// With 1 while runs are missing.
+// Exits with 1 while runs are missing.
 TEST_F(CommittedRecord, GivesTheCommittedVerdicts) {
   const auto reported =
       Grid({"report", "mini", "--from", record_, "--out", "told"});
@@ -40,7 +40,7 @@ TEST_F(CommittedRecord, GivesTheCommittedVerdicts) {
   EXPECT_EQ(Bytes("told/claims.txt"), verdicts_) << kRenew;
 }
 
-// The same of the experiment regime, once it has a record.
+// Likewise for the regime experiment, once it has a record.
 TEST_F(CommittedRecord, OfTheRegimeGivesTheCommittedVerdicts) {
   const fs::path record = fs::path(record_).parent_path() / "regime.h5";
   const fs::path beside = record.parent_path() / "regime_verdicts.txt";
@@ -60,7 +60,7 @@ TEST_F(CommittedRecord, OfTheRegimeGivesTheCommittedVerdicts) {
 TEST_F(CommittedRecord, IsJudgedAlikeByGolden) {
   const auto judged = RunProgram({golden_, "compare", record_}, folder_);
   ExpectEnd(judged, 3, {"OVERALL NOT_COMPARABLE"});
-  // Both begin with what is said of the claims.
+  // Both texts begin with the claims.
   const std::string claims =
       verdicts_.substr(0, verdicts_.find("\nEvery case"));
   EXPECT_NE(claims.find("\nH2 "), std::string::npos) << verdicts_;
@@ -78,7 +78,7 @@ TEST_F(CommittedRecord, IsWhatTheResultsSay) {
          "golden/RESULTS.md` writes the tables anew";
 }
 
-// Its runs are older than the definitions by which they are judged.
+// The record's runs predate the definitions that judge them.
 TEST_F(CommittedRecord, IsJudgedAfterTheFact) {
   for (const char* says :
        {"C3     NOT_TESTABLE, after the fact  C3: CONTRADICTED",

@@ -131,7 +131,7 @@ disk is full, another rank is dead or silent, a lock is of a machine that cannot
 be asked, or Slurm is missing or refuses a job; 7 two seeds have the same bits; 75
 stopped by a signal, state saved.)";
 
-// The arguments of all subcommands.
+// Arguments of all subcommands.
 struct Arguments {
   std::string grid, scale, out;
   Strings overrides, runtime, rows, corpora, only, seeds;
@@ -159,7 +159,7 @@ Grid Load(const Arguments& arguments) {
                     ParseSeeds(arguments.seeds));
 }
 
-// The experiments that share the folder of `grid`.
+// All experiments that share the folder of `grid`.
 std::vector<Grid> LoadAll(const Grid& grid, const Arguments& arguments) {
   return LoadExperiments(grid.path, grid.overrides,
                          ParseSeeds(arguments.seeds));
@@ -184,7 +184,7 @@ std::optional<RunRecord> RecordOf(const Arguments& arguments) {
   return record;
 }
 
-// What disk and record hold of a grid.
+// The state of a grid, from disk and from the record.
 GridOutcome ReadRuns(const Grid& grid, const fs::path& folder,
                      const std::optional<RunRecord>& record) {
   GridOutcome outcome = ReadGrid(grid, folder, /*check_checkpoints=*/false);
@@ -213,7 +213,8 @@ void Select(const std::vector<size_t>& selected, GridOutcome& outcome) {
   for (const size_t r : selected) outcome.runs[r].selected = true;
 }
 
-// What Report returns, for a process that leaves the report to another one.
+// Returns the exit code that Report would, for a process that leaves the report
+// to another.
 ExitCode JudgeOnly(const Grid& grid, const std::optional<RunRecord>& record,
                    const std::vector<size_t>& selected,
                    const fs::path& grid_folder) {
@@ -225,12 +226,12 @@ ExitCode JudgeOnly(const Grid& grid, const std::optional<RunRecord>& record,
                                            : ExitCode::kFailed;
 }
 
-// Judges what is there, prints it and writes the report, one process at a time:
-// the last one to finish has all runs. `selected` must finish.
+// Judges what is there, prints it and writes the report. One process at a time:
+// the last to finish sees all runs. `selected` must finish.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
                 const std::vector<size_t>& selected,
                 const fs::path& grid_folder) {
-  MakeFolder(grid_folder);  // there is none yet for a record alone
+  MakeFolder(grid_folder);  // a record alone has no folder yet
   const auto lock = LockForReport(grid_folder);
   GridOutcome outcome = ReadRuns(grid, grid_folder, record);
   Select(selected, outcome);
@@ -279,8 +280,8 @@ ExitCode ForEachExperiment(
   return worst;
 }
 
-// Reports on the selected runs of a grid, or on each of its experiments. A
-// process that does not `lead` leaves printing and writing to the one that does.
+// Reports on the selected runs of a grid, or on each of its experiments. Only
+// the process with `lead` prints and writes.
 ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
                   const fs::path& folder, const Arguments& arguments,
                   bool leads = true) {
@@ -300,7 +301,7 @@ ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
       });
 }
 
-// What of the command line does not go together.
+// Refuses launcher options that contradict each other.
 void CheckLaunch(const Arguments& arguments) {
   const Launcher launcher = arguments.launcher.value_or(Launcher::kLocal);
   if (arguments.detach && launcher != Launcher::kSlurm) {
@@ -362,8 +363,8 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
   return place;
 }
 
-// Trains the selected runs with the other processes of one mpirun, as any
-// processes share a grid; the first one shows progress.
+// Trains the selected runs together with the other processes of one mpirun,
+// which share the grid as any processes do; the first one shows progress.
 void RunAsRank(const Grid& grid, GridRunOptions options,
                const ProcessRank& rank) {
   options.threads = ShareOfCores(rank);
@@ -420,8 +421,8 @@ ExitCode ReportAgain(const Arguments& arguments) {
   const fs::path folder = record ? GridFolder(grid, arguments.out)
                                  : ExistingFolder(grid, arguments);
   const GridOutcome outcome = ReadRuns(grid, folder, record);
-  // Another folder, or other settings: an empty report would replace the one on
-  // what was run.
+  // Wrong folder or settings: an empty report would overwrite the one on the
+  // runs that were made.
   const auto waits = [](const RunOutcome& run) {
     return run.state == RunState::kWaiting;
   };
@@ -460,7 +461,8 @@ ExitCode Plan(const Arguments& arguments) {
              : ExitCode::kInconclusive;
 }
 
-// What of the grid is on disk and in the record of --from, some of it finished.
+// The runs of the grid on disk and in the record of --from. At least one is
+// finished.
 GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
   const std::optional<RunRecord> from = RecordOf(arguments);
   const GridOutcome outcome = ReadRuns(
@@ -478,9 +480,9 @@ GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
   return outcome;
 }
 
-// What a record is summarized by: the grid whose report stands in the folder of
-// the scale itself, with all of its seeds, whichever are recorded now.
-// An experiment that is none of the paper's has a record of its own.
+// The grid whose runs a record summarizes: the one that reports in the scale's
+// own folder, with all seeds, whichever are recorded now. An experiment that is
+// not the paper's has its own record.
 Grid MainOf(const Grid& grid) {
   if (grid.experiment.empty()) return LoadGrid(grid.path, grid.overrides);
   return LoadExperiment(IsOwnExperiment(grid.experiment)
@@ -506,7 +508,7 @@ ExitCode Record(const Arguments& arguments) {
       UserPath(arguments.record.empty() ? "golden/runs/" + name + ".h5"
                                         : arguments.record);
   MakeFolder(path.parent_path());
-  // A process that records at the same time would drop what this one adds.
+  // Without the lock, a concurrent `record` would drop what this one adds.
   const FolderLock lock(path.parent_path());
   RunRecord record =
       arguments.renew ? ReadRunRecord(path) : OpenRunRecord(path);
@@ -540,7 +542,7 @@ ExitCode VerifyRecord(const Arguments& arguments) {
                        ReadWholeFile(RunfilePath("CHANGELOG.md")));
   }
   VerifyOptions options;
-  // A name that nothing else gives a folder, since it is deleted in the end.
+  // A name that no other folder has: it is deleted at the end.
   std::string name = "verify-" + run.id;
   std::ranges::replace(name, '/', '-');
   const fs::path out =
@@ -558,7 +560,7 @@ ExitCode VerifyRecord(const Arguments& arguments) {
 
 ExitCode Clean(const Arguments& arguments) {
   Grid grid = Load(arguments);
-  // All experiments of the scale share the folder.
+  // All experiments of a scale share the folder.
   if (!grid.experiment.empty()) {
     grid = UnionOf(LoadAll(grid, arguments));
   }
@@ -687,7 +689,7 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       return app_.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
     }
-    // Before ranks look for each other.
+    // Check before ranks look for each other.
     const int refused = RunMain("grid", [this] {
       CheckLaunch(arguments_);
       return ExitCode::kDone;

@@ -72,7 +72,7 @@ TEST_F(GridMain, BadGridsEndWithTwoAndNameTheLine) {
   ExpectEnd(Grid({"plan", "./smoke"}), 5, {"smoke"});
 }
 
-// Whatever device this machine has is hidden.
+// Hides this machine's devices.
 TEST_F(GridMain, WithoutADeviceAGridEndsBeforeItPreparesACorpus) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   ExpectEnd(Grid({"run", "micro.toml", "--device=cuda"}), 5,
@@ -94,7 +94,8 @@ TEST_F(GridMain, BadCorporaEndBeforeAnythingIsTrained) {
   EXPECT_EQ(FilesIn(folder_ / "runs/micro"), Strings{});
 }
 
-// Before anything is downloaded or made, however small --set makes it.
+// Refused before anything is downloaded or made, however small --set makes the
+// run.
 TEST_F(GridMain, ThePaperNeedsWhatItNames) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   for (const Strings& more :
@@ -109,7 +110,7 @@ TEST_F(GridMain, ThePaperNeedsWhatItNames) {
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-// What has all that it asks for is trained, whatever its scale is called.
+// A grid whose requirements are met is trained, whatever its scale is called.
 TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   std::string grid = MicroGrid(60);
@@ -159,7 +160,8 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
   ExpectEnd(Grid({"report", "micro.toml"}), 0, {"report.html"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
-  // With other settings there is nothing to report, and the report stays.
+  // With other settings there is nothing to report, and the existing report
+  // stays.
   ExpectEnd(Grid({"report", "micro.toml", "--set", "training.steps=61"}), 5,
             {"runs/micro", "--set"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
@@ -178,7 +180,7 @@ TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
   ExpectEnd(Grid({"clean", "micro.toml"}), 0,
             {"checkpoint.h5", "3 could go", "--yes deletes them"});
   EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
-  // For a grid with other settings, these runs belong to nobody.
+  // These runs do not belong to a grid with other settings.
   const Strings other = {"clean", "micro.toml", "--set", "training.steps=9"};
   ExpectEnd(Grid(other), 0, {"FINISHED", "3 could go"});
   ExpectEnd(Grid({"clean", "micro.toml", "--yes", "--only", "checkpoints"}), 0,
@@ -254,7 +256,7 @@ TEST_F(GridMain, NobodyCleansWhereOthersWork) {
     ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 5, {"another process"});
   }
   EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
-  // In the order of names, learned-1.5 was deleted before the held one was
+  // Going by name, learned-1.5 had been deleted before the held run was
   // reached.
   ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 0, {"deleted 2"});
 }

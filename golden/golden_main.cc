@@ -157,7 +157,7 @@ std::set<Status> Allowed(const std::vector<std::string>& names) {
   return allowed;
 }
 
-// What is printed, kept as JSON, and how it ends.
+// A comparison: its text, its JSON, and the exit code.
 struct Comparison {
   std::string text, json;
   ExitCode code = ExitCode::kDone;
@@ -174,7 +174,7 @@ Comparison CompareDocument(const Document& results, const Document& golden,
           .code = verdicts.exit_code(allowed)};
 }
 
-// The worse of two, in the order of the help.
+// The worse of two codes, in the order of the help text.
 ExitCode Worse(ExitCode a, ExitCode b) {
   for (const ExitCode code :
        {ExitCode::kFailed, ExitCode::kMistrusted, ExitCode::kNotComparable,
@@ -184,9 +184,9 @@ ExitCode Worse(ExitCode a, ExitCode b) {
   return ExitCode::kDone;
 }
 
-// A record of runs, and the verdicts on them: on the experiment regime, or on the
-// claims in miniature, whose definitions are these or in their history; none if
-// it is of another grid.
+// A record of runs and its verdicts: on the experiment regime, or on the claims
+// in miniature, by these definitions or ones in their history; none for another
+// grid.
 struct JudgedRecord {
   softmoe::golden::RecordedResults recorded;
   std::optional<softmoe::golden::MiniatureVerdicts> verdicts;
@@ -215,9 +215,9 @@ JudgedRecord ReadRecord(const std::filesystem::path& path) {
   return judged;
 }
 
-// A record of runs: its documents, then the claims in miniature or the
-// experiment regime, which change nothing in how this ends unless they are not
-// to be trusted.
+// Judges a record: its documents, then the claims in miniature or the
+// experiment regime, which affect the exit code only if they are not to be
+// trusted.
 Comparison CompareRecord(const std::filesystem::path& path,
                          const Document& golden,
                          const std::set<Status>& allowed) {
@@ -265,8 +265,8 @@ ExitCode Compare(const CompareOptions& options) {
   return comparison.code;
 }
 
-// Prints `tables`, or writes them into the document `into`, if there is one, in
-// the place of what `command` wrote there before.
+// Prints `tables` or, given `into`, replaces what `command` wrote into that
+// document before.
 void Publish(const std::string& tables, const std::string& command,
              const std::string& into) {
   if (into.empty()) {
@@ -289,7 +289,7 @@ ExitCode ShowClaimsTable(const ClaimsOptions& options) {
   const std::filesystem::path path = softmoe::UserPath(options.record);
   const auto [recorded, verdicts, regime] = ReadRecord(path);
   if (regime) {
-    // A part of its own: a document may hold both.
+    // A separate part: a document may hold both.
     Publish(RegimeMarkdown(*regime), "claims-table golden/runs/regime.h5",
             options.into);
     return ExitCode::kDone;
@@ -415,7 +415,7 @@ int main(int argc, char** argv) {
   gpu_table->add_option("--into", gpu_options.into,
                         "document whose table is to be written again");
   for (CLI::App* command : {import_run, gpu_table}) {
-    // Hidden: nothing that it makes is a golden.
+    // Hidden: its output is not a golden.
     command
         ->add_flag("--of-tests", gpu_options.of_tests,
                    "accept simulated devices")

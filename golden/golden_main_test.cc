@@ -30,8 +30,8 @@ namespace fs = std::filesystem;
 
 using Output = ProgramOutput;
 
-// Runs it with `arguments`, as a shell splits them; returns what it prints on
-// stdout and stderr.
+// Runs //:golden with `arguments`, split as a shell does; returns stdout and
+// stderr.
 Output RunGolden(const std::string& arguments, const fs::path& folder = ".") {
   return RunTestProgram("golden/golden", arguments + " 2>&1", folder);
 }
@@ -62,7 +62,7 @@ TEST(Golden, UsageErrorsEndWithTwo) {
   ExpectSays(table, "no table 'tau_ablations'; did you mean 'tau_ablation'?");
 }
 
-// The reference is no part of this program, and it becomes no other.
+// Conformance vectors need the reference, which is not linked into //:golden.
 TEST(Golden, LeavesConformanceVectorsToTheVerifier) {
   ExpectSays(RunGolden("--help"), "//:verify -- export-vectors");
   for (const char* command : {"export-vectors", "check-vectors"}) {
@@ -95,7 +95,7 @@ TEST(Golden, ShowsWhatNumbersStandFor) {
   const Output cells = RunGolden("show --cells --table inference_tau_ablation");
   EXPECT_EQ(cells.exit_code, 0);
   const std::string words = OneSpaceBetweenWords(cells.text);
-  // Truncated; either way; rounded. 1157 of 1838 is 62.949 %.
+  // Truncated, either rule, rounded: 1157 of 1838 is 62.949 %.
   for (const char* line :
        {"infer_tau2.4/piqa 62.94 62.94 62.95 1157 1838 1 -",
         "c4/softmoe/k2/a2/infer_tau1.2/ae 3.75 3.745 3.76 - - 1 - N3",
@@ -138,7 +138,7 @@ TEST(Golden, ComparesWithOwnGoldens) {
   WriteDocument(OwnRuns(2.845), folder / "good.h5");
   WriteDocument(OwnRuns(3.5), folder / "bad.h5");
   const Output good = RunGolden("compare good.h5 golden.h5", folder);
-  // The sampling of the items alone leaves PIQA undecided, and one cell has no
+  // The items' sampling noise alone leaves PIQA undecided, and one cell has no
   // value.
   EXPECT_EQ(good.exit_code, 4) << good.text;
   ExpectSays(good, "OVERALL INCONCLUSIVE (exit code 4)");
@@ -216,7 +216,7 @@ TEST(Golden, BadFilesEndWithTwoAndSayWhy) {
   EXPECT_EQ(RunGolden("compare whole.h5 text.h5", folder).exit_code, 2);
 }
 
-// WriteDocument refuses NaN, so the file is made by hand.
+// WriteDocument refuses NaN, so the test makes the file by hand.
 TEST(Golden, NanInAFileEndsWithTwoAndIsNamed) {
   const fs::path folder = FreshFolder("main_nan");
   Document document = ExampleDocument();
@@ -288,7 +288,7 @@ TEST(Golden, MissingFilesEndWithFive) {
       5);
 }
 
-// With one published run against itself nothing can pass, and nothing fails.
+// With one published run against itself nothing can pass or fail.
 TEST(Golden, ThePaperDoesNotConfirmItself) {
   const Output output = RunGolden("compare paper");
   EXPECT_EQ(output.exit_code, 4) << output.text.substr(0, 4000);
@@ -320,7 +320,7 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   const std::string margins = FrozenClaims().Hash();
   WriteDocument(ExampleDocument(), folder / "golden.h5");
   WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "record.h5");
-  // The cells decide how it ends, as they do alone.
+  // The cells decide the exit code, as they do alone.
   const Output output = RunGolden("compare record.h5 golden.h5", folder);
   EXPECT_EQ(output.exit_code, 4) << output.text;
   ExpectSays(output, "OVERALL INCONCLUSIVE (exit code 4)");
@@ -339,7 +339,7 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   EXPECT_EQ(json.at("claims_in_miniature").at("claims").size(), 10u);
   EXPECT_EQ(json.at("results").size(), 1u);
 
-  // Two seeds with the same bits.
+  // Two seeds have the same bits.
   MiniatureResults twins = MadeUpResults(FrozenClaims());
   const int64_t seed = twins.runs[1].seed;
   twins.runs[1] = twins.runs[0];
@@ -354,7 +354,7 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   const Output other = RunGolden("compare margins.h5 golden.h5", folder);
   EXPECT_EQ(other.exit_code, 2);
   ExpectSays(other, "margins.h5 was recorded under other margins");
-  // Of earlier definitions, which stand in the history: after the fact.
+  // Recorded under earlier definitions that are in the history: after the fact.
   WriteRecord(FrozenClaims().history[0].hash, MadeUpResults(FrozenClaims()),
               folder / "earlier.h5");
   const Output earlier = RunGolden("compare earlier.h5 golden.h5", folder);
@@ -418,7 +418,7 @@ TEST(Golden, ComparesARecordOfTheRegime) {
   const auto json = nlohmann::json::parse(ReadWholeFile(folder / "v.json"));
   EXPECT_EQ(json.at("regime").at("estimates")[0].at("status"), "SUPERIOR");
 
-  // Two seeds with the same bits.
+  // Two seeds have the same bits.
   std::vector<MiniatureRun> twins = MadeUpRegime(-0.02);
   RunOf(twins, "regime-1", 1235).loss = RunOf(twins, "regime-1", 1234).loss;
   WriteRecord(hash, {.runs = twins, .throughput = {}}, folder / "twins.h5");
@@ -427,7 +427,7 @@ TEST(Golden, ComparesARecordOfTheRegime) {
                 .exit_code,
             4);
 
-  // Its rows name the definitions that its hash must be of.
+  // The rows belong to the regime experiment, so any other hash is refused.
   for (const std::string& other :
        {FrozenClaims().Hash(), std::string(64, '0')}) {
     WriteRecord(other, {.runs = MadeUpRegime(0), .throughput = {}},

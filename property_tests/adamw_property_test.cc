@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One update of the optimizer from the reference's state ("teacher-forced":
-// never parameters after several free steps), with clipping, weight decay and
-// bias correction, at any count of completed updates.
+// One optimizer update from the reference's state ("teacher-forced": never
+// parameters after several free steps), with clipping, weight decay and bias
+// correction, after any number of updates.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -111,7 +111,7 @@ RC_GTEST_PROP(OptimizerDifference, OneUpdateIsWithinItsBounds, ()) {
   }
 }
 
-// So the bounds above hold for it too.
+// Hence the bounds above hold for it, too.
 RC_GTEST_PROP(OptimizerDifference, CudaKernelGivesTheBitsOfTheCpu, ()) {
   const int64_t size = *rc::gen::inRange<int64_t>(1, 700);
   const uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);

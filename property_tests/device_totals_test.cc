@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over many blocks of tokens, which the CUDA kernels add in a tree and the
-// CPU one after another, on data on which nothing rounds: equal bits, from a
-// simulated device. (Generic data, and few blocks: verify.)
+// Sums over many blocks of tokens, which CUDA kernels add in a tree and the CPU
+// sequentially, have equal bits on data without rounding; on a simulated
+// device. (verify covers generic data and few blocks.)
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ TEST(DeviceTotals, RmsNormWeightGradientIsThatOfTheCpu) {
   }
 }
 
-// All tokens have the same scores, so all sums are k times one float.
+// All tokens have the same scores, so every sum is k times one float.
 struct EqualTokens {
   kernels::RouterShape shape = {};
   Floats scores;
@@ -66,7 +66,7 @@ struct EqualTokens {
   }
 };
 
-// What RouterForward writes, and RouterBackward reads.
+// Written by RouterForward and read by RouterBackward.
 struct Routed {
   Floats soft_weights, root, gates;
   std::vector<int32_t> num_active, selected;
@@ -126,7 +126,8 @@ TEST(DeviceTotals, RouterSumsAreThoseOfTheCpu) {
                               [&](auto& arrays, const auto& forward) {
                                 Routed routed(c.shape);
                                 forward(routed.Args(c.shape, c.scores, arrays));
-                                // A square of a float has 48 bits: 32 tokens of it are exact.
+                                // A float's square has 48 bits, so sums over 32
+                                // tokens are exact.
                                 auto totals = routed.Totals();
                                 if (tokens <= 32)
                                   totals.push_back(routed.z_sum);
@@ -137,13 +138,13 @@ TEST(DeviceTotals, RouterSumsAreThoseOfTheCpu) {
   }
 }
 
-// The first of several bad scores, in whatever block.
+// Names the first of several bad scores, whatever its block.
 TEST(DeviceTotals, RouterNamesTheFirstBadScoreOfManyBlocks) {
   EqualTokens c(kernels::RouterMode::kSparse, 64 * 67, 3);
   const int64_t size = static_cast<int64_t>(c.scores.size());
   for (const int64_t bad :
        {size - 1, int64_t{64 * 35 * 3}, int64_t{64 * 34 * 3}, int64_t{5}}) {
-    c.scores[bad] = NAN;  // and those before stay
+    c.scores[bad] = NAN;  // and earlier ones stay bad
     const auto got = RunInTheSimulator([&] {
       Routed routed(c.shape);
       DeviceArrays arrays;

@@ -7,11 +7,11 @@
 // their own error (BoundedNumber): every rounding adds u |x|, a sum of n terms
 // in any order, by additions or fused multiply-adds, at most n u sum |x| (the
 // dot-product bound), exp and log their documented 2 u. What the formulas
-// cannot say stands here: weights that are flushed, the condition of the LapSum
-// equation, and the softmax that is computed in steps. Nothing is fitted.
+// cannot express is here: flushed weights, the condition of the LapSum
+// equation, and a softmax computed in steps. Nothing is fitted.
 //
-// The value of such a number must be the reference's own to within a small part
-// of its error: else the bound was derived for another formula.
+// Such a number's value must equal the reference's to within a small part of
+// its error; otherwise the bound was derived for another formula.
 #ifndef SOFTMOE_PROPERTY_TESTS_ERROR_BOUNDS_H_
 #define SOFTMOE_PROPERTY_TESTS_ERROR_BOUNDS_H_
 
@@ -31,34 +31,33 @@
 namespace softmoe::property_tests {
 
 using Bounded = BoundedNumber<FloatRounding>;
-// The same where sums are of random terms: Roundings.
+// The same with random roundings in sums: Roundings.
 using RandomBounded = BoundedNumber<FloatRounding, Roundings::kRandom>;
 
-// What a result may lose in addition: where float flushes a weight, what
-// follows takes it for 0. Fewer than 64 such numbers, with factors of size 1,
-// enter a result.
+// Additional loss: if float flushes a weight, later operations take it for 0.
+// Fewer than 64 such numbers, with factors of size 1, enter a result.
 inline constexpr double kUnderflow = 64 * FloatRounding::kUnderflow;
 
-// Most steps in which `terms` are taken, 16 or more at a time but for the last.
+// The most steps for `terms` taken at least 16 at a time, except for the last.
 inline double StepsOf16(int64_t terms) {
   const int64_t whole_steps = terms / 16;
   return static_cast<double>(whole_steps) + 1;
 }
 
 // A softmax may be computed in at most `steps` steps, each of which rescales
-// what there is, every exponential and their sum, by a factor with an error of
-// at most 5 u.
+// the exponentials and their sum so far by a factor with an error of at most 5
+// u.
 template <typename Number>
 Number InSteps(const Number& weight, double steps) {
   const double rescaled = 5 * steps;  // (1 + a)/(1 - a) = 1 + 2 a/(1 - a)
   return weight.Rounded(2 * rescaled / (1 - rescaled * Number::kRoundoff));
 }
-// The same for the logarithm of the sum.
+// Likewise for the logarithm of the sum.
 inline Bounded LogarithmInSteps(const Bounded& log_sum_exp, double steps) {
   return {log_sum_exp.value,
           log_sum_exp.error - std::log1p(-5 * steps * kFloatUnit)};
 }
-// A weight may be computed again from its logarithm, e^(score - log_sum_exp).
+// A weight may be recomputed from its logarithm, e^(score - log_sum_exp).
 inline Bounded Recomputed(const Bounded& weight, const Bounded& score,
                           const Bounded& log_sum_exp) {
   return {weight.value, std::max(weight.error, exp(score - log_sum_exp).error)};
@@ -87,7 +86,8 @@ inline std::vector<Bounded> LapSumArguments(const reference::LapSum& solution,
   return arguments;
 }
 
-// Why `got` is not `expected` within `bounds`; "" if it is. All of one size.
+// Why `got` does not equal `expected` within `bounds`; "" if it does. All have
+// one size.
 inline std::string Mismatch(const std::string& what, std::span<const float> got,
                             std::span<const double> expected,
                             std::span<const Bounded> bounds) {
@@ -95,8 +95,8 @@ inline std::string Mismatch(const std::string& what, std::span<const float> got,
   for (size_t i = 0; i < bounds.size(); ++i) {
     limits.push_back(bounds[i].error + kUnderflow);
     if (i >= expected.size()) continue;  // the comparator says so
-    // Reference and bound sum the same n terms in double, in other orders:
-    // 2^-29 of the float bound each. A NaN fails.
+    // Reference and bound sum the same n terms in double in other orders: each
+    // errs by 2^-29 of the float bound. NaN fails.
     const double drift = std::abs(bounds[i].value - expected[i]);
     if (!(drift <= 0x1p-26 * limits[i] + 0x1p-50 * std::abs(expected[i]))) {
       return what + "[" + std::to_string(i) +
@@ -119,7 +119,7 @@ inline std::string Mismatch(const std::string& what, std::span<const float> got,
                   bounds);
 }
 
-// Floats as the reference takes them.
+// Floats as a matrix for the reference.
 inline reference::Matrix AsMatrix(std::span<const float> x, int64_t rows,
                                   int64_t columns) {
   reference::Matrix matrix(rows, columns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds themselves: they hold where they must, and what exceeds them by a
-// hundredth is seen.
+// Tests the bounds: they hold where they must, and an excess of a hundredth is
+// detected.
 #include "property_tests/error_bounds.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ RC_GTEST_PROP(ErrorBounds, CoverTheNaiveChainOfADotProduct, ()) {
   RC_ASSERT(std::abs(chain - exact) <= error);
   RC_ASSERT(std::abs(backwards - exact) <= error);
   RC_ASSERT(std::abs(fused - exact) <= error);
-  // And it is not too loose: n u sum |ab| with |ab| of size 1.
+  // The bound is not too loose: n u sum |ab| with |ab| of size 1.
   RC_ASSERT(error <= 2 * static_cast<double>(n + 1) * kFloatUnit *
                          static_cast<double>(n) * 16);
 }

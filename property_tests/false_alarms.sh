@@ -16,7 +16,7 @@ rounds=50 seed="" suites=()
 while [ $# -gt 0 ]; do
   case $1 in
     --rounds | --seed)
-      # Refuses 08, which bash would read as octal, and what overflows.
+      # Refuses 08, which bash would read as octal, and values that overflow.
       if ! [[ ${2:-} =~ ^(0|[1-9][0-9]{0,17})$ ]]; then
         echo "false_alarms: $1 needs a whole number of at most 18 digits" >&2
         exit 2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of squares, += and casts by the CUDA kernels, on a simulated device. (The
-// sum of squares of generic numbers: verify, op=sum_of_squares.)
+// Sums of squares, += and casts by CUDA kernels on a simulated device. (For
+// sums of squares of generic numbers see verify, op=sum_of_squares.)
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -31,7 +31,7 @@ void ExpectTheSumOfSquaresOfTheCpu(const Floats& x) {
       });
 }
 
-// One block is added in the same order.
+// Within one block the order of additions is the CPU's.
 RC_GTEST_PROP(FlatKernels, SumOfSquaresOfABlockHasTheBitsOfTheCpu, ()) {
   const int64_t size =
       *rc::gen::inRange<int64_t>(0, kernels::kSumOfSquaresBlock + 1);
@@ -39,8 +39,8 @@ RC_GTEST_PROP(FlatKernels, SumOfSquaresOfABlockHasTheBitsOfTheCpu, ()) {
   ExpectTheSumOfSquaresOfTheCpu(NormalFloats(size, 1, 1, scale));
 }
 
-// More blocks than the last sum has threads, of whole numbers: any order gives
-// the same bits.
+// More blocks than the final sum has threads, with whole numbers: any order
+// gives the same bits.
 TEST(FlatKernels, SumOfSquaresOfManyBlocksIsExact) {
   for (const int64_t size : {4097, 256 * 4096, 257 * 4096 - 5}) {
     const auto ids = RandomIds(size, 1000, 1, 2);
@@ -87,8 +87,8 @@ Floats ToFloats(const std::vector<Bf16>& from) {
 
 uint32_t BitsOf(float x) { return std::bit_cast<uint32_t>(x); }
 
-// Every bf16 number, infinities and NaN too, is the upper half of its float, and
-// comes back.
+// Every bf16 number, including infinities and NaN, is the upper half of its
+// float, and converts back.
 TEST(FlatKernels, EveryBf16IsItsFloat) {
   std::vector<Bf16> all(1 << 16);
   for (uint32_t i = 0; i < all.size(); ++i) all[i].bits = i;
@@ -98,12 +98,12 @@ TEST(FlatKernels, EveryBf16IsItsFloat) {
   }
   const std::vector<Bf16> back = ToBf16(floats);
   for (uint32_t i = 0; i < all.size(); ++i) {
-    // A NaN becomes a quiet one.
+    // NaN becomes a quiet NaN.
     ASSERT_EQ(back[i].bits, std::isnan(floats[i]) ? i | 0x40 : i);
   }
 }
 
-// Between every two neighbours: near both of them, near their middle, and there.
+// Between all neighbours: near both, near their middle, and at the middle.
 TEST(FlatKernels, CastsRoundToTheNearestAndTiesToEven) {
   Floats floats;
   for (uint32_t upper = 0; upper < 1 << 16; ++upper) {
@@ -121,7 +121,7 @@ TEST(FlatKernels, CastsRoundToTheNearestAndTiesToEven) {
       ASSERT_TRUE(std::isnan(y)) << BitsOf(x);
       continue;
     }
-    // Towards zero and away from it; beyond the largest lies 2^128.
+    // The neighbours towards zero and away from it; 2^128 follows the largest.
     const uint32_t down = BitsOf(x) & 0xffff0000, up = down + 0x10000;
     const auto magnitude = [](uint32_t bits) {
       const double value = std::abs(std::bit_cast<float>(bits));

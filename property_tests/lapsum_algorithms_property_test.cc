@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Law 19 of SPEC.md 1.5: five ways to the same weights. The reference (A) sums
-// with compensation; the others do not, which moves their offsets by what n
-// additions round: sums of n terms err by n u relative, and the offset is a
-// logarithm of a quotient of two of them.
+// Law 19 of SPEC.md 1.5: five algorithms give the same weights. The reference
+// (A) sums with compensation; the others do not, which moves their offsets by
+// the rounding of n additions: sums of n terms err by n u relative, and the
+// offset is the logarithm of a quotient of two of them.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -20,8 +20,8 @@ namespace {
 using reference::LapSum;
 using reference::Vector;
 
-// Asserts that `result` agrees with the reference, whose offset is off by at
-// most RootBound, where its own is off by `extra` u more.
+// Asserts that `result` agrees with the reference, whose offset errs by at most
+// RootBound; its own may err by `extra` u more.
 void AssertAgrees(const LapSumCase& c, const AlgorithmResult& result,
                   double extra) {
   const LapSum s = Solve(c);
@@ -32,8 +32,8 @@ void AssertAgrees(const LapSumCase& c, const AlgorithmResult& result,
 }
 
 // B. The iterates fall monotonically (cosh w >= 1, NOTATION.md#lapsum): none
-// turns back by more than rounding, and there are at most n + 1 of them, and
-// one to see that nothing changes.
+// turns back by more than rounding. There are at most n + 1, plus one to see
+// that nothing changes.
 RC_GTEST_PROP(LapSumLaw, Law19MonotoneIterationAgrees, ()) {
   const LapSumCase c = *LapSumCases();
   Classify(c);
@@ -47,7 +47,8 @@ RC_GTEST_PROP(LapSumLaw, Law19MonotoneIterationAgrees, ()) {
 }
 
 // C. S at a score is a sum of n terms <= 1, so a segment may be chosen wrongly
-// by n^2 u; leaving a segment by w is second order, (n^2 u)^2: nothing.
+// within n^2 u; leaving it by w is a second-order effect, (n^2 u)^2:
+// negligible.
 RC_GTEST_PROP(LapSumLaw, Law19AllPairsAgrees, ()) {
   const LapSumCase c = *LapSumCases();
   Classify(c);

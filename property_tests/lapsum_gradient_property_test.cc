@@ -13,7 +13,7 @@
 #include "property_tests/testing/lapsum_bounds.h"
 #include "reference/budget.h"
 #include "reference/lapsum.h"
-// After reference/matrix.h, which says how Eigen is compiled.
+// After reference/matrix.h, which configures Eigen.
 #include <eigen3/Eigen/Eigenvalues>
 
 namespace softmoe::property_tests {
@@ -82,7 +82,7 @@ RC_GTEST_PROP(LapSumLaw, Law10JacobianIsSymmetricAndSemidefinite, ()) {
   RC_ASSERT(largest_density <= 0.5);
 }
 
-// x^T J x >= 0, for sizes that the eigenvalues are too slow for.
+// x^T J x >= 0, for sizes at which eigenvalues are too slow.
 RC_GTEST_PROP(LapSumLaw, Law10QuadraticFormIsNotNegative, ()) {
   const LapSumCase c = *LapSumCases();
   Classify(c);
@@ -160,7 +160,7 @@ RC_GTEST_PROP(BudgetLaw, Law18BudgetIsSpentAndItsGradientSumsToZero, ()) {
             kDoubleUnit * (4 * slack + 2 * budget));
   for (int l = 0; l < layers; ++l) {
     RC_ASSERT(allocated.allocation[l] >= 1.0);
-    // Strictly more where the extra is not lost beside the 1.
+    // Strictly more, unless the extra vanishes beside the 1.
     if (slack * allocated.shares[l] > 4 * kDoubleUnit) {
       RC_ASSERT(allocated.allocation[l] > 1.0);
     }
@@ -218,7 +218,7 @@ RC_GTEST_PROP(LapSumLaw, Law20ShareIsTheCentralDifferenceInK, ()) {
   const double step = eta * SumOf(s.densities);
   plus.mean_active += step;
   minus.mean_active -= step;
-  // The steps as they were rounded; both ends must still be problems.
+  // The steps as rounded; both ends must still be valid problems.
   const double up = plus.mean_active - c.mean_active;
   const double down = c.mean_active - minus.mean_active;
   RC_PRE(down > 0.999 * step && up > 0.999 * step && up < 1.001 * step &&

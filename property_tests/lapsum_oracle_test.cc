@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference's LapSum against golden/oracles/lapsum.h5: cases that another
-// program solved in another language with 110 digits
-// (golden/oracles/README.md).
+// The reference's LapSum against golden/oracles/lapsum.h5: cases solved with
+// 110 digits by another program in another language (golden/oracles/README.md).
 //
-// The acceptance numbers are DESIGN.md's, ruling 4, and those of the accuracy
+// The acceptance numbers are those of DESIGN.md, ruling 4, and of the accuracy
 // test beside the reference: weights within 2e-15; T dp/dr, T dp/dT and dp/dk
 // within 1e-12 absolute, each times the size of the direction or cotangent;
 // dx/dk within 1e-12 relative.
@@ -30,7 +29,7 @@ using reference::Vector;
 
 constexpr double kWeights = 2e-15;
 constexpr double kDerivatives = 1e-12;
-// Below this the sum of densities is subnormal or 0 and carries no 1e-12.
+// Below this the sum of densities is subnormal or 0 and cannot carry 1e-12.
 constexpr double kUnrepresentable = 1e300;
 
 struct Oracle {
@@ -51,7 +50,7 @@ const Oracle& TheOracle() {
   return oracle;
 }
 
-// Goes through the cases and the arrays whose entries belong to their scores.
+// Iterates over the cases and the arrays whose entries belong to their scores.
 class Cases {
  public:
   bool Next() {
@@ -150,7 +149,7 @@ TEST_F(LapSumOracle, DirectionalDerivatives) {
   }
 }
 
-// The small cases record what takes the whole Jacobian: J^T v.
+// Only the small cases record the product with the whole Jacobian: J^T v.
 TEST_F(LapSumOracle, Gradients) {
   const std::vector<double> cotangents = oracle_.Read("cotangents");
   const std::vector<double> d_scores = oracle_.Read("d_scores");

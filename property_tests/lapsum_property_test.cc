@@ -35,7 +35,8 @@ double LargestMagnitude(const std::vector<double>& scores) {
   return std::max(std::abs(Max(scores)), std::abs(Min(scores)));
 }
 
-// Law 1. Each weight is within its bound, so the sum is within theirs.
+// Law 1. Each weight is within its bound, so the sum is within the sum of the
+// bounds.
 RC_GTEST_PROP(LapSumLaw, Law01WeightsSumToK, ()) {
   const LapSumCase c = *LapSumCases();
   Classify(c);
@@ -110,7 +111,7 @@ RC_GTEST_PROP(LapSumLaw, Law04AnyShiftChangesLittle, ()) {
   }
 }
 
-// Law 5, bitwise: a power of two scales every rounding with it.
+// Law 5, bitwise: a power of two scales every rounding along.
 RC_GTEST_PROP(LapSumLaw, Law05PowersOfTwoScaleScoresAndTemperature, ()) {
   const LapSumCase c = *LapSumCases();
   Classify(c);
@@ -276,7 +277,7 @@ RC_GTEST_PROP(LapSumLaw, Law13SoftmaxBoundsTheRoot, ()) {
   high.offset = std::log(SumOf(from_top) / (2 * k));
   low.anchor = bottom;
   low.offset = std::log(2 * (c.n() - k) / SumOf(from_bottom));
-  // Their offsets are computed as the root's own, so they err as it does.
+  // Their offsets are computed like the root's own and err likewise.
   RC_ASSERT(RootDifference(high, s) >= -RootDifferenceBound(high, s));
   RC_ASSERT(RootDifference(s, low) >= -RootDifferenceBound(s, low));
 
@@ -301,7 +302,8 @@ RC_GTEST_PROP(LapSumLaw, Law13SoftmaxBoundsTheRoot, ()) {
 }
 
 // Law 14: #{p >= 1/2} <= 2k and #{p > theta} < k/theta: at most E/tau experts
-// are active at cutoff tau k/E. A weight counts if it is certainly there.
+// are active at cutoff tau k/E. A weight counts only if it certainly exceeds
+// the limit.
 RC_GTEST_PROP(LapSumLaw, Law14FewWeightsAreLarge, ()) {
   const LapSumCase c = *LapSumCases();
   Classify(c);

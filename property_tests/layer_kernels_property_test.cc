@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA kernels between the matrix products of a layer, on a simulated
-// device, against the reference: permute and unpermute, SwiGLU, token
-// cross-entropy; and of any vocabulary, the embedding's gradient against the
-// CPU.
+// The CUDA kernels between a layer's matrix products, on a simulated device,
+// against the reference: permute and unpermute, SwiGLU, token cross-entropy;
+// and the embedding's gradient, for any vocabulary, against the CPU.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -38,7 +37,7 @@ struct RowsCase {
 
   RowsCase() {
     const auto active = RandomIds(num_tokens, max_active + 1, seed, 1);
-    // Any order of the rows will do: backwards, so that it is not the tokens'.
+    // Any order of rows will do; backwards differs from the tokens' order.
     int32_t rows = 0;
     for (const int32_t count : active) rows += count;
     row_token.resize(rows);
@@ -70,7 +69,7 @@ std::vector<Bounded> Flat(const reference::MatrixOf<Bounded>& matrix) {
   return {matrix.data(), matrix.data() + matrix.size()};
 }
 
-// Bounds of the sum of each id's rows [., d], in any order.
+// Bounds on the sum of each id's rows [., d], in any order.
 std::vector<Bounded> SumBounds(const std::vector<int32_t>& ids,
                                const Floats& rows, int64_t num_ids, int64_t d) {
   const int64_t count = static_cast<int64_t>(ids.size());
@@ -109,7 +108,7 @@ RC_GTEST_PROP(LayerKernels, PermuteCopiesAndUnpermuteAdds, ()) {
       c.row_token, AsMatrix(row_values, c.num_rows(), d), n);
   const std::vector<Bounded> sum_bounds =
       SumBounds(c.row_token, row_values, n, d);
-  // What is there already counts as one more row of each token.
+  // The existing value counts as one more row of each token.
   std::vector<int32_t> ids = c.row_token;
   Floats all = row_values;
   for (int64_t t = 0; t < n; ++t) ids.push_back(static_cast<int32_t>(t));
@@ -124,7 +123,7 @@ RC_GTEST_PROP(LayerKernels, SwigluIsWithinItsBounds, ()) {
   const RowsCase c;
   const int64_t rows = c.num_rows(), f = c.size;
   RC_PRE(rows > 0);
-  // e^-z neither overflows nor is flushed.
+  // Chosen so that e^-z neither overflows nor is flushed.
   const double scale = *rc::gen::element(0.1, 1.0, 10.0);
   const Floats gate_up = NormalFloats(rows * 2 * f, c.seed, 3, scale);
   const Floats d_activation = NormalFloats(rows * f, c.seed, 4);
@@ -141,7 +140,7 @@ RC_GTEST_PROP(LayerKernels, SwigluIsWithinItsBounds, ()) {
          arrays.InOut(again), arrays.InOut(d_row_gate)},
         arrays.stream());
     arrays.TakeBack();
-    // The same bits: backward need not keep the activation.
+    // The same bits, so backward need not keep the activation.
     for (int64_t i = 0; i < rows * f; ++i) RC_ASSERT(forward[i] == again[i]);
     return std::vector<Floats>{forward, d_gate_up, d_row_gate};
   });
@@ -233,8 +232,7 @@ RC_GTEST_PROP(LayerKernels, CrossEntropyIsWithinItsBounds, ()) {
                d_logits) == "");
 }
 
-// A logit that is not finite must not vanish in a maximum, nor reach another
-// token.
+// A non-finite logit must not vanish in a maximum, nor reach another token.
 RC_GTEST_PROP(LayerKernels, CrossEntropyShowsBadLogitsInTheirTokenOnly, ()) {
   LogitsCase c;
   const auto clean = c.Run();
@@ -250,8 +248,7 @@ RC_GTEST_PROP(LayerKernels, CrossEntropyShowsBadLogitsInTheirTokenOnly, ()) {
   }
 }
 
-// One, two and three passes of the sort; ids from all of the vocabulary, or
-// few.
+// One, two and three passes of the sort; ids from the whole vocabulary, or few.
 RC_GTEST_PROP(LayerKernels, EmbeddingGradientHasTheBitsOfTheCpu, ()) {
   const int64_t vocab_size =
       *rc::gen::element<int64_t>(1, 2, 255, 256, 257, 3000, 65536, 65537);
@@ -260,7 +257,7 @@ RC_GTEST_PROP(LayerKernels, EmbeddingGradientHasTheBitsOfTheCpu, ()) {
   const uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);
   const int64_t kinds = *rc::gen::element<int64_t>(1, 3, vocab_size);
   auto ids = RandomIds(n, std::min(kinds, vocab_size), seed, 1);
-  // From the end, where the upper bits are.
+  // Counted from the end, where the upper bits vary.
   for (int32_t& id : ids) id = static_cast<int32_t>(vocab_size - 1 - id);
   const Floats d_out = NormalFloats(n * d, seed, 2);
   ExpectTheBitsOfTheCpu(

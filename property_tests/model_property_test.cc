@@ -43,7 +43,7 @@ void ExpectAgreement(const ModelCase& model_case) {
   ThreadPool pool(3);
   const ModelDifference difference = CompareModels(model_case, pool);
   EXPECT_TRUE(difference.ok() && difference.trusted()) << difference.Text();
-  // Near-ties are rare; a model that blames them for everything is wrong.
+  // Near-ties are rare: a model that blames them for everything is wrong.
   EXPECT_LE(difference.ambiguous, difference.decisions / 50)
       << difference.Text();
   ::testing::Test::RecordProperty("utilisation",
@@ -91,9 +91,9 @@ TEST_P(ModelAgainstReference, LossRoutingAndGradientsAgree) {
   }
 }
 
-// DESIGN.md, ruling 9: instruction sets have bits of their own, within the same
-// bounds. Free-running runs would drift apart, so each of five updates begins
-// at both levels from the state that v3 reached.
+// DESIGN.md, ruling 9: instruction sets have their own bits, within the same
+// bounds. Free-running runs would drift apart, so at both levels each of five
+// updates starts from the state that v3 reached.
 class AcrossInstructionSets : public ::testing::TestWithParam<RouterKind> {
  protected:
   void TearDown() override { kernels::SelectIsa(""); }
@@ -139,7 +139,7 @@ TEST_P(AcrossInstructionSets, EveryUpdateOfARunAgrees) {
   }
 }
 
-// Shapes that fill no vector, no tile and no block.
+// Shapes that fill no vector, tile or block.
 ModelDifference CompareAnyShape() {
   const auto kind = *rc::gen::element(
       RouterKind::kSparse, RouterKind::kSoftFixed, RouterKind::kSoftLearned);
@@ -182,13 +182,14 @@ TEST(ModelAgainstReferenceProperty, HoldsForAllShapes) {
     RC_LOG() << difference.Text();
     RC_ASSERT(difference.ok());
   }));
-  // Data that cannot tell right from wrong comes by chance, and seldom.
+  // Uninformative data occurs by chance, but seldom.
   EXPECT_LE(100 * static_cast<int64_t>(mistrusted.size()), outputs)
       << outputs << " outputs; the last: " << mistrusted.back();
 }
 
-// As many experts as there are, and budgets under which a layer's allocation
-// exceeds them: then every soft weight is 1 (SPEC.md 1.2, edge cases).
+// As many active experts as there are experts, and budgets under which a
+// layer's allocation exceeds that: every soft weight is then 1 (SPEC.md 1.2,
+// edge cases).
 TEST(ModelAgainstReferenceEdge, AllocationsMayReachAndExceedTheExperts) {
   for (const RouterKind kind :
        {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {
@@ -204,8 +205,8 @@ TEST(ModelAgainstReferenceEdge, AllocationsMayReachAndExceedTheExperts) {
   }
 }
 
-// A cutoff that no weight reaches: no expert computes anything, and an even
-// load is what the balance loss takes (DESIGN.md, ruling 6).
+// A cutoff that no weight reaches: no expert computes anything, and the balance
+// loss assumes an even load (DESIGN.md, ruling 6).
 TEST(ModelAgainstReferenceEdge, AGroupMayBeRoutedNowhere) {
   for (const RouterKind kind :
        {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {
@@ -215,7 +216,7 @@ TEST(ModelAgainstReferenceEdge, AGroupMayBeRoutedNowhere) {
   }
 }
 
-// Ruling 9: what the two ISA levels compute is within the same bounds.
+// Ruling 9: the results of both ISA levels are within the same bounds.
 TEST(ModelAgainstReferenceIsa, HoldsAtEveryLevelOfThisMachine) {
   for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
     if (!kernels::IsaAvailable(isa)) continue;
@@ -228,8 +229,8 @@ TEST(ModelAgainstReferenceIsa, HoldsAtEveryLevelOfThisMachine) {
   kernels::SelectIsa("");
 }
 
-// The comparison sees what it should: with a small fault on one side, of any
-// constant or of one parameter in a tensor, it fails.
+// The comparison detects a small fault on one side, in any constant or in one
+// parameter of a tensor.
 class ModelDifferenceMeta : public ::testing::Test {
  protected:
   void ExpectCaught(const char* fault, const ModelCase& faulty) {
@@ -256,7 +257,7 @@ TEST_F(ModelDifferenceMeta, CatchesOneParameterOfAnyTensor) {
       // The embedding of a token that occurs.
       move(good_.inputs[5] * good_.config.model.d_model);
     } else if (tensor.shape.size() == 3) {
-      // One element of every expert: one of them may have no token.
+      // One element of every expert, since one of them may have no token.
       for (int64_t e = 0; e < tensor.shape[0]; ++e) {
         move(e * (tensor.size / tensor.shape[0]));
       }

@@ -107,7 +107,7 @@ struct Updated {
 };
 
 // Ours: adamw_formula.h; theirs: torch.optim.AdamW. The formula is the same,
-// what is rounded is not.
+// the roundings differ.
 Updated Update(bool ours, const TrainingConfig& training, double decay,
                Approximate rate, double t, Approximate g, double p, double m,
                double v) {

@@ -3,11 +3,11 @@
 // The trainer's router health against the reference's definitions
 // (reference/metrics.h), on the scores of the fast model's own passes.
 //
-// Tolerance. The reference routes the same float scores, with the numbers of
-// the layer as the kernel has them. Its selection may differ where a soft
-// weight is within its error bound (error_bounds.h) of the cutoff, and nowhere
-// else. A truncated mass is then off by no more than the mean, over the tokens,
-// of the bounds of the weights that are not selected.
+// Tolerance. The reference routes the same float scores, with the kernel's
+// numbers for the layer. Its selection may differ only where a soft weight is
+// within its error bound (error_bounds.h) of the cutoff. A truncated mass then
+// errs by at most the mean, over the tokens, of the bounds of the unselected
+// weights.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -41,7 +41,7 @@ void Append(const M& more, M* rows) {
   rows->bottomRows(more.rows()) = more;
 }
 
-// One layer over all groups, as the fast model and as the reference has it.
+// One layer over all groups, as the fast model and the reference see it.
 struct LayerPasses {
   reference::RouterSettings settings;
   Matrix scores;
@@ -71,8 +71,8 @@ Matrix WeightBounds(const LayerPasses& layer) {
   return bounds;
 }
 
-// "" or what is wrong with the health of one layer. Counts the tokens for which
-// floats may decide otherwise.
+// The defect of one layer's health, or "". Counts the tokens for which floats
+// may decide otherwise.
 std::string Defect(const LayerPasses& layer, const RouterHealth& got,
                    int64_t* ambiguous) {
   const bool sparse = layer.settings.kind == RouterKind::kSparse;
@@ -80,7 +80,7 @@ std::string Defect(const LayerPasses& layer, const RouterHealth& got,
   const double experts = static_cast<double>(layer.scores.cols());
   const auto differs = [](const char* what, double value, double expected,
                           double tolerance) {
-    // Negated, so that a NaN is a defect.
+    // Negated, so that NaN is a defect.
     if (std::abs(value - expected) <= tolerance) return std::string();
     return std::string(what) + ": " + std::to_string(value) + " instead of " +
            std::to_string(expected) + ", tolerance " +
@@ -107,15 +107,15 @@ std::string Defect(const LayerPasses& layer, const RouterHealth& got,
   }
   if (different > near) return "selections differ that are not near-ties";
 
-  // Both from the same integers. A logarithm, two products and a sum of a term
-  // of at most 1/e for every expert, with an entropy of at most ln E.
+  // Both use the same integers. A logarithm, two products and a sum of a term
+  // of at most 1/e per expert, with an entropy of at most ln E.
   const std::vector<int64_t> load = reference::TokensPerExpert(layer.selected);
   const double rounding =
       2 * experts * (4 / std::exp(1.0) + std::log(experts)) * kDoubleUnit;
   std::string defect = differs("load entropy", got.load_entropy,
                                reference::LoadEntropy(load), rounding);
   if (defect.empty()) {
-    // Over ln E >= ln 2.
+    // Divided by ln E >= ln 2.
     defect = differs("relative load entropy", got.relative_load_entropy,
                      reference::RelativeLoadEntropy(load),
                      rounding / std::log(2.0) + 4 * kDoubleUnit);
@@ -144,7 +144,7 @@ std::string Defect(const LayerPasses& layer, const RouterHealth& got,
     return "the sparse router has no truncated mass, a soft one has";
   }
   if (sparse) return "";
-  // Sums of tokens*experts doubles on either side, beside the bounds.
+  // Sums of tokens*experts doubles on either side, in addition to the bounds.
   const double mass =
       reference::TruncatedMass(exact.soft_weights, layer.selected);
   return differs("truncated mass", *got.truncated_mass, mass,
@@ -184,7 +184,7 @@ std::string HealthDefect(int64_t* ambiguous, int64_t* decisions) {
   std::vector<LayerPasses> layers(static_cast<size_t>(m.num_layers));
   for (uint64_t group = 0; group < 2; ++group) {
     const ModelCase c = MakeModelCase(config, kSequences, seed + group);
-    // Both groups by one model; the second seed is for its text.
+    // One model serves both groups; the second seed is for its text.
     if (group == 0) {
       model.WriteParameters(c.parameters);
     }
@@ -233,7 +233,7 @@ TEST(RouterHealthProperty, IsWhatTheReferenceDefines) {
     RC_LOG() << defect;
     RC_ASSERT(defect.empty());
   }));
-  // A comparison that calls everything a near-tie says nothing.
+  // A comparison that calls everything a near-tie shows nothing.
   EXPECT_LE(ambiguous, decisions / 100);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans of rows, counts and balance losses by the CUDA kernels, on a simulated
-// device: the bits of the CPU, which kernels/ tests against definitions and
+// Row plans, counts and balance losses of the CUDA kernels on a simulated
+// device have the CPU's bits, which kernels/ tests against definitions and
 // model_property_test.cc against the reference.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -41,7 +41,7 @@ struct Routing {
     const int64_t choice = crowded ? most : experts;
     const Ints draws = RandomIds(tokens * choice, 1 << 20, seed, 3);
     for (int64_t t = 0; t < tokens; ++t) {
-      // Of the experts left, as many as needed, each with the same chance.
+      // Draws the needed number from the remaining experts, with equal chances.
       int64_t needed = num_active[t];
       for (int64_t e = 0; e < choice; ++e) {
         if (draws[t * choice + e] % (choice - e) >= needed) continue;
@@ -76,7 +76,7 @@ struct Plan {
   }
 };
 
-// build(args) computes; where nothing is to be written, -9 stays.
+// Calls build(args); elements that must not be written keep -9.
 template <typename Arrays, typename Build>
 Plan BuildPlan(const Routing& r, Arrays& arrays, const Build& build) {
   const int64_t pairs = r.num_tokens * r.max_active;
@@ -103,7 +103,7 @@ RC_GTEST_PROP(RoutingKernels, PlanIsThatOfTheCpu, ()) {
   ExpectThePlanOfTheCpu(AnyRouting());
 }
 
-// Strips of the scan take several blocks of tokens, of all or of few.
+// Strips of the scan take several blocks of tokens, from all experts or few.
 TEST(RoutingKernels, PlanOfManyBlocksIsThatOfTheCpu) {
   for (const int64_t blocks : {8, 9, 15, 70}) {
     ExpectThePlanOfTheCpu({blocks * kernels::kRoutePlanTokenBlock + 3, 33, 1,
@@ -170,7 +170,7 @@ RC_GTEST_PROP(RoutingKernels, BudgetGradientIsThatOfTheCpu, ()) {
 RC_GTEST_PROP(RoutingKernels, BalanceLossIsThatOfTheCpu, ()) {
   const int64_t experts = *rc::gen::element<int64_t>(1, 2, 32, 256);
   const uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);
-  // One case in four without any load.
+  // One case in four has no load at all.
   const int64_t most = *rc::gen::element<int64_t>(1, 2, 100, 10000);
   const Ints draws = RandomIds(experts, most, seed, 1);
   const std::vector<int64_t> counts(draws.begin(), draws.end());

@@ -16,10 +16,10 @@ using reference::Matrix;
 using reference::RouterSaved;
 using reference::RouterSettings;
 
-// Weights below 1.7e-38 are flushed to 0 in float, which a cutoff of 0 sees.
+// Float flushes weights below 1.7e-38 to 0, which matters for a cutoff of 0.
 constexpr double kFlushed = 0x1p-125;
 
-// The `count`-th and the next largest score of a row; -inf after the last.
+// The `count`-th and the next largest score of a row; -inf past the end.
 struct Boundary {
   double last_in, first_out;
 };
@@ -37,9 +37,9 @@ bool AtBoundary(double score, const Boundary& boundary, double error) {
          score <= boundary.last_in + 2 * error;
 }
 
-// How far the soft weight of an expert may be off: d p_i / d r_j =
-// f_i/T (delta_ij - q_j), so scores that are off by e move p_i by at most
-// 2 e f_i/T, f_i = min(p_i, 1 - p_i).
+// How far an expert's soft weight may be off: d p_i / d r_j = f_i/T (delta_ij -
+// q_j), so scores with error e move p_i by at most 2 e f_i/T, f_i = min(p_i, 1
+// - p_i).
 double WeightError(const RouterSettings& settings, double weight,
                    double score_error, double weight_error) {
   const double density = std::min(weight, 1 - weight);
@@ -67,7 +67,7 @@ SelectionCheck CheckSelection(const RouterSettings& settings,
           soft && std::abs(weight - settings.cutoff) <=
                       WeightError(settings, weight, score_error, weight_error) +
                           0x1p-23 * settings.cutoff + kFlushed;
-      // The fallback takes the largest score where nothing reached the cutoff.
+      // The fallback takes the largest score if nothing reached the cutoff.
       const bool at_top1 = settings.fallback == Fallback::kTop1 &&
                            AtBoundary(scores(t, e), top1, score_error);
       if (at_cutoff || at_top1 || AtBoundary(scores(t, e), cap, score_error)) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // routing_margin.h - whether two selections of experts differ only where the
-// scores cannot tell.
+// scores cannot decide.
 //
 // A selection is decided by comparisons: score against score at the cap or at
-// top-k, soft weight against cutoff. One that differs from the reference's is
-// wrong unless each expert on which the two differ sits at such a boundary to
-// within the error of what was compared (DESIGN.md, "Verification").
+// top-k, soft weight against cutoff. A selection that differs from the
+// reference's is wrong unless each differing expert lies at such a boundary
+// within the error of the compared numbers (DESIGN.md, "Verification").
 #ifndef SOFTMOE_PROPERTY_TESTS_ROUTING_MARGIN_H_
 #define SOFTMOE_PROPERTY_TESTS_ROUTING_MARGIN_H_
 
@@ -35,7 +35,7 @@ SelectionCheck CheckSelection(const reference::RouterSettings& settings,
                               double score_error, double weight_error);
 
 // Tokens whose `top`-th and next score are within 2*score_error of each other:
-// the hard top-`top` counts may differ by one pair for each of them.
+// hard top-`top` counts may differ by one pair for each.
 int64_t AmbiguousTop(const reference::Matrix& scores, int64_t top,
                      double score_error);
 

@@ -96,8 +96,8 @@ TEST_P(SimulatedModel, HasTheSameBitsInEachSchedule) {
   }
 }
 
-// The host allocates by its own copy of the budget logits: it has the bits of
-// the device's.
+// The host's allocation, from its own copy of the budget logits, has the
+// device's bits.
 void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
   const int64_t first = model.layout().budget_logits;
   std::vector<float> logits;
@@ -116,8 +116,8 @@ void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
   }
 }
 
-// Updates, with noise. `interrupted`: in the middle all goes to the host,
-// and on with a new model.
+// Trains with noise. `interrupted`: midway everything goes to the host and
+// continues with a new model.
 TrainingState Train(const Config& config, bool interrupted,
                     int64_t updates = 20,
                     Recompute recompute = Recompute::kNone) {
@@ -197,7 +197,7 @@ std::vector<float> WithBudget(const Config& config, float first, float second) {
   return parameters;
 }
 
-// One layer has nearly all that there is to spend: its cap rises from 3 to 4.
+// One layer gets nearly the whole budget: its cap rises from 3 to 4.
 std::vector<float> WithUnevenBudget(const Config& config) {
   return WithBudget(config, 3, -3);
 }
@@ -208,8 +208,8 @@ std::vector<optimized::LayerAllocation> UnevenAllocations(
   return optimized::ComputeAllocations(config, logits, 1.25);
 }
 
-// What the device holds is what was planned, array for array; also when more is
-// needed than the first caps say, and no bit depends on when it was taken.
+// The device holds what was planned, array for array, also when more is needed
+// than the first caps allow; and no bit depends on when memory was taken.
 void ExpectTakesWhatWasPlanned(const Config& config) {
   for (const Recompute recompute :
        {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
@@ -229,11 +229,11 @@ void ExpectTakesWhatWasPlanned(const Config& config) {
     EXPECT_EQ(held(), plan(initial));
     model->WriteParameters(WithBudget(config, 0, 0), 0);
     updater->ComputeGradient(SmallRouting(0), SmallGroups(config, 0));
-    EXPECT_EQ(held(), plan(initial));  // nothing more for a step
+    EXPECT_EQ(held(), plan(initial));  // a step needs nothing more
 
     model->WriteParameters(WithUnevenBudget(config), 0);
     updater->ComputeGradient(SmallRouting(0), SmallGroups(config, 0));
-    // What is there is never given back, so the larger of both stays.
+    // Memory is never given back, so the larger of the two stays.
     auto sizes = optimized::SizesOf(initial, config.model.sequence_length);
     const auto uneven = optimized::SizesOf(UnevenAllocations(config),
                                            config.model.sequence_length);
@@ -266,12 +266,12 @@ TEST(SimulatedMemory, IsWhatWasPlanned) {
   }
 }
 
-// Back to a whole device's memory.
+// Restores the device's full memory.
 struct LimitsGuard {
   ~LimitsGuard() { simt::SetDeviceLimits({}); }
 };
 
-// With so much memory for a model, its updates and more: message of the error.
+// The error message with memory for a model and its updates plus `more` bytes.
 std::string MemoryError(const Config& config, int64_t more) {
   const auto queue = MakeQueue();
   const auto initial = optimized::InitialAllocations(config, 1.25);
@@ -302,7 +302,7 @@ TEST(SimulatedMemory, TooLittleIsAnErrorThatSaysWhatNeedsIt) {
   simt::SetSchedule(simt::Schedule::kAscending);
   const Config config = TrainingConfigOf({RouterKind::kSoftLearned});
   EXPECT_EQ(MemoryError(config, 1 << 20), "none");
-  // Not enough for the caps of the step; for the first caps; for the updates.
+  // Not enough for the step's caps; for the first caps; for the updates.
   const int64_t updates = optimized::PlanUpdates(config).bytes();
   for (const int64_t more : {int64_t{0}, -updates / 2, -updates - 1024}) {
     const std::string text = MemoryError(config, more);
@@ -315,7 +315,7 @@ TEST(SimulatedMemory, TooLittleIsAnErrorThatSaysWhatNeedsIt) {
   }
 }
 
-// What makes the host wait on a device, or may.
+// Counts calls that make the host wait on a device, or may do so.
 int Waits() {
   int waits = simt::PageableCopies();
   for (const char* call : {"cudaStreamSynchronize", "cudaEventSynchronize",
@@ -326,8 +326,8 @@ int Waits() {
   return waits;
 }
 
-// Once for the offsets of each layer's experts in each group's forward pass;
-// and once for all that the host has to know before parameters change.
+// The host waits once for the offsets of each layer's experts in each group's
+// forward pass, and once for all that it must know before parameters change.
 TEST_P(SimulatedModel, WaitsOnceInAnUpdateButForOffsets) {
   simt::SetSchedule(simt::Schedule::kAscending);
   const Config config = TrainingConfigOf(GetParam());
@@ -340,7 +340,7 @@ TEST_P(SimulatedModel, WaitsOnceInAnUpdateButForOffsets) {
     updater->ComputeGradient(SmallRouting(number), SmallGroups(config, number));
     updater->Apply(1e-2, number);
   };
-  update(0);  // takes memory
+  update(0);  // allocates memory
   for (int64_t number = 1; number < 4; ++number) {
     const int before = Waits();
     update(number);
@@ -352,13 +352,14 @@ TEST_P(SimulatedModel, WaitsOnceInAnUpdateButForOffsets) {
     (void)model->Forward(batch(0), SmallRouting(9));
     EXPECT_EQ(Waits() - before, 1 + offsets);
   }
-  // Nor does what is not waited for go unseen.
+  // The count does see the host wait for a read.
   const int before = Waits();
   const std::vector<float> parameters = model->ReadParameters();
-  EXPECT_EQ(Waits() - before, 2);  // the copy, and for the copy
+  EXPECT_EQ(Waits() - before, 2);  // the copy itself, and waiting for it
 }
 
-// Text of the error that ends an update, whose parameters stay what they were.
+// The error message of an update that ends early; its parameters stay
+// unchanged.
 std::string UpdateError(optimized::ModelInterface& model,
                         const std::vector<float>& parameters,
                         const std::vector<ModelCase>& groups) {
@@ -383,8 +384,8 @@ std::string UpdateError(optimized::ModelInterface& model,
   return text;
 }
 
-// The first of all groups, layers and tokens, with the text of the CPU. (Which
-// NaN a product makes is not defined.)
+// Names the first bad score over all groups, layers and tokens, with the CPU's
+// message. (Which NaN a product gives is undefined.)
 TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
   simt::SetSchedule(simt::Schedule::kAscending);
   const Config config = TrainingConfigOf(GetParam());
@@ -432,9 +433,9 @@ TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
       std::string::npos);
 }
 
-// Of a model whose parameters are written, in parts, and updated: what products
-// read is what the parameters then are. A new model that reads them all at once
-// has the same loss, to the last bit, and nothing else has.
+// In a model whose parameters are written in parts and updated, products read
+// the current parameters: a new model that reads them all at once has the same
+// loss to the last bit, and no other parameters do.
 TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
   simt::SetSchedule(simt::Schedule::kAscending);
   const Config config =
@@ -463,7 +464,7 @@ TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
     EXPECT_EQ(loss(*model), fresh_loss(model->ReadParameters())) << number;
     EXPECT_NE(loss(*model), before);
   }
-  // Of what is written later, too: head_weight is read by a product alone.
+  // Parameters written later count, too: head_weight is read only by a product.
   std::vector<float> other = model->ReadParameters();
   const int64_t head = model->layout().head_weight;
   other[head] += 1;
@@ -471,12 +472,12 @@ TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
   EXPECT_EQ(loss(*model), fresh_loss(other));
 }
 
-// What a step has to move counts with the sizes of what is stored.
+// A step's memory traffic counts the sizes of the stored types.
 TEST(SimulatedBf16, ProfilesCountBytesOfWhatIsStored) {
   simt::SetSchedule(simt::Schedule::kAscending);
   const auto queue = MakeQueue();
   const auto bytes = [&](Precision precision) {
-    // Of one shape.
+    // Same shape for both precisions.
     Config config = SmallTrainingConfig(RouterKind::kSoftFixed);
     config.model.d_model = config.model.d_ffn = config.model.vocab_size = 16;
     config.training.precision = precision;
@@ -501,7 +502,7 @@ TEST(SimulatedBf16, ProfilesCountBytesOfWhatIsStored) {
     EXPECT_GT(bf16.at(name), 0) << name;
     EXPECT_EQ(bf16.at(name), fp32.at(name)) << name;
   }
-  // From the table, which is fp32, and to its gradient.
+  // Reads from the table, which is fp32, and writes to its gradient.
   EXPECT_EQ(bf16.at("embedding"), fp32.at("embedding") * 3 / 4);
   const double tokens = 5, vocab = 16;
   EXPECT_DOUBLE_EQ(
@@ -509,15 +510,15 @@ TEST(SimulatedBf16, ProfilesCountBytesOfWhatIsStored) {
       fp32.at("embedding, backward") * (tokens / 2 + vocab) / (tokens + vocab));
 }
 
-// Changes that no bf16 number sees, of the router's weight and of what it reads.
+// Changes of the router's weight and input that are invisible in bf16.
 TEST(SimulatedBf16, TheRouterReadsFloats) {
   simt::SetSchedule(simt::Schedule::kAscending);
   Config config = TrainingConfigOf({RouterKind::kSoftFixed, Precision::kBf16});
-  config.router.noise_amplitude = 0x1p-14;  // of the jitter
+  config.router.noise_amplitude = 0x1p-14;  // the jitter's
   const auto queue = MakeQueue();
   const ModelCase c = MakeModelCase(config, 1, 8);
   const ParameterLayout layout(config);
-  // With each weight of layer 0's router the bf16 number +-1, times `factor`.
+  // Each weight of layer 0's router is the bf16 number +-1, times `factor`.
   const auto scores = [&](float factor, bool noise) {
     std::vector<float> parameters = c.parameters;
     const int64_t first = layout.layers[0].router_weight;

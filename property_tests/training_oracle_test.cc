@@ -2,9 +2,10 @@
 //
 // Steps of training against golden/oracles/training.h5: what PyTorch's
 // automatic differentiation and numpy's metrics make of the definitions
-// (golden/oracles/README.md). Every step begins from the recorded state. So a
-// fault that reference and optimized model share is found: balance groups
-// scaled wrongly, a temperature that is a step late, noise of the wrong token.
+// (golden/oracles/README.md). Every step starts from the recorded state, so a
+// fault shared by the reference and the optimized model is found: balance
+// groups scaled wrongly, a temperature that is a step late, noise of the wrong
+// token.
 #include "property_tests/testing/training_oracle.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +58,7 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
         .step = step};
     Vector gradient = Vector::Zero(c.layout.total);
     double loss = 0, balance = 0, z_loss = 0;
-    // Those of every layer and group, as if each were a layer.
+    // The soft weights of all layers and groups, as if each were a layer.
     std::vector<reference::Matrix> soft_weights;
     std::vector<double> cutoffs;
     std::vector<BoolMatrix> active(
@@ -96,7 +97,7 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
                          gradient.data(), static_cast<size_t>(gradient.size())),
                      kDoubleUnit);
 
-    // Integers over integers: rounded once, and so to the same number.
+    // A quotient of integers is rounded once, to the same number.
     activities.push_back(reference::MeanActiveExperts(active));
     EXPECT_EQ(activities.back(), c.Scalar(step, "active_experts"));
     EXPECT_EQ(reference::ZeroActiveFraction(soft_weights, cutoffs),
@@ -110,7 +111,7 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
           tokens.values.begin() + static_cast<int64_t>(l) * tokens.shape[1];
       EXPECT_TRUE(std::equal(counts.begin(), counts.end(), expected)) << l;
       // With four experts mean and variance are exact, so a division is rounded
-      // once, and so to the same number; cv twice, on either side.
+      // once, to the same number; cv twice, on either side.
       const auto expect_readings = [&](const auto& got) {
         EXPECT_EQ(got.relative, variance[3 * l]);
         const double cv = variance[3 * l + 1];
@@ -121,18 +122,18 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
       expect_readings(trainer::ComputeLoadVariance(counts));
     }
   }
-  // A sum of positive numbers over their number: a rounding each.
+  // A sum of positive numbers divided by their count: one rounding each.
   const double train_active = file_.ReadDouble(c.group, "train_active_experts");
   EXPECT_NEAR(
       reference::TrainActiveExperts(activities), train_active,
       2 * static_cast<double>(activities.size()) * kDoubleUnit * train_active);
-  // A product and a sum, of positive numbers too.
+  // A product and a sum, also of positive numbers.
   const double parameters = file_.ReadDouble(c.group, "active_parameters");
   EXPECT_NEAR(reference::ActiveParameters(c.config.model, train_active),
               parameters, 2 * 2 * kDoubleUnit * parameters);
 }
 
-// Every recorded step, from the recorded parameters.
+// Compares every recorded step, starting from the recorded parameters.
 void TrainingOracle::ExpectModelAgrees(optimized::ModelInterface& model) {
   const TrainedCase& c = case_;
   for (int64_t step = 0; step < steps_; ++step) {
@@ -212,7 +213,7 @@ TEST(CalibrationOracle, TauIsTheSame) {
   const double error = file.ReadDouble(c.group, "tau_error");
   EXPECT_NEAR(reference::CalibrateTau(ratios, k, pairs), tau,
               c.ErrorFactor() * error + 2 * kDoubleUnit * tau);
-  // The trainer's way to the same midpoint, over ratios in float.
+  // The trainer's computation of the same midpoint, over float ratios.
   std::vector<float> rounded(ratios.begin(), ratios.end());
   const trainer::RankMidpoint found = trainer::FindRankMidpoint(
       rounded, std::llround(k * static_cast<double>(pairs)));

@@ -147,7 +147,7 @@ TEST_P(TransformerOracle, ReferenceAgrees) {
     for (size_t i = 0; i < active.size(); ++i) {
       EXPECT_EQ(got.data()[i], active[i] != 0)
           << "layer " << layer << ", entry " << i;
-      // What is not active is masked: the loss would not show it.
+      // Inactive gates are masked: the loss would not show an error there.
       EXPECT_EQ(routing.routing.gates.data()[i],
                 active[i] != 0 ? routing.routing.soft_weights.data()[i] : 0)
           << "layer " << layer << ", entry " << i;

@@ -30,7 +30,7 @@ echo "debootstrap in $root ..."
 debootstrap --variant=minbase --include=ca-certificates bookworm "$root" \
   >"$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; exit 5; }
 rm -f "$root.log"
-# Mirrors and proxies of this machine, if its packages are the same.
+# Use this machine's mirrors and proxies if its packages are the same.
 if grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then
   rm -f "$root/etc/apt/sources.list"
   for file in sources.list sources.list.d apt.conf.d; do

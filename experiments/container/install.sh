@@ -9,11 +9,11 @@ cd "$1"
 
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
-# git: results name the commit that made them. The lists of packages stay: the
+# git: results name the commit that made them. Keep the package lists: the
 # stand-in corpora are packages, too.
 xargs apt-get install -y -qq --no-install-recommends ca-certificates git \
   <bazel/packages.txt
-# The sources may belong to somebody else.
+# The sources may belong to another user.
 git config --global --add safe.directory "$PWD"
 
 ./bazelw build //:grid

@@ -39,10 +39,11 @@ double CpuActivationBytes(const Config& config) {
   const double jitter = config.router.noise == NoiseKind::kInputJitter ? d : 0;
   const auto caps = static_cast<double>(optimized::LargestTotalActive(config));
   const auto cap = static_cast<double>(optimized::LargestMaxActive(config));
-  // Numbers per token. Kept in every layer: the residual that enters both
-  // halves, both norms' outputs, q, k, v, the attention output; scores, soft
-  // weights. Gate and up of every active expert. Then the last norm, the
-  // gradients of all of these in one layer, and the rows of its experts.
+  // Numbers per token. Every layer keeps: the residual that enters both halves,
+  // both norms' outputs, q, k, v, the attention output; scores, soft weights.
+  // It also keeps gate and up of every active expert. In addition: the last
+  // norm, the gradients of all of these in one layer, and the rows of its
+  // experts.
   const double kept = layers * (8 * d + jitter + 2 * e) + caps * 2 * f;
   const double scratch = 2 * d + 6 * d + jitter + e + cap * (d + 3 * f);
   const int64_t tokens =

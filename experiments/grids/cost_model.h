@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cost_model.h - what a run will cost, computed from its configuration alone:
-// parameters, tokens, FLOPs, memory of the CPU trainer, GPU hours or core hours.
-// `grid plan` prints these without touching a device; what a GPU holds says
-// optimized/memory_plan.h.
+// parameters, tokens, FLOPs, memory of the CPU trainer, GPU hours or core
+// hours. `grid plan` prints these without touching a device;
+// optimized/memory_plan.h says what a GPU holds.
 //
 // FLOPs count a multiply-add as two and a training step as three forward
 // passes (the usual MFU convention, which counts no recomputation). Attention
@@ -39,23 +39,23 @@ ForwardFlops CountForwardFlops(const ModelConfig& model, double active_experts);
 // sizes, comes from a rounded expert; this is the exact count (ruling 17).
 double ActiveParameters(const ModelConfig& model, double active_experts);
 
-// Where a grid runs: a data-parallel machine that trains in bf16 with fp32
-// master weights, and, for grids without GPUs, the cores of a CPU.
+// Where a grid runs: GPUs that train data-parallel in bf16 with fp32 master
+// weights or, for grids without GPUs, CPU cores.
 struct Cluster {
   int64_t gpus = 8;
   double peak_flops = 989e12;       // dense bf16 of one H100 or GH200
   double assumed_mfu = 0.3;         // share of the peak that the step reaches
   double gpu_bytes = 96e9;          // memory of one GPU; GH200, as in the paper
   int64_t gpus_per_node = 4;        // at most
-  std::vector<std::string> sbatch;  // more options: "--partition=gpu"
+  std::vector<std::string> sbatch;  // extra lines: "--partition=gpu"
   // FLOP/s of the fp32 training step on one core. 40e9 is half of what the midi
   // grid's step reached on one AVX-512 core (//:bench).
   double core_flops = 40e9;
 };
 
 struct RunCost {
-  int64_t parameters = 0;     // with budget logits
-  int64_t budget_logits = 0;  // of which, L in SoftMoE rows
+  int64_t parameters = 0;     // including budget logits
+  int64_t budget_logits = 0;  // of those, L in SoftMoE rows
   double active_parameters = 0;
   int64_t tokens = 0;  // steps * global batch * sequence length
   int64_t steps = 0;
@@ -63,7 +63,7 @@ struct RunCost {
   double train_flops = 0;
   double gpu_hours = 0;  // at the assumed MFU
   double hours = 0;
-  double core_hours = 0;  // on CPUs instead, at the assumed core_flops
+  double core_hours = 0;  // if run on CPUs, at the assumed core_flops
 };
 
 // Bytes that the fp32 CPU trainer reserves for one balance group: activations

@@ -76,7 +76,7 @@ Config Tiny() {
   return config;
 }
 
-// The loops of a forward pass over one sequence, a multiply-add at a time.
+// A forward pass over one sequence as loops, one multiply-add at a time.
 double CountedFlopsOfOneSequence(const ModelConfig& m, double active_experts) {
   double multiply_adds = 0;
   const int64_t d = m.d_model, head = d / m.num_heads;
@@ -110,7 +110,7 @@ TEST(CostModel, FlopsAreThoseOfTheLoops) {
   EXPECT_EQ(4 * CountForwardFlops(m, 1.5).total(), loops);
   const RunCost cost = EstimateCost(Tiny(), 1.5, Cluster());
   EXPECT_EQ(cost.tokens, 5 * 6 * 4);
-  // Forward, and twice that backward.
+  // One forward pass; the backward pass costs twice that.
   EXPECT_EQ(cost.train_flops, 3 * loops * 5 * 6);
   EXPECT_EQ(CountedFlopsOfOneSequence(ModelConfig(), 2) / 2048,
             CountForwardFlops(ModelConfig(), 2).total());
@@ -127,9 +127,9 @@ TEST(CostModel, ParametersOfASmallModel) {
             static_cast<double>(EstimateCost(Tiny(), 1, Cluster()).parameters));
 }
 
-// Compared with what the model itself reserves. The estimate leaves out, for
-// each token, 5 numbers per layer and 7 per active expert, against 8 d_model
-// and 2 d_ffn; with the sums of the router's blocks that is less than 3 % here.
+// Compared with what the model itself reserves. Per token, the estimate omits 5
+// numbers per layer and 7 per active expert, against 8 d_model and 2 d_ffn that
+// it counts; with the sums of the router's blocks that is less than 3 % here.
 TEST(CostModel, CpuMemoryIsWhatTheModelReserves) {
   ThreadPool pool(1);
   for (const bool jitter : {false, true}) {

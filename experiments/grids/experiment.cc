@@ -42,7 +42,7 @@ const RowPart& Model(const GridParts& parts, const Placement& placement,
                          : " of the variants in its [experiments]"));
 }
 
-// A row of the experiment's own: a row of main with another name and some
+// A row that the experiment defines: a row of main with another name and some
 // settings of its own.
 RowPart ReadOwnRow(const GridParts& parts, const Placement& placement,
                    const toml::table& table, std::set<std::string>& taken_ids) {
@@ -84,8 +84,8 @@ std::vector<RowPart> RowsOf(const GridParts& parts, const Placement& placement,
   return rows;
 }
 
-// Puts the experiment's own seeds, if it has any, in the place of the grid's,
-// whose choices for corpora mean nothing then.
+// Replaces the grid's seeds by the experiment's own, if it has any; the grid's
+// choices of seeds for corpora are then meaningless.
 bool TakeOwnSeeds(const toml::table& header, const Placement& placement,
                   GridParts& parts) {
   const std::vector<int64_t> own = ReadSeeds(header);
@@ -99,7 +99,7 @@ bool TakeOwnSeeds(const toml::table& header, const Placement& placement,
   return true;
 }
 
-// `parts` with the seeds of the file, which `seeds` of a command line replaces.
+// `parts` with the seeds of the file, or those of the command line if given.
 Grid ReadExperiment(const std::string& name, GridParts parts,
                     const SeedOption& seeds) {
   parts.files.push_back(std::make_shared<const toml::table>(ParseTomlFile(
@@ -171,7 +171,7 @@ Grid ReadExperiment(const std::string& name, GridParts parts,
   return grid;
 }
 
-// Checks that a name means one configuration, apart from the seed.
+// Checks that a name means one configuration apart from the seed.
 void CheckNames(const std::vector<Grid>& experiments) {
   std::map<std::string, const GridRun*> named;
   for (const Grid& grid : experiments) {

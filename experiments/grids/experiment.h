@@ -23,23 +23,23 @@ namespace softmoe::experiments {
 // The name that stands for all experiments in LoadExperiment.
 inline constexpr char kAllExperiments[] = "all";
 
-// The experiments at the scale of the grid file `scale`, each a grid, in the
-// order of ExperimentNames(), then those of OwnExperimentNames() that the file
-// names. The first is the grid file itself. Throws what
-// LoadGrid throws, and ConfigError with both places if rows of two experiments
-// have one name but different configurations on a corpus.
+// The experiments at the scale of the grid file `scale`, one grid each: those
+// of ExperimentNames() in that order, then those of OwnExperimentNames() that
+// the file names. The first is the grid file itself. Throws what LoadGrid
+// throws, and ConfigError with both places if rows of two experiments have one
+// name but different configurations on a corpus.
 std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
                                   const std::vector<std::string>& overrides,
                                   const SeedOption& seeds = {});
 
-// One of them; or, for "all", every run that a table or figure of the paper
-// needs, once. Throws ConfigError with a suggestion for an unknown name, and for
-// an experiment that the scale does not have.
+// One experiment; or, for "all", every run that a table or figure of the paper
+// needs, once. Throws ConfigError with a suggestion for an unknown name, and
+// for an experiment that the scale does not have.
 Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
                     const std::vector<std::string>& overrides,
                     const SeedOption& seeds = {});
 
-// Every run of these experiments of one scale, once, under the name "all".
+// Every run of these experiments of one scale, once, as the grid "all".
 Grid UnionOf(const std::vector<Grid>& experiments);
 
 // "CORPUS/HASH": runs of one scale with equal keys are the same run.

@@ -71,7 +71,7 @@ TEST(Experiments, ThePaperTakesFortyThreeTrainings) {
                                                  {"figures", 33}}));
 }
 
-// The mini grid is frozen: what it lacks for T6 comes on top.
+// The mini grid is frozen: the runs that it lacks for T6 are extra.
 TEST(Experiments, MiniTakesItsSeventySixAndFourteenMore) {
   const Grid all = Experiment("all", "mini");
   EXPECT_EQ(RunsByFirst(all),
@@ -81,7 +81,7 @@ TEST(Experiments, MiniTakesItsSeventySixAndFourteenMore) {
 TEST(Experiments, EveryScaleHasEveryExperiment) {
   for (const std::string& scale : Scales()) {
     const std::vector<Grid> experiments = Experiments(scale);
-    // Those of this project are where a scale names them.
+    // Only mini names an experiment of this project.
     ASSERT_EQ(experiments.size(),
               ExperimentNames().size() + (scale == "mini" ? 1 : 0));
     for (size_t i = 0; i < experiments.size(); ++i) {
@@ -139,8 +139,8 @@ TEST(Experiments, RowsAreThoseOfThePapersTables) {
   }
 }
 
-// For each run, whichever experiment asks: the folder, and what is measured at
-// the end.
+// Every experiment sees the same folder and the same final evaluations of a
+// run.
 TEST(Experiments, ASharedRunIsOneRun) {
   const Grid main = Experiment("main", "paper");
   const Grid tau = Experiment("tau", "paper");
@@ -159,7 +159,7 @@ TEST(Experiments, ASharedRunIsOneRun) {
   for (const Grid& grid : Experiments("paper")) {
     for (const GridRun& run : grid.runs) {
       const auto& factors = run.evaluations.inference_tau_factors;
-      // 0.6, 1.2, 1.8 and 2.4 of T7.
+      // T7's inference tau: 0.6, 1.2, 1.8 and 2.4.
       const bool of_t7 = run.config.router.kind == RouterKind::kSoftLearned &&
                          run.config.router.tau == 1.2 &&
                          run.config.router.fallback == Fallback::kTop1;
@@ -209,7 +209,7 @@ Ids OrderOfWork(const Grid& grid) {
   return order;
 }
 
-// Rows, seeds and pilots are those that were fixed beforehand.
+// Rows, seeds and pilots are those fixed beforehand.
 TEST(Regime, TrainsWhatIsJudged) {
   const golden::RegimeDefinitions regime = golden::LoadRegime();
   const Grid grid = Experiment("regime", "mini");
@@ -231,7 +231,7 @@ TEST(Regime, TrainsWhatIsJudged) {
   EXPECT_EQ(ours.size(), grid.runs.size());
 }
 
-// Each row is main's, with what the experiment says of it and nothing else.
+// Each row is main's row, changed only where the experiment says so.
 TEST(Regime, RowsAreMainsButForTauNoiseFallbackAndTemperature) {
   const Grid mini = Experiment("main", "mini");
   std::map<std::string, const GridRun*> mains;
@@ -265,7 +265,7 @@ TEST(Regime, RowsAreMainsButForTauNoiseFallbackAndTemperature) {
     EXPECT_EQ(router.temperature_start, flat ? 1 : 5) << run.id;
     EXPECT_EQ(router.temperature_end, 1) << run.id;
     if (quiet) continue;
-    // A tenth of the deviation that the scores have at first.
+    // A tenth of the scores' initial standard deviation.
     const ModelConfig& model = run.config.model;
     const double std = router.init_std > 0 ? router.init_std : model.init_std;
     const double spread = std * std::sqrt(static_cast<double>(model.d_model));
@@ -299,7 +299,7 @@ TEST(Regime, PilotsFirstThenSeedBySeedAndSideRowsLast) {
   for (const GridRun& run : main.runs) EXPECT_EQ(run.turn, 0);
 }
 
-// The sparse runs of main are the same runs, in the same folders.
+// The sparse rows share runs and folders with main.
 TEST(Regime, SharesTheSparseRunsOfMain) {
   int shared = 0;
   for (const GridRun& run : Experiment("regime", "mini").runs) {
@@ -325,9 +325,9 @@ TEST(Regime, IsWhereAScaleNamesItAndNoPartOfAll) {
           << error.what();
     }
   }
-  // Positions, not values, as everywhere: the first two seeds, no pilots.
+  // Seeds are chosen by position, as everywhere: the first two, no pilots.
   EXPECT_EQ(Experiment("regime", "mini", {7, 8}).runs.size(), 2u * 11);
-  // Its own seeds are not the grid's.
+  // The grid's seeds are unaffected.
   EXPECT_EQ(Experiment("main", "mini").seeds.size(), 4u);
 }
 
@@ -346,11 +346,11 @@ TEST(SeedOption, GoesOnAfterTheGridsOwn) {
     EXPECT_THROW(ParseSeeds(wrong), ConfigError) << wrong.front();
   }
   EXPECT_EQ(Experiment("all", "paper", ParseSeeds({"x4"})).runs.size(), 172u);
-  // Positions, not values: the first two of four become the first two of these.
+  // By position: the first two of four become the first two of these.
   EXPECT_EQ(Experiment("tau", "mini", {7, 8, 9}).runs.size(), 20u);
 }
 
-// A scale of the user's, with these lines at the end of its file.
+// A user's scale, with these lines at the end of its file.
 fs::path WriteScale(const std::string& more = "") {
   fs::path path = fs::path(std::getenv("TEST_TMPDIR")) / "scale.toml";
   std::ofstream out(path);
@@ -396,7 +396,7 @@ TEST(Experiments, AScaleOfTheUsers) {
   EXPECT_EQ(all.scale_grid, "own");
 }
 
-// Two experiments that give one run different settings.
+// Two experiments give one run different settings.
 TEST(Experiments, OneNameWithTwoSettingsIsRefused) {
   const std::string row = R"([[rows]]
 id = "sparse-2-jitter-0.05"

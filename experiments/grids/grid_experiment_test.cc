@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The rows that experiments build on and the micro grid lacks; star-1 is the
-// third row of T6.
+// Rows that experiments build on and the micro grid lacks; star-1 is the third
+// row of T6.
 constexpr char kMoreRows[] = R"([[rows]]
 id = "sparse-1"
 label = "Sparse MoE"
@@ -66,7 +66,7 @@ class GridExperiment : public GridProgram {
     WriteGrid(MicroGrid(60, kMoreRows));
   }
 
-  // The folder of the first run of a row of an experiment.
+  // The folder of the first run of an experiment's row.
   fs::path Folder(const std::string& experiment, const std::string& row) const {
     const auto grid =
         SelectGrid(experiment, (folder_ / "micro.toml").string(), {});
@@ -106,12 +106,12 @@ TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
   EXPECT_EQ(fs::last_write_time(shared / "result.h5"), written);
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
 
-  // What another experiment in the folder has is not stale.
+  // Runs of another experiment in the folder are not stale.
   const auto clean = Grid(Words({"clean", "main"}));
   ExpectEnd(clean, 0, {"3 could go"});
   EXPECT_EQ(clean.output.find("FINISHED"), std::string::npos) << clean.output;
 
-  // The reports of all experiments that have one of these runs.
+  // Reports on every experiment that has one of these runs.
   const auto all = Grid(Words({"run", "all"}, {"--rows", "star-1,sparse-1"}));
   ExpectEnd(all, 0,
             {"2 runs", "2 finished", "Experiment main:", "Experiment tau:",
@@ -122,8 +122,8 @@ TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
   EXPECT_FALSE(fs::exists(folder_ / "runs/micro/throughput"));
 }
 
-// What one experiment measures at the end is measured for all, since the
-// checkpoint may be gone when they ask.
+// An evaluation that one experiment asks for is made for all, since the
+// checkpoint may be gone when another asks.
 TEST_F(GridExperiment, EveryExperimentMeasuresWhatAnyNeeds) {
   ExpectEnd(Grid(Words({"run", "main"}, {"--rows", "learned-2"})), 0,
             {"1 of 1 rows finished"});
@@ -135,8 +135,8 @@ TEST_F(GridExperiment, EveryExperimentMeasuresWhatAnyNeeds) {
   ExpectEnd(Grid(Words({"run", "inference_tau"})), 0, {"1 finished"});
 }
 
-// A run that was trained without evaluations is measured later, while its
-// checkpoint exists; otherwise a message says so.
+// A run trained without evaluations is measured later, while its checkpoint
+// exists; otherwise a message says so.
 TEST_F(GridExperiment, WhatIsLackingIsMeasuredOnTheCheckpoint) {
   ExpectEnd(Grid({"run", "micro.toml", "--rows", "learned-2"}), 0, {});
   const fs::path folder = Folder("inference_tau", "learned-2");
@@ -186,7 +186,7 @@ TEST_F(GridExperiment, UsageErrorsEndWithTwo) {
   for (const auto& [arguments, texts] : kCases) {
     ExpectEnd(Grid(arguments), 2, texts);
   }
-  // Two experiments that give one run different settings: the error names both
+  // Two experiments give one run different settings: the error names both
   // places.
   WriteGrid(MicroGrid(60, std::string(kMoreRows) + R"([[rows]]
 id = "sparse-2-jitter-0.05"

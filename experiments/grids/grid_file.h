@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_file.h - a grid as data: rows x corpora x seeds, or some of them, read
-// from TOML (GRIDS.md, grids/*.toml).
+// grid_file.h - a grid as data: rows x corpora x seeds, or a subset, read from
+// TOML (GRIDS.md, grids/*.toml).
 #ifndef SOFTMOE_EXPERIMENTS_GRIDS_GRID_FILE_H_
 #define SOFTMOE_EXPERIMENTS_GRIDS_GRID_FILE_H_
 
@@ -22,8 +22,8 @@ struct GridCorpus {
   std::string id;  // "owt"
   std::string title;
   std::string paper_dataset;  // "owt" or "c4"; "" for a stand-in
-  std::string stands_for;     // for a stand-in: whose rows it is put beside
-  int64_t gpus = 0;           // of the paper's runs; 0 where meaningless
+  std::string stands_for;     // stand-ins only: whose rows it is put beside
+  int64_t gpus = 0;           // as in the paper's runs; 0 where meaningless
 };
 
 struct GridRow {
@@ -31,8 +31,8 @@ struct GridRow {
   std::string label;      // "SoftMoE*"
   std::string paper_row;  // "softmoe_star/k1.5/a2", after the dataset
   std::string variant;    // "calibrated", "paper" (ruling 7), or ""
-  // The dataset whose rows of the paper this one is put beside, whatever the
-  // corpus ("owt", "unstated"); "": that of the corpus.
+  // The dataset with whose rows in the paper this one is compared, whatever the
+  // corpus ("owt", "unstated"); "": the corpus's own.
   std::string paper_dataset;
   std::string place;  // FILE:LINE:COLUMN
 };
@@ -46,33 +46,33 @@ struct GridRun {
   Config config;  // validated
   RuntimeConfig runtime;
   trainer::EvaluationPlan evaluations;
-  // In an experiment: the first one that has this run, and its name for the
-  // row, which names the run's folder; "": this grid, and its row.
+  // Experiments only: the first one that has this run, and its row, which names
+  // the run's folder; "": this grid and its row.
   std::string first_experiment, first_row;
-  // Runs of a lower turn are trained first, those of one turn as they stand.
+  // Runs with a lower turn are trained first; equal turns keep their order.
   int64_t turn = 0;
-  // "owt/sparse/k1": the row of the paper's table that this one repeats, or,
-  // on a stand-in corpus, is put beside; "" if there is none.
+  // "owt/sparse/k1": the paper's row that this one repeats or, on a stand-in
+  // corpus, is put beside; "" if there is none.
   std::string paper_id() const;
 };
 
-// What `--seeds` says: nothing, a list of seeds, or a number of them, "the
-// first four".
+// The value of `--seeds`: nothing, a list of seeds, or a count ("the first
+// four").
 struct SeedOption {
   SeedOption() = default;
   explicit SeedOption(std::vector<int64_t> list) : listed(std::move(list)) {}
   SeedOption(std::initializer_list<int64_t> list) : listed(list) {}
 
   std::vector<int64_t> listed;
-  size_t first = 0;  // if there is no list; 0: all that the grid has
+  size_t first = 0;  // used without a list; 0: all seeds of the grid
 
-  // The chosen ones of a grid with these seeds. If more are asked for than it
-  // has, the integers after its largest follow.
+  // The chosen seeds of a grid that has `seeds`. If more are asked for, the
+  // integers after the largest follow.
   std::vector<int64_t> Apply(const std::vector<int64_t>& seeds) const;
 };
 
 struct Grid {
-  std::filesystem::path path;          // of the file
+  std::filesystem::path path;          // the grid file
   std::vector<std::string> overrides;  // as given to LoadGrid
   std::string name;                    // "smoke", "tau"
   std::string scale;                   // one of Scales()
@@ -81,20 +81,21 @@ struct Grid {
   std::vector<GridCorpus> corpora;
   std::vector<GridRow> rows;
   Cluster cluster;
-  trainer::EvaluationPlan evaluations;  // of the file, for every run
-  // For an experiment (experiment.h): its name and title, the name of the grid
-  // file whose folder it shares, and the table of the paper that it repeats.
+  trainer::EvaluationPlan evaluations;  // from the file, for every run
+  // Experiments only (experiment.h): name and title, the grid file whose folder
+  // it shares, and the paper's table that it repeats.
   std::string experiment, experiment_title, scale_grid, table;
   std::vector<GridRun> runs;  // corpus by corpus, row by row, seed by seed
 };
 
-// The scales of grids, from small to large; they decide what verdicts may say.
+// Scales of grids, from small to large; they decide which verdicts are
+// possible.
 const std::vector<std::string>& Scales();
 
 // The experiments of the paper, in the order in which `all` runs them.
 const std::vector<std::string>& ExperimentNames();
 
-// Experiments of this project, which no table or figure of the paper needs: no
+// This project's experiments, which no table or figure of the paper needs: not
 // part of `all`, and only at scales whose [experiments] names them.
 const std::vector<std::string>& OwnExperimentNames();
 
@@ -104,12 +105,11 @@ std::vector<std::string> EveryExperimentName();
 bool IsOwnExperiment(const std::string& name);
 
 // Reads and validates a grid; `overrides` ("section.key=value") apply to every
-// run, and what `seeds` says replaces the seeds of the file, position by
-// position: a row that chose the first two of the file gets the first two of
-// these.
-// Throws ConfigError with FILE:LINE:COLUMN for unknown keys, repeated ids,
-// seeds and corpora that the grid lacks, rows and corpora without a run, and
-// invalid configurations; EnvironmentError if the file cannot be read.
+// run, and `seeds` replaces the seeds of the file by position: a row that chose
+// the first two of the file gets the first two of these. Throws ConfigError
+// with FILE:LINE:COLUMN for unknown keys, repeated ids, seeds and corpora that
+// the grid lacks, rows and corpora without a run, and invalid configurations;
+// EnvironmentError if the file cannot be read.
 Grid LoadGrid(const std::filesystem::path& path,
               const std::vector<std::string>& overrides,
               const SeedOption& seeds = {});

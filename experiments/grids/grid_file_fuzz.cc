@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as a grid. What is accepted has valid configurations, ids that can
-// be names of folders, and no more runs than its corpora, rows and seeds make.
+// Reads any text as a grid. An accepted grid has valid configurations, ids that
+// are valid folder names, and at most corpora x rows x seeds runs.
 #include "core/fuzzing/fuzz_support.h"
 #include "experiments/grids/grid_file.h"
 

@@ -20,7 +20,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// The grids that ship, from Bazel's runfiles.
+// The shipped grids, from Bazel's runfiles.
 std::filesystem::path Shipped(const std::string& name) {
   return std::filesystem::path(std::getenv("TEST_SRCDIR")) / "softmoe" /
          "experiments" / "grids" / (name + ".toml");
@@ -33,7 +33,7 @@ std::filesystem::path Write(const std::string& text) {
   return path;
 }
 
-// The smallest grid, with a place for a mistake.
+// The smallest grid, plus lines that may contain a mistake.
 std::string Minimal(const std::string& extra) {
   return R"([grid]
 name = "tiny"
@@ -89,9 +89,9 @@ TEST(Grid, ShippedGridsHaveTheNineRows) {
   }
 }
 
-// The grid that is really run: nine rows with calibrated tau, 4 seeds on one
+// The grid that is actually run: nine rows with calibrated tau, 4 seeds on one
 // corpus and 2 on the other; five rows with the published tau and 2 seeds;
-// three with input jitter and 4.
+// three rows with input jitter and 4 seeds.
 TEST(Grid, MiniHasItsSeventySixRuns) {
   const Grid grid = LoadGrid(Shipped("mini"), {});
   std::map<std::string, int> runs;
@@ -127,7 +127,7 @@ TEST(Grid, MiniHasItsSeventySixRuns) {
   }
 }
 
-// Two seeds, two corpora, and a row with these lines of its own.
+// Two seeds, two corpora, and a row with these extra lines.
 std::string Choosing(const std::string& row, const std::string& corpus = "") {
   return R"([grid]
 name = "tiny"
@@ -163,7 +163,7 @@ TEST(Grid, RowsAndCorporaChooseTheirRuns) {
   EXPECT_EQ(RunIds(LoadGrid(Write(text), {})),
             (Ids{"a/everywhere/seed1", "a/everywhere/seed2",
                  "b/everywhere/seed2", "b/some/seed2"}));
-  // The second of the seeds, whatever it is.
+  // The row picks the second seed, whatever its value.
   EXPECT_EQ(RunIds(LoadGrid(Write(text), {}, {7, 8, 9})),
             (Ids{"a/everywhere/seed7", "a/everywhere/seed8",
                  "a/everywhere/seed9", "b/everywhere/seed8", "b/some/seed8"}));
@@ -193,7 +193,7 @@ TEST(Grid, ChoicesThatTheGridLacksAreNamedWithTheirPlace) {
         << wrong.text;
     EXPECT_NE(failure.find(wrong.message), std::string::npos) << failure;
   }
-  // A corpus that every row leaves out.
+  // No row uses this corpus.
   std::string text = Choosing("corpora = [\"a\"]\n");
   text.insert(text.find("[[rows]]\nid = \"some"), "corpora = [\"a\"]\n");
   const std::string failure = FailureOf(text);
@@ -201,7 +201,7 @@ TEST(Grid, ChoicesThatTheGridLacksAreNamedWithTheirPlace) {
       << failure;
 }
 
-// --seeds with fewer seeds than the rows choose from.
+// --seeds gives fewer seeds than the rows choose from.
 TEST(Grid, SeedsThatLeaveNothingAreRefused) {
   std::string text = Minimal("");
   text.insert(text.find("[rows.config"), "seeds = [2]\n");
@@ -226,8 +226,8 @@ TEST(Grid, PaperRunsAreThePapersRows) {
     EXPECT_EQ(router.fallback,
               variant == "paper" ? Fallback::kTop1 : Fallback::kNone)
         << run.id;
-    // Stated: noise in soft rows, none in sparse ones. Its size is a tenth of
-    // the scores' initial spread, 0.02 sqrt(640).
+    // The paper states noise in soft rows and none in sparse ones. Its size is
+    // a tenth of the scores' initial spread, 0.02 sqrt(640).
     const bool sparse = router.kind == RouterKind::kSparse;
     EXPECT_EQ(router.noise, sparse ? NoiseKind::kNone : NoiseKind::kLogitGauss)
         << run.id;
@@ -254,8 +254,8 @@ TEST(Grid, SeedsAndOverridesReachEveryRun) {
   EXPECT_EQ(grid.runs[1].paper_id(), "");
 }
 
-// Runs are found by their hash: as long as a file is unchanged, its rows keep
-// theirs, whatever keys are added. A changed file has others.
+// Runs are found by their hash: while a file is unchanged, its rows keep their
+// hashes, whatever keys are added to the program.
 TEST(Grid, ShippedRowsKeepTheirHashes) {
   const std::map<std::string, std::map<std::string, std::string>> kHashes = {
       {"smoke",
@@ -288,7 +288,8 @@ TEST(Grid, ShippedRowsKeepTheirHashes) {
   }
 }
 
-// What the layers of settings leave out follows from what they set together.
+// Batch sizes that no layer of settings gives follow from those given, merged
+// over all layers.
 TEST(Grid, BatchSizesFollowWhateverLayerSetsThem) {
   const auto sizes = [](const std::string& layers,
                         const std::vector<std::string>& overrides) {
@@ -326,8 +327,8 @@ TEST(Grid, SeedsOnTheCommandLineReplaceTheFiles) {
   EXPECT_NE(failure.find("--seeds"), std::string::npos) << failure;
 }
 
-// A stand-in's row is put beside the paper's row and never presented as it; the
-// comparison then says NOT_COMPARABLE and why.
+// A stand-in's row is put beside the paper's row, never presented as it; the
+// comparison says NOT_COMPARABLE and why.
 TEST(Grid, StandInsSayWhoseRowsTheyStandFor) {
   for (const GridRun& run : LoadGrid(Shipped("smoke"), {}).runs) {
     EXPECT_EQ(run.corpus.paper_dataset, "");
@@ -377,8 +378,8 @@ TEST(Grid, MistakesAreNamedWithTheirPlace) {
   EXPECT_NE(range.find("sparse-2"), std::string::npos) << range;
 }
 
-// Each run is held in memory, and thousands of lines would make billions of
-// runs.
+// Every run is held in memory, and thousands of lines could expand to billions
+// of runs.
 TEST(Grid, TooManyRunsAreRefused) {
   std::string rows;
   for (int i = 0; i < 5001; ++i) {
@@ -422,7 +423,7 @@ TEST(Grid, MissingFileIsAnEnvironmentError) {
   EXPECT_THROW(LoadGrid("/nonexistent/grid.toml", {}), EnvironmentError);
 }
 
-// The rows a and b of a file with these waves, for the seeds 5, 6, 7.
+// Rows a and b of a file with these waves, for seeds 5, 6, 7.
 Waves WavesOf(const std::string& waves) {
   const std::string text =
       "[[rows]]\nid = \"a\"\n[[rows]]\nid = \"b\"\n" + waves;

@@ -15,7 +15,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// Each run is held in memory, and has to be trained.
+// Every run is held in memory and must be trained.
 constexpr size_t kMaxRuns = 10'000;
 
 int64_t ReadSeed(const toml::node& node) {
@@ -28,8 +28,8 @@ bool Has(const Places& places, size_t place) {
   return !places || places->contains(place);
 }
 
-// What `table` chooses at `key` from the grid's list `all`; `read` turns nodes
-// into values.
+// The elements of the grid's list `all` that `table` chooses at `key`; `read`
+// turns nodes into values.
 template <typename T, typename Read>
 Places Choose(const toml::table& table, const std::string& key,
               const std::vector<T>& all, Read read) {
@@ -122,7 +122,7 @@ CorpusPart ReadCorpus(const toml::table& table, const ConfigDraft& base,
   return {&table, corpus, ChooseSeeds(table, seeds), draft};
 }
 
-// `grid` must have its corpora and the seeds of the file.
+// `grid` must already have its corpora and the file's seeds.
 RowPart ReadRow(const toml::table& table, const Grid& grid,
                 std::set<std::string>& taken_ids) {
   CheckKeys(
@@ -146,8 +146,8 @@ RowPart ReadRow(const toml::table& table, const Grid& grid,
   return part;
 }
 
-// The positions in the list of seeds that a row has on a corpus, which is at
-// position `c` of the corpora.
+// Positions, in the list of seeds, that a row has on the corpus at position
+// `c`.
 std::vector<size_t> SeedsOf(const CorpusPart& corpus, size_t c,
                             const RowPart& row, size_t num_seeds) {
   std::vector<size_t> places;
@@ -158,7 +158,7 @@ std::vector<size_t> SeedsOf(const CorpusPart& corpus, size_t c,
   return places;
 }
 
-// Throws if choices leave nothing, which is a mistake in the file.
+// Throws if the choices leave nothing: a mistake in the file.
 void CheckEachHasRuns(const std::vector<CorpusPart>& corpora,
                       const std::vector<RowPart>& rows, size_t num_seeds) {
   std::vector<bool> row_runs(rows.size()), corpus_runs(corpora.size());
@@ -186,8 +186,8 @@ void CheckEachHasRuns(const std::vector<CorpusPart>& corpora,
   }
 }
 
-// Reads [experiments] for a grid that has its corpora and the seeds of the
-// file.
+// Reads [experiments] for a grid that already has its corpora and the file's
+// seeds.
 std::map<std::string, Placement> ReadPlacements(const toml::table& root,
                                                 const Grid& grid) {
   std::map<std::string, Placement> placements;

@@ -22,8 +22,8 @@
 
 namespace softmoe::experiments {
 
-// Positions in a list of the grid file, which stay the same when --seeds
-// replaces that list; nullopt: all, also those that --seeds adds.
+// Positions in a list of the grid file, which stay valid when --seeds replaces
+// that list; nullopt: all, including those that --seeds adds.
 using Places = std::optional<std::set<size_t>>;
 
 Places Intersection(const Places& a, const Places& b);
@@ -31,8 +31,8 @@ Places Intersection(const Places& a, const Places& b);
 // The list of seeds at 'seeds' of `table`; empty if there is none.
 std::vector<int64_t> ReadSeeds(const toml::table& table);
 
-// What 'seeds' of `table` chooses from `all`, the list of the "grid" or the
-// "experiment", whichever `whose` says.
+// The elements of `all`, the list of the "grid" or "experiment" (`whose`), that
+// 'seeds' of `table` chooses.
 Places ChooseSeeds(const toml::table& table, const std::vector<int64_t>& all,
                    const std::string& whose = "grid");
 
@@ -51,26 +51,26 @@ struct RowPart {
   trainer::EvaluationPlan evaluations;
 };
 
-// [experiments.NAME]: on what an experiment is run at this scale.
+// [experiments.NAME]: what an experiment is run on at this scale.
 struct Placement {
   const toml::table* table = nullptr;
   Places corpora, seeds;
   std::vector<std::string> variants;  // of the rows of main; empty: all
 };
 
-// [[waves]] of an experiment with seeds of its own: which of them its rows have,
-// and in which order they are trained: wave by wave, and in a wave one seed over
-// all rows before the next.
+// [[waves]] of an experiment with its own seeds: the seeds of each row, and the
+// training order: wave by wave, and within a wave one seed over all rows before
+// the next.
 class Waves {
  public:
-  // Throws ConfigError with the place for unknown rows and seeds, a row that has
-  // a seed twice, and one without any.
+  // Throws ConfigError with the place for unknown rows and seeds, a row with a
+  // repeated seed, and a row without any.
   Waves(const toml::table& file, const std::vector<int64_t>& seeds,
         const std::vector<RowPart>& rows);
 
   // Positions in `seeds`.
   std::set<size_t> PlacesOf(const std::string& row) const;
-  // GridRun::turn of a row and one of its places.
+  // GridRun::turn for a row and one of its places.
   int64_t Turn(const std::string& row, size_t place) const;
 
  private:
@@ -79,8 +79,8 @@ class Waves {
 };
 
 struct GridParts {
-  std::vector<std::shared_ptr<const toml::table>> files;  // hold the tables
-  Grid grid;  // without runs, and with the seeds of the file
+  std::vector<std::shared_ptr<const toml::table>> files;  // own the tables
+  Grid grid;  // no runs; the seeds of the file
   std::vector<CorpusPart> corpora;
   std::vector<RowPart> rows;
   std::map<std::string, Placement> placements;  // by the experiment's name
@@ -91,13 +91,12 @@ struct GridParts {
 GridParts ReadGridParts(const std::filesystem::path& path,
                         const std::vector<std::string>& overrides);
 
-// Reads [evaluations] of a grid or an experiment, overriding what is there
-// already.
+// Reads [evaluations] of a grid or an experiment over the existing plan.
 void ReadEvaluations(const toml::table& file, trainer::EvaluationPlan* plan);
 
-// Runs of these rows, corpus by corpus, row by row, seed by seed of
-// `parts.grid`, all with the overrides of the grid. Throws ConfigError for
-// invalid configurations, and for too many runs.
+// Runs of these rows in the order corpus, row, seed of `parts.grid`, all with
+// the grid's overrides. Throws ConfigError for invalid configurations and for
+// too many runs.
 std::vector<GridRun> MakeRuns(const GridParts& parts,
                               const std::vector<RowPart>& rows);
 

@@ -21,11 +21,10 @@
 namespace softmoe::experiments {
 namespace {
 
-// Nobody asks for more of the first seeds than this.
+// An upper bound on how many first seeds can be asked for.
 constexpr size_t kMostFirstSeeds = 10'000;
 
-// A whole number written with digits only; nullopt for anything else, and
-// unless it is below 2^63 - 1.
+// A whole number below 2^63 - 1 in digits only; nullopt for anything else.
 std::optional<int64_t> ParseInteger(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] =

@@ -63,8 +63,8 @@ TEST(GridsDoc, KnowsEveryKeyOfAConfiguration) {
   EXPECT_GT(count, 40);
 }
 
-// The reader knows exactly the keys that the tables of [grid], [[corpora]], ...
-// list: an unknown key is refused with the list of the known ones.
+// The reader knows exactly the keys listed in the tables of [grid],
+// [[corpora]], ...: an unknown key is refused with the list of known ones.
 TEST(GridsDoc, KnowsEveryKeyOfAGrid) {
   const std::string example = Between(Doc(), "```toml\n", "```");
   for (const char* table : {"[grid]", "[[corpora]]", "[[rows]]", "[cluster]",

@@ -38,7 +38,7 @@ ROUTERS = {"sparse": "sparse2", "soft": "soft_fixed2"}
 ASKED = {"step": 3.0, "lapsum": 20.0}
 VOID_BELOW = 0.6
 DISTURBED_ABOVE = 0.05
-PATIENCE = 60  # seconds to wait for a quiet machine, before each round
+PATIENCE = 60  # seconds to wait for a quiet machine before each round
 ATTEMPTS = 3  # per round
 # The routers of the smoke, midi and paper grids; rows as in our benchmark.
 LAPSUM_EXPERTS, K, ROWS = (8, 16, 32), 2.0, 8192
@@ -54,7 +54,7 @@ class Machine:
     def clocks():
         with open("/proc/stat", encoding="ascii") as stat:
             fields = [int(x) for x in stat.readline().split()[1:9]]
-        busy = sum(fields) - fields[3] - fields[4]  # less idle and iowait
+        busy = sum(fields) - fields[3] - fields[4]  # minus idle and iowait
         own = resource.getrusage(resource.RUSAGE_CHILDREN)
         return (busy / os.sysconf("SC_CLK_TCK"), own.ru_utime + own.ru_stime,
                 time.monotonic())

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from torch.utils import cpp_extension
 
-KNOWN_COMMIT = "c277d1a"  # the one on which SPEC.md's counts were made
+KNOWN_COMMIT = "c277d1a"  # the commit that SPEC.md's counts refer to
 VECTORS = {"f64": 400, "f32": 300}
 PACKAGE = "lapsum/lapsum/topk"
 SOURCE = PACKAGE + "/cpu/soft_topk.cpp"
@@ -87,9 +87,9 @@ def answer(soft_topk, vectors, outputs):
                      for key, data in case["inputs"].items()}
             scores = given["scores"].requires_grad_()
             k = given["mean_active"].requires_grad_()
-            # A tensor, since with a number the operator's backward pass fails.
-            # Its content is overwritten by -temperature, hence the clone and
-            # the sign of the gradient.
+            # A tensor, because the operator's backward pass fails for a plain
+            # number. The operator overwrites it with -temperature, hence the
+            # clone and the gradient's sign.
             alpha = given["temperature"].clone().requires_grad_()
             weights = soft_topk(scores, k.expand(len(scores), 1).contiguous(),
                                 alpha)

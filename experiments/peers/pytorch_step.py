@@ -24,8 +24,7 @@ import torch.nn.functional as F
 
 from lapsum_peer import default_threads, gemm_gflops, soft_topk
 
-# The labels that //:bench gives its rows, which compare.py checks on both
-# sides.
+# The labels of //:bench's rows; compare.py checks that both sides agree.
 LABELS = {
     "smoke": "layers=4 d_model=64 heads=4 d_ffn=128 experts=8 vocab=1024 length=128 sequences=16",
     "mini": "layers=10 d_model=128 heads=4 d_ffn=256 experts=16 vocab=2048 length=128 sequences=16",
@@ -161,7 +160,7 @@ class Model(torch.nn.Module):
         return loss + total, loss
 
 
-WARM_UP = 2  # steps: first touches of memory, torch's own caches
+WARM_UP = 2  # steps: first touches of memory, torch's caches
 
 
 def step_seconds(size, router, k, form, seconds):
@@ -169,7 +168,7 @@ def step_seconds(size, router, k, form, seconds):
     torch.manual_seed(1)
     model = Model(size, router, k, form)
     flat = [p for p in model.parameters()]
-    # Rate 0 costs the same, and the routing stays as it was initialised.
+    # A rate of 0 costs the same and keeps the routing as initialised.
     optimizer = torch.optim.AdamW(
         [{"params": [p for p in flat if p.dim() > 1], "weight_decay": 0.01},
          {"params": [p for p in flat if p.dim() == 1], "weight_decay": 0.0}],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The benchmarks claim to time the training steps of smoke, mini and midi
-// grids: compare their sizes, and those of the peer, with the grids that ship.
+// The benchmarks claim to time training steps of the smoke, mini and midi
+// grids: checks their sizes, and the peer's, against the shipped grids.
 #include "kernels/benchmark_sizes.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ TEST(BenchmarkSizes, AreThoseOfTheGrids) {
       EXPECT_EQ(size.vocab_size, model.vocab_size) << run.id;
       EXPECT_EQ(size.sequence_length, model.sequence_length) << run.id;
       const TrainingConfig& training = run.config.training;
-      // One step of the benchmark is one update of the run.
+      // One benchmark step is one update of the run.
       EXPECT_EQ(size.num_sequences, training.global_batch_sequences) << run.id;
       EXPECT_EQ(training.balance_group_sequences,
                 size.num_sequences / size.grid_groups)

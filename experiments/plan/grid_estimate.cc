@@ -12,8 +12,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// Computed once for every router and model, since rows occur on several
-// corpora.
+// Cached per router and model, since rows occur on several corpora.
 class InitialActivities {
  public:
   const InitialActivity& Of(const Config& config) {

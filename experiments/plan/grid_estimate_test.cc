@@ -44,7 +44,7 @@ TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
       EXPECT_EQ(row.active_experts, row.run.config.router.mean_active_experts);
     }
     EXPECT_EQ(row.cost.parameters - row.cost.budget_logits, 1'631'409'280);
-    // T1 of SPEC.md 6b; far from k, so that k in its place would show.
+    // T1 of SPEC.md 6b; far from k, so that using k by mistake would show.
     if (row.run.paper_id() == "owt/softmoe_star/k1/a4") {
       EXPECT_EQ(row.active_experts, 3.64);
       ++as_printed;
@@ -56,7 +56,7 @@ TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
   EXPECT_EQ(as_printed, 3);  // two readings of tau, one with two fallbacks
 }
 
-// For a stand-in the paper has no number to assume, so k is used.
+// For a stand-in the paper has no number, so k is assumed.
 TEST(GridEstimate, StandInsAssumeKAndCountSeeds) {
   const std::vector<RowEstimate> rows = EstimateGrid(Shipped("midi"), Paper());
   ASSERT_EQ(rows.size(), 28u);
@@ -92,7 +92,7 @@ TEST(GridEstimate, MemoryHoldsWhatCalibrationRanks) {
   EXPECT_GT(largest, 0);
 }
 
-// A finished run leaves one checkpoint or none; the one at work has two.
+// A finished run leaves one checkpoint or none; the one being trained has two.
 TEST(GridEstimate, DiskIsWhatRunsLeaveAndThePeakOfOne) {
   Grid grid = Shipped("smoke");
   for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = true;
@@ -137,7 +137,7 @@ TEST(BatchSplit, PapersBatchesDivide) {
   EXPECT_EQ(small.micro_batches, 3);
 }
 
-// The problem names the numbers and what would divide.
+// The problem names the numbers and suggests ones that divide.
 TEST(BatchSplit, SaysWhatDoesNotDivide) {
   // 8 groups over 20 GPUs; 240/20 = 12 sequences each.
   const BatchSplit groups = SplitBatch(Batch(240, 30, 30), 20);
@@ -150,7 +150,7 @@ TEST(BatchSplit, SaysWhatDoesNotDivide) {
   EXPECT_NE(sequences.problem.find("set the GPUs to a divisor of 8"),
             std::string::npos)
       << sequences.problem;
-  // Groups divide, micro-batches are larger than what a GPU has.
+  // The groups divide, but micro-batches exceed a GPU's share.
   const BatchSplit micro = SplitBatch(Batch(240, 30, 5), 16);
   EXPECT_NE(micro.problem.find("micro-batches of 30 sequences do not divide "
                                "the 15 sequences"),

@@ -55,13 +55,13 @@ std::vector<Rows> ByCorpus(const Rows& rows) {
   return corpora;
 }
 
-// False if some row or corpus has only some of the seeds.
+// False if some row or corpus lacks some of the seeds.
 bool IsWhole(const Grid& grid) {
   return grid.runs.size() ==
          grid.corpora.size() * grid.rows.size() * grid.seeds.size();
 }
 
-// How many of this experiment's runs each experiment is the first to have.
+// For each experiment, how many of this one's runs it is the first to have.
 std::string WhoTrains(const Grid& grid) {
   if (grid.experiment.empty()) return "";
   std::string who;
@@ -80,7 +80,7 @@ std::string WhoTrains(const Grid& grid) {
       Count(static_cast<int64_t>(grid.runs.size()), "training"), who));
 }
 
-// What is measured on the final parameters.
+// The evaluations of the final parameters.
 std::string Evaluations(const Grid& grid) {
   trainer::EvaluationPlan any;
   int64_t with_tau = 0;
@@ -164,8 +164,9 @@ std::string MpiSection(const Grid& grid, const SlurmPlace& place) {
          fmt::format("\nmpirun -n 4{} --launcher=mpi\n", command);
 }
 
-// How many rows the paper's table has and, at every scale that has the
-// experiment, how many runs it needs and how many of them no earlier one has.
+// Lists the number of rows in the paper's table and, at each scale that has the
+// experiment, the runs it needs and how many are not shared with an earlier
+// one.
 std::string ListExperiments(const golden::Document& paper) {
   std::vector<std::string> header = {"experiment", "paper's rows"};
   std::vector<std::vector<std::string>> lines;

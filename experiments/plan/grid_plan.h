@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // grid_plan.h - what `grid plan` and `grid list` print: what a grid will train,
-// what that costs, what looks wrong, and the script that runs it on a cluster.
+// its cost, what looks wrong, and the script that runs it on a cluster.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_GRID_PLAN_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_GRID_PLAN_H_
 
@@ -12,17 +12,16 @@
 
 namespace softmoe::experiments {
 
-// Who starts the processes that train a grid.
+// Starts the processes that train a grid.
 enum class Launcher { kLocal, kMpi, kSlurm };
 
-// Slurm for a grid with GPUs, this process for others.
+// Slurm for a grid with GPUs, else this process.
 Launcher DefaultLauncher(const Grid& grid);
 
-// The plan of all runs of `grid`, whose results would go into `place.folder`,
-// as text of at most 100 columns, but for commands of Slurm and MPI, which may
-// be longer. Nothing runs, nothing is downloaded or written. Throws DataError
-// or EnvironmentError if the paper's goldens, which come with the program,
-// cannot be read.
+// The plan of all runs of `grid`, with results in `place.folder`, as text of at
+// most 100 columns, except for Slurm and MPI commands, which may be longer.
+// Nothing is run, downloaded or written. Throws DataError or EnvironmentError
+// if the paper's goldens, which come with the program, cannot be read.
 std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
                          Launcher launcher);
 

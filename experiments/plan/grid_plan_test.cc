@@ -35,8 +35,8 @@ std::string PlanIn(const Grid& grid, const fs::path& folder) {
                       DefaultLauncher(grid));
 }
 
-// The plan of a grid that ships, of an experiment at the paper's scale, and the
-// list of them all; each is made once, since that takes time.
+// The plan of a shipped grid, of an experiment at the paper's scale, and the
+// list of them all. Cached: each takes a while.
 const std::string& PlanOf(const std::string& name) {
   static std::map<std::string, std::string> plans;
   const auto [plan, is_new] = plans.try_emplace(name);
@@ -86,7 +86,8 @@ bool Contains(const std::string& text, const std::string& part) {
 // tab:training_time_gpus and section 5 (SPEC.md 6b, T3).
 TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   const std::string& plan = PlanOf("paper");
-  // Row, k, tau, start, zero AE, AE, from, parameters, active parameters.
+  // Columns: row, k, tau, start, zero AE, AE, from, parameters, active
+  // parameters.
   EXPECT_EQ(Entry(plan, "sparse-2", 0),
             (Words{"sparse-2", "2", "-", "2.00", "0.0%", "2.00", "paper",
                    "1,631,409,280", "156,849,280"}));
@@ -96,7 +97,7 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   EXPECT_EQ(learned[7], "1,631,409,290");
   // 58,545,280 + 49,152,000 * 3.18 (SPEC.md 3.1).
   EXPECT_EQ(learned[8], "214,848,640");
-  // Row, steps, tokens, FLOPs, GPU hours, the paper's, disk.
+  // Columns: row, steps, tokens, FLOPs, GPU hours, the paper's, disk.
   const Words owt = Entry(plan, "softmoe-star-1.5-calibrated", 1);
   ASSERT_EQ(owt.size(), 8u);
   EXPECT_EQ(owt[1], "18,000");
@@ -115,13 +116,14 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   // 10 batches of 240 (600) sequences, 10 layers, 4 weights of 4 bytes.
   EXPECT_TRUE(Contains(plan, "calibrating tau: up to 750.0 MiB of host"));
   EXPECT_TRUE(Contains(plan, "calibrating tau: up to 1.8 GiB of host"));
-  // Each of the paper's 18 rows counts once, although two of ours repeat some.
+  // Each of the paper's 18 rows counts once, although two of ours repeat some
+  // of them.
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 180)"));
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 4,052)"));
 }
 
 // At T = 5 and tau = 1.8 no expert is active (DESIGN.md, ruling 7; SPEC.md
-// 2.3); with tau 1.1 or 1.2, calibrated, or in sparse rows, enough are.
+// 2.3); with tau 1.1, 1.2 or calibrated, and in sparse rows, enough are.
 TEST(GridPlan, WarnsOfRowsThatTrainNoExpertAndOfNoOthers) {
   const std::string& plan = PlanOf("paper");
   const size_t first = plan.find("WARNING owt/");
@@ -147,7 +149,7 @@ TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
   EXPECT_TRUE(Contains(plan, "core minutes")) << plan;
 }
 
-// Corpora, tokens, checkpoints and results, at every scale.
+// At every scale: corpora, tokens, checkpoints and results.
 TEST(GridPlan, SaysWhatEachKindOfFileTakes) {
   for (const std::string& name : Scales()) {
     const std::string& plan = PlanOf(name);
@@ -171,7 +173,7 @@ TEST(GridPlan, FitsATerminal) {
   }
 }
 
-// The acceptance numbers of the plan of everything.
+// Acceptance numbers for the plan of everything.
 TEST(GridPlan, AllExperimentsOfThePaper) {
   const std::string& plan = PlanOf("all");
   EXPECT_TRUE(Contains(plan,
@@ -183,7 +185,7 @@ TEST(GridPlan, AllExperimentsOfThePaper) {
               row[0] == 's' && row[1] == 'p' ? "206,001,280" : "107,697,280");
     EXPECT_EQ(Entry(plan, row, 0).at(7), "1,631,409,280") << row;
     EXPECT_EQ(Entry(plan, row, 1).at(2), "8,847,360,000") << row;
-    // Two tables of the corpus, two of its ranks, one of soft rows.
+    // Two tables for the corpus, two for its ranks, one for soft rows.
     const int tables = row[1] == 'p' ? 4 : 5;
     EXPECT_TRUE(Entry(plan, row, tables).size() <= 1) << "on OWT only: " << row;
   }
@@ -211,12 +213,12 @@ TEST(GridPlan, ScriptsRepeatTheCommandLine) {
   --corpora c4 \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
 )")) << plan;
-  // With a fallback every token has an expert: only the disk deserves a
-  // warning.
+  // With a fallback every token has an expert: the only warning is about the
+  // disk.
   EXPECT_FALSE(Contains(plan, "WARNING owt/")) << plan;
 }
 
-// A grid of the user's with GPUs that do not suit it.
+// A user's grid whose GPU numbers do not fit.
 fs::path WriteUsersGrid() {
   fs::path path = Folder("mine.toml");
   std::ofstream(path) << R"([grid]
@@ -243,13 +245,13 @@ mean_active_experts = 2
   return path;
 }
 
-// The grid is named by its path, its problems by its rows.
+// The grid is named by its path, problems by their rows.
 TEST(GridPlan, UsersGrid) {
   const fs::path path = WriteUsersGrid();
   const std::string plan = PlanIn(LoadGrid(path, {}), "/tmp");
   const Words row = Entry(plan, "wide", 0);
   ASSERT_EQ(row.size(), 9u);
-  EXPECT_EQ(row[6], "k");  // no corpus of the paper: nothing assumed from it
+  EXPECT_EQ(row[6], "k");  // not a corpus of the paper: nothing assumed from it
   EXPECT_EQ(Entry(plan, "wide", 1)[5], "-");
   // 240 sequences in 8 groups do not divide over 20 GPUs.
   EXPECT_TRUE(Contains(plan, "WARNING text/wide: 8 balance groups of 30"))
@@ -258,13 +260,13 @@ TEST(GridPlan, UsersGrid) {
   EXPECT_TRUE(Contains(plan, "run " + path.string() + " \\\n")) << plan;
   EXPECT_TRUE(Contains(plan, "--seeds 1,2 \\\n")) << plan;
   EXPECT_TRUE(Contains(plan, "#SBATCH --partition=big\n")) << plan;
-  // The fewest even nodes of at most 8: 4 of 5.
+  // The fewest nodes with equally many GPUs, at most 8 each: 4 nodes of 5.
   EXPECT_TRUE(Contains(plan, "#SBATCH --nodes=4\n")) << plan;
   EXPECT_TRUE(Contains(plan, "#SBATCH --gpus-per-node=5\n")) << plan;
 }
 
-// The runner accepts the script's command, down to the row: srun passes it on,
-// and the only thing wrong with it is a row that the grid lacks.
+// The runner accepts the script's command down to the row: srun passes it on,
+// and the only error is a row that the grid lacks.
 TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
   const fs::path folder = Folder("runner");
   std::string script =
@@ -292,7 +294,7 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
       << ended.output;
 }
 
-// What GRIDS.md shows for one node with 8 GPUs is what the launcher writes.
+// GRIDS.md's script for one node with 8 GPUs is what the launcher writes.
 TEST(GridPlan, GuideShowsTheScriptOfOneNode) {
   Grid paper = Shipped("paper");
   paper.path = "/data/paper8.toml";
@@ -360,7 +362,7 @@ TEST(GridList, SaysOnceWhatAScaleAloneMeans) {
 
 TEST(GridList, NamesTheGridsThatShip) {
   const std::string& list = List();
-  // Grid, runs, corpora x rows x seeds.
+  // Columns: grid, runs, corpora x rows x seeds.
   for (const Words& start :
        {Words{"smoke", "9", "1", "x", "9", "x", "1", "smoke"},
         Words{"mini", "76", "of", "2", "x", "17", "x", "4", "mini"},

@@ -13,11 +13,11 @@
 namespace softmoe::experiments {
 namespace {
 
-// The first layer's router at T(0), which all others have at the start, with the
-// tau in force.
+// The first layer's router at T(0) with the tau in force; all other layers
+// start with the same.
 golden::StillScores RouterOf(const Config& config) {
   const double deviation = InitialScoreDeviation(config, /*noise=*/true);
-  // Scores are floats; hardly one of 1e57 normal numbers is beyond 16.
+  // Scores are floats. About one in 1e57 normal variates exceeds 16 deviations.
   if (!std::isfinite(static_cast<float>(16 * deviation))) {
     throw ConfigError(fmt::format(
         "router scores with weights of deviation {} would overflow before the "

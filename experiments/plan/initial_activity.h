@@ -21,29 +21,30 @@
 namespace softmoe::experiments {
 
 struct InitialActivity {
-  double tau = 0;  // in force; expected if it is calibrated; 0 for sparse
-  // As in trainer/results/metrics.h.
+  double tau = 0;  // in force; expected if calibrated; 0 for sparse
+  // Defined in trainer/results/metrics.h.
   double active_experts = 0;
   double zero_active_fraction = 0;
 };
 
-// Standard deviation of a router score at initialisation; `noise`: with the
-// training noise of the configuration.
+// Standard deviation of a router score at initialisation; `noise` adds the
+// configuration's training noise.
 double InitialScoreDeviation(const Config& config, bool noise);
 
-// What the step after `completed_updates` would activate if the router had
-// learnt nothing, by quadrature (golden/paper/still_scores.h): T(m), cutoff, cap
-// and fallback of the configuration. With tau = "calibrated", it is calibrated on
-// scores without noise, as the trainer does on its first batches. Sparse routers
-// activate k, exactly. Throws ConfigError if scores of this size overflow.
+// The experts that the step after `completed_updates` would activate if the
+// router had learnt nothing, by quadrature (golden/paper/still_scores.h): T(m),
+// cutoff, cap and fallback of the configuration. With tau = "calibrated", it is
+// calibrated on scores without noise, as the trainer does on its first batches.
+// Sparse routers activate k, exactly. Throws ConfigError if scores of this size
+// overflow.
 InitialActivity EstimateInitialActivity(const Config& config,
                                         int64_t completed_updates = 0);
 
-// A run whose scores keep the spread with which they start, and whose layers
-// keep their allocation.
+// A run whose scores keep their initial spread, and whose layers keep their
+// allocation.
 struct StillRun {
   InitialActivity start, middle;  // T(0), halfway between the temperatures
-  InitialActivity end;            // where T ends, without noise: Infer-AE
+  InitialActivity end;            // final T, without noise: Infer-AE
   InitialActivity train;          // mean over all steps: Train-AE
 };
 

@@ -33,16 +33,17 @@ Config PaperRouter(double k, double expansion) {
 TEST(InitialActivity, ScoresHaveTheDeviationOfTheInitialisation) {
   Config config = PaperRouter(1, 4);
   config.model.norm_epsilon = 0;
-  // The variance is a product, quotient and sum of at most 8 roundings, those
-  // of the literals included, of which the root halves the relative error; the
-  // root itself, and as many as 3 in the expected value.
+  // The variance takes at most 8 roundings, including those of the literals;
+  // the root halves their relative error and adds one. The expected value has
+  // at most 3.
   const auto expect_deviation = [&](bool noise, double expected) {
     EXPECT_NEAR(InitialScoreDeviation(config, noise), expected,
                 (8 / 2.0 + 1 + 3) * 0x1p-53 * expected);
   };
   // SPEC.md 2.3: 0.506 = 0.02 sqrt(640).
   expect_deviation(true, 0.02 * std::sqrt(640.0));
-  // Mean square 4e-4 of the embedding, epsilon as large: half the variance.
+  // The embedding's mean square is 4e-4, as large as epsilon: half the
+  // variance.
   config.model.norm_epsilon = 4e-4;
   expect_deviation(true, 0.02 * std::sqrt(320.0));
   config.model.norm_epsilon = 0;
@@ -55,9 +56,9 @@ TEST(InitialActivity, ScoresHaveTheDeviationOfTheInitialisation) {
   expect_deviation(false, std::sqrt(0.256));
 }
 
-// SPEC.md 2.3, a simulation of 6000 tokens in another language, of which a token
-// has at most 4 experts: four standard errors of at most sqrt(4 AE / 6000), and
-// the rounding to two decimals (three below 0.01).
+// SPEC.md 2.3 simulates 6000 tokens in another language, each with at most 4
+// experts: four standard errors of at most sqrt(4 AE / 6000), plus the rounding
+// to two decimals (three below 0.01).
 TEST(InitialActivity, AgreesWithTheSpecification) {
   struct Case {
     double tau, active, rounding;
@@ -67,7 +68,7 @@ TEST(InitialActivity, AgreesWithTheSpecification) {
     Config config = PaperRouter(1, 4);
     config.router.tau = known.tau;
     const InitialActivity activity = EstimateInitialActivity(config);
-    // For a mean near the cap, the variance is at most mean times what is left.
+    // Near the cap, the variance is at most the mean times what is left.
     const double variance =
         known.active * std::min(4 - known.active, 4.0) / 6000;
     EXPECT_NEAR(activity.active_experts, known.active,
@@ -82,8 +83,8 @@ TEST(InitialActivity, AgreesWithTheSpecification) {
   EXPECT_GT(none.zero_active_fraction, 1 - 1e-5);
 }
 
-// The same section: the share of tokens without an expert when tau is
-// calibrated, about 33 %, 16 %, 8.6 % of 6000.
+// Same section: the share of tokens without an expert with calibrated tau is
+// about 33 %, 16 %, 8.6 % of 6000.
 TEST(InitialActivity, CalibratesAsTheSpecificationDoes) {
   struct Case {
     double k, expansion, zero_share, zero_rounding;
@@ -99,7 +100,7 @@ TEST(InitialActivity, CalibratesAsTheSpecificationDoes) {
   }
 }
 
-// tau is calibrated without noise, which then spreads the scores.
+// tau is calibrated without noise; noise then spreads the scores.
 TEST(InitialActivity, NoiseComesAfterTheCalibration) {
   Config config = PaperRouter(2, 2);
   const InitialActivity quiet = EstimateInitialActivity(config);
@@ -110,7 +111,7 @@ TEST(InitialActivity, NoiseComesAfterTheCalibration) {
   EXPECT_GT(noisy.active_experts, quiet.active_experts + 0.1);
 }
 
-// A still run is what single steps say; its end has no noise.
+// A still run agrees with single steps; its end has no noise.
 TEST(InitialActivity, AStillRunIsTheStepsOfOne) {
   Config config = PaperRouter(1.5, 2);
   config.router.tau = 1.3;
@@ -166,7 +167,7 @@ TEST(InitialActivity, FallbackGivesOneExpertToTokensBelowTheCutoff) {
   config.router.fallback = Fallback::kTop1;
   const InitialActivity activity = EstimateInitialActivity(config);
   EXPECT_NEAR(activity.active_experts, 1, 1e-5);
-  // Before the fallback.
+  // Measured before the fallback.
   EXPECT_NEAR(activity.zero_active_fraction, 1, 1e-5);
 }
 
@@ -186,7 +187,7 @@ TEST(InitialActivity, ScoresSpreadAsTheRoutersOwnWeightsDo) {
   EXPECT_THROW(EstimateInitialActivity(config), ConfigError);
 }
 
-// A small model with its real initialisation and its real first step.
+// A small model with its real initialisation and first step.
 struct ModelCase {
   std::string name;
   RouterKind kind;
@@ -270,7 +271,7 @@ TEST_P(RealModel, StartsAsEstimated) {
   }
   const double mean = sum / kModels;
   const double variance =
-      (squares - sum * mean) / (kModels - 1) / kModels;  // of the mean
+      (squares - sum * mean) / (kModels - 1) / kModels;  // relative to the mean
   const InitialActivity estimate = EstimateInitialActivity(config);
   const double error = std::sqrt(variance);
   RecordProperty("real", std::to_string(mean));
@@ -279,7 +280,7 @@ TEST_P(RealModel, StartsAsEstimated) {
   const double unmodelled =
       GetParam().norm_epsilon > 1e-6 ? 0.01 * 16 * 0.242 : 0;
   EXPECT_NEAR(mean, estimate.active_experts, 6 * error + unmodelled);
-  // The test can tell a deviation that is 10 % off.
+  // A deviation that is 10 % off is detected.
   Config wrong = config;
   wrong.model.init_std *= 1.1;
   if (GetParam().noise != NoiseKind::kLogitGauss) {

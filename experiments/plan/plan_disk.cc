@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 using Rows = std::vector<RowEstimate>;
 
-// The rows of whose text, and then of whose tokens, there is one copy each.
+// One row per distinct text, and one per distinct token file.
 struct Sources {
   std::vector<const RowEstimate*> texts, tokens;
 };
@@ -59,7 +59,7 @@ std::string TextLine(const RowEstimate& row, const fs::path& cache) {
 
 std::string TokenLine(const RowEstimate& row, int64_t text_bytes) {
   const Config& config = row.run.config;
-  // Packed files of publishers say little about the text in them.
+  // Publishers' packed files say little about the size of the text.
   if (row.run.corpus.paper_dataset.empty() && text_bytes > 0) {
     return fmt::format("{}, vocabulary {}: at most {}", config.data.corpus,
                        config.model.vocab_size,

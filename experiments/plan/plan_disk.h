@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan_disk.h - what a grid takes of the disk, by kind: corpora, tokens,
+// plan_disk.h - the disk space that a grid takes, by kind: corpora, tokens,
 // checkpoints, results.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_DISK_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_PLAN_DISK_H_
@@ -14,13 +14,13 @@
 
 namespace softmoe::experiments {
 
-// The section of a plan. `rows` are those of one grid, whose results go into
-// `folder`; `cache` has corpora and tokens, which need not be there yet.
+// The plan's section on disk space. `rows` belong to one grid with results in
+// `folder`; `cache` holds corpora and tokens, which need not exist yet.
 std::string DescribeDisk(const std::vector<RowEstimate>& rows,
                          const std::filesystem::path& folder,
                          const std::filesystem::path& cache);
 
-// What the token files of `row` take at most, if its corpus has `text_bytes` of
+// An upper bound on the token files of `row`, if its corpus has `text_bytes` of
 // text: a token is at least one byte of it.
 int64_t TokenBytesAtMost(const RowEstimate& row, int64_t text_bytes);
 

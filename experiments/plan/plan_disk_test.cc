@@ -28,7 +28,7 @@ RowEstimate Row(const std::string& corpus) {
   return row;
 }
 
-// In whatever lines.
+// Ignores line breaks.
 void ExpectSays(const std::string& text, const std::string& part) {
   std::istringstream stream(text);
   std::string one_line;
@@ -51,7 +51,7 @@ TEST(PlanDisk, NamesEveryKindOnce) {
   ExpectSays(text, "checkpoints: up to " + FormatBytes(1000) +
                        " each, two for every run at work; those of finished "
                        "runs are");
-  // Three rows of three seeds, 300 bytes each.
+  // Three rows with three seeds, 300 bytes each.
   ExpectSays(text, "results: " + FormatBytes(2700));
   ExpectSays(text, "free there: ");
   EXPECT_FALSE(fs::exists(folder / "cache"));

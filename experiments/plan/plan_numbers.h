@@ -14,7 +14,7 @@ inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 // "1,631,409,280"
 std::string Thousands(int64_t number);
 
-// "7.91e18": three digits.
+// "7.91e18": three significant digits.
 std::string Scientific(double number);
 
 // "1 run", "3 runs", "2 corpora".

@@ -26,7 +26,7 @@ std::string DescribeStillRuns(const std::vector<RowEstimate>& rows) {
     Config key;
     key.model = config.model;
     key.router = config.router;
-    // Corpora differ in their steps by less than the digits that are shown.
+    // The corpora's steps differ by less than the printed digits.
     const std::string hash = ConfigHash(key);
     if (!shown.insert(row.run.row.id + "/" + hash).second) continue;
     const auto [entry, is_new] = known.try_emplace(hash);

@@ -110,7 +110,7 @@ std::string WhatItTakes(const Rows& rows, bool gpus) {
   return table.Text();
 }
 
-// What the paper's own runs of the rows listed here took, each counted once.
+// The time of the paper's own runs of the rows listed here, each counted once.
 std::string PaperTotal(const Rows& rows) {
   std::set<std::string> seen;
   double hours = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan_tables.h - the parts of a plan: tables of one corpus, what their columns
-// mean, totals.
+// plan_tables.h - parts of a plan: tables of one corpus, their legend, totals.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_TABLES_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_PLAN_TABLES_H_
 
@@ -13,18 +12,17 @@
 
 namespace softmoe::experiments {
 
-// `text` in lines of at most 98 columns: the first starts with `first` spaces,
-// the others with two more.
+// `text` in lines of at most 98 columns: `first` spaces before the first line,
+// two more before the others.
 std::string Paragraph(const std::string& text, size_t first = 0);
 
 // "10 layers, d_model 640, ..."
 std::string DescribeModel(const ModelConfig& model);
 
-// The rows of one corpus: how a step is made up, what is trained, what that
-// costs.
+// The rows of one corpus: how a step is divided, what is trained, and its cost.
 std::string DescribeCorpus(const std::vector<RowEstimate>& rows);
 
-// What the columns of DescribeCorpus mean, and under which assumptions.
+// Explains the columns of DescribeCorpus and their assumptions.
 std::string PlanLegend(const Cluster& cluster, bool gpus);
 
 // "owt: 14 runs, ..., 121 GPU hours (the paper's 9 rows: 180), ... on disk"

@@ -17,13 +17,13 @@
 namespace softmoe::experiments {
 namespace {
 
-// Below this hardly any expert is trained (DESIGN.md, ruling 7).
+// Below this, experts hardly train (DESIGN.md, ruling 7).
 constexpr double kFewActiveExperts = 0.5;
 constexpr int64_t kScheduleSamples = 50;
 
-// Share of the steps after which the falling temperature alone, without any
-// learning, brings the mean of active experts to kFewActiveExperts; above 1 if
-// it never does. Rounded up to 1/kScheduleSamples.
+// Share of the steps after which the falling temperature alone, without
+// learning, raises the mean of active experts to kFewActiveExperts, rounded up
+// to 1/kScheduleSamples; above 1 if it never does.
 double ShareOfStepsUntilActive(const Config& config) {
   for (int64_t i = 1; i <= kScheduleSamples; ++i) {
     const int64_t updates = config.training.steps * i / kScheduleSamples;
@@ -88,7 +88,7 @@ std::string MemoryProblem(const RowEstimate& row, const Cluster& cluster) {
 std::vector<std::string> PlanWarnings(const Grid& grid,
                                       const std::vector<RowEstimate>& rows,
                                       int64_t free_disk_bytes) {
-  // Problems in the order of their first row, with the rows that have them.
+  // Problems with the rows that have them, ordered by first row.
   std::vector<std::pair<std::string, std::vector<std::string>>> problems;
   for (const RowEstimate& row : rows) {
     for (const std::string& problem : {ActivityProblem(row), BatchProblem(row),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan_warnings.h - warns where a grid will not do what its author wants.
+// plan_warnings.h - warns where a grid will not do what its author intends.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_WARNINGS_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_PLAN_WARNINGS_H_
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kHugeDisk = std::numeric_limits<int64_t>::max();
 
-// A row with nothing wrong with it.
+// A row without problems.
 RowEstimate Row(const std::string& id) {
   RowEstimate row;
   row.run.corpus.id = "owt";
@@ -60,8 +60,8 @@ TEST(PlanWarnings, FewActiveExperts) {
   EXPECT_TRUE(Contains(warnings[0], "\"calibrated\"")) << warnings[0];
 }
 
-// As T goes from 5 to 1 with tau = 1.8 the mean reaches 0.5 on the way (SPEC.md
-// 2.3: 2.4 at T = 1); if T stays at 5 it never does.
+// As T falls from 5 to 1 with tau = 1.8, the mean crosses 0.5 (SPEC.md 2.3: 2.4
+// at T = 1); if T stays at 5 it never does.
 TEST(PlanWarnings, SaysWhetherTheTemperatureWillMendIt) {
   RowEstimate row = Row("a");
   row.run.config.router.tau = 1.8;
@@ -88,7 +88,7 @@ TEST(PlanWarnings, BatchThatDoesNotDivide) {
   const std::vector<std::string> warnings = Warnings({row});
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(Contains(warnings[0], "owt/a: 8 balance groups of 30"));
-  row.run.corpus.gpus = 0;  // CPU: no GPUs over which to divide
+  row.run.corpus.gpus = 0;  // CPU: there are no GPUs to divide over
   EXPECT_TRUE(Warnings({row}).empty());
 }
 
@@ -119,7 +119,7 @@ TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
 
 TEST(PlanWarnings, MoreDiskThanIsFree) {
   RowEstimate row = Row("a");
-  // Two are finished and the third is at its peak: 600 + 600 + 1000.
+  // Two are finished, the third is at its peak: 600 + 600 + 1000.
   row.seeds = 3;
   EXPECT_TRUE(Warnings({row}, 2200).empty());
   const std::vector<std::string> warnings = Warnings({row}, 2199);

@@ -45,7 +45,7 @@ SlurmJob NewJob(const Grid& grid, const RowEstimate& row,
   return job;
 }
 
-// Expected, of all seeds of the row, one after the other.
+// Expected hours for all seeds of the row, one after the other.
 double Hours(const RowEstimate& row, const SlurmJob& job) {
   const double gpus = static_cast<double>(job.gpus);
   const double one =

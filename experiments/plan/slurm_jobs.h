@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// slurm_jobs.h - the jobs that train a grid on a Slurm cluster, an array for
-// each corpus; `plan` prints their scripts, `run --launcher=slurm` submits them.
+// slurm_jobs.h - the jobs that train a grid on a Slurm cluster, one array per
+// corpus; `plan` prints their scripts, `run --launcher=slurm` submits them.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_
 
@@ -16,23 +16,23 @@
 
 namespace softmoe::experiments {
 
-// What the processes of a job need to know besides the grid.
+// Facts about a job that its processes need besides the grid.
 struct SlurmPlace {
   std::string program = "bazel-bin/experiments/grid";
-  std::filesystem::path start = ".";      // where relative paths begin
-  std::filesystem::path folder = {};      // of the grid's results
-  std::vector<std::string> options = {};  // more of `grid run`, as words
-  int64_t ranks = 1;  // that train a run together, where a corpus has no GPUs
+  std::filesystem::path start = ".";      // base of relative paths
+  std::filesystem::path folder = {};      // the grid's results
+  std::vector<std::string> options = {};  // further words of `grid run`
+  int64_t ranks = 1;                      // per run, where a corpus has no GPUs
 };
 
-// `folder`/slurm: scripts, logs, what was submitted.
+// `folder`/slurm: scripts, logs, and records of submitted jobs.
 std::filesystem::path SlurmFolder(const std::filesystem::path& grid_folder);
 
-// The words of the command that trains `grid`, as mpirun takes them, too.
+// The words of the command that trains `grid`, usable with mpirun, too.
 std::vector<std::string> TaskCommand(const Grid& grid, const SlurmPlace& place);
 
-// One job for each corpus of `rows`, which are estimates of runs of `grid`, and
-// in it one task for each row, with all its seeds.
+// One job for each corpus of `rows` (estimates of runs of `grid`), with one
+// task for each row, which trains all its seeds.
 std::vector<SlurmJob> SlurmJobs(const Grid& grid,
                                 const std::vector<RowEstimate>& rows,
                                 const SlurmPlace& place);

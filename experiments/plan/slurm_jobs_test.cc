@@ -27,7 +27,7 @@ Grid MyGrid() {
   return grid;
 }
 
-// `seeds` runs of the row, each of 6 core hours or 1 hour of all GPUs.
+// `seeds` runs of the row, each taking 6 core hours or 1 hour of all GPUs.
 RowEstimate Row(const std::string& corpus, const std::string& row,
                 int64_t seeds, int64_t gpus = 0) {
   RowEstimate estimate;
@@ -89,7 +89,7 @@ TEST(SlurmJobs, RanksShareTheWorkOfATask) {
   EXPECT_EQ(std::count(job.command.begin(), job.command.end(), "--ranks"), 0);
 }
 
-// The longest task: all seeds of its row, one after the other.
+// The longest task trains all seeds of its row, one after the other.
 TEST(SlurmJobs, HoursAreThoseOfAllSeedsOnTheCoresOfATask) {
   std::vector<RowEstimate> rows = {Row("a", "one", 1), Row("a", "two", 3)};
   EXPECT_EQ(SlurmJobs(MyGrid(), rows, Place())[0].hours, 3 * 6 / 4.0);
@@ -97,7 +97,7 @@ TEST(SlurmJobs, HoursAreThoseOfAllSeedsOnTheCoresOfATask) {
   const SlurmJob job = SlurmJobs(MyGrid(), rows, Place())[0];
   EXPECT_EQ(job.cores, 2);
   EXPECT_EQ(job.hours, 3 * 6 / 2.0);
-  // The settings say it already.
+  // The settings already say so.
   EXPECT_EQ(std::count(job.command.begin(), job.command.end(), "--threads"), 0);
 }
 

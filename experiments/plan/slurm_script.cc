@@ -17,7 +17,8 @@ constexpr double kTimeMargin = 1.5;
 constexpr int kSecondsToSave = 300;
 constexpr int kReturnsOfKilled = 3;
 
-// `value` as sbatch reads it in a line of its own: not as a shell does.
+// Quotes `value` for a #SBATCH line, which sbatch reads differently from a
+// shell.
 std::string SbatchQuoted(const std::string& value) {
   if (ShellQuoted(value) == value) return value;
   std::string quoted = "\"";
@@ -28,7 +29,7 @@ std::string SbatchQuoted(const std::string& value) {
   return quoted + "\"";
 }
 
-// A path in which sbatch replaces nothing.
+// A path with sbatch's replacement patterns escaped.
 std::string Percents(const std::string& path) {
   std::string escaped;
   for (const char c : path) escaped += c == '%' ? "%%" : std::string(1, c);
@@ -82,7 +83,7 @@ std::string Rows(const SlurmJob& job) {
 }
 
 std::string Training(const SlurmJob& job) {
-  // Not SLURM_JOB_ID: that of the last task is the whole array's.
+  // Not SLURM_JOB_ID: the last task's is that of the whole array.
   std::string text = "task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n";
   text += "kills=" + ShellQuoted(job.logs) + "/kills-$task\n";
   const bool ranks = job.num_ranks() > 1;
@@ -100,9 +101,9 @@ export MASTER_ADDR=$(scontrol show node --oneliner "$SLURMD_NODENAME" |
             ">\"$SOFTMOE_RANKS_SECRET_FILE\")\n";
   }
   text += "status=0\nsrun";
-  // srun does not take this from the job since Slurm 22.05.
+  // Since Slurm 22.05 srun does not inherit this from the job.
   if (job.gpus == 0) text += fmt::format(" --cpus-per-task={}", job.cores);
-  // Ranks end each other, with the code of the one that was first.
+  // A failing rank ends the others, with its own exit code.
   if (ranks) text += " --kill-on-bad-exit=0";
   for (const std::string& word : job.command) {
     text += (word.starts_with("--") ? " \\\n  " : " ") + ShellQuoted(word);
@@ -112,7 +113,7 @@ export MASTER_ADDR=$(scontrol show node --oneliner "$SLURMD_NODENAME" |
   return text;
 }
 
-// Whether the task goes back into the queue.
+// Decides whether the task goes back into the queue.
 std::string WhenItHasEnded() {
   return fmt::format(
       R"sh(case $status in

@@ -12,27 +12,27 @@
 namespace softmoe::experiments {
 
 struct SlurmJob {
-  std::string name;               // "softmoe-paper-owt": of the job
-  std::string corpus;             // "owt": on which all of its rows train
+  std::string name;               // "softmoe-paper-owt"
+  std::string corpus;             // "owt": all rows train on it
   std::vector<std::string> rows;  // ids: task i of the array runs rows[i]
   // The program and its words; the row id is appended as `--rows ROW`. Words
   // are quoted for the shell where necessary.
   std::vector<std::string> command;
-  std::string start;  // the folder in which the command stands
-  std::string logs;   // an existing folder for logs and the counts of kills
-  int64_t gpus = 8;   // a process for each; 0: CPUs only
-  int64_t gpus_per_node = 4;         // at most
-  int64_t ranks = 1;                 // processes, where gpus = 0
-  int64_t cores = 4;                 // of each process, where gpus = 0
-  double hours = 1;                  // expected, of the longest task
-  std::vector<std::string> options;  // more #SBATCH lines
+  std::string start;          // the folder in which the command runs
+  std::string logs;           // an existing folder for logs and kill counts
+  int64_t gpus = 8;           // one process each; 0: CPUs only
+  int64_t gpus_per_node = 4;  // at most
+  int64_t ranks = 1;          // processes, if gpus = 0
+  int64_t cores = 4;          // per process, if gpus = 0
+  double hours = 1;           // expected, for the longest task
+  std::vector<std::string> options;  // extra #SBATCH lines
 
-  // The processes that train a run together.
+  // Processes that train a run together.
   int64_t num_ranks() const { return gpus > 0 ? gpus : ranks; }
 };
 
-// Nodes and GPUs on each: as few nodes as possible with the same number of GPUs
-// on each, at most gpus_per_node.
+// Nodes and GPUs per node: as few nodes as possible with equally many GPUs
+// each, at most gpus_per_node.
 struct NodeLayout {
   int64_t nodes = 1, gpus_per_node = 1;
 };
@@ -46,7 +46,8 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node);
 // makes for each of its tasks.
 std::string SlurmScript(const SlurmJob& job);
 
-// Of task `task` of the array job `id`, where SlurmScript directs its output.
+// The log of task `task` of the array job `id`, where SlurmScript directs its
+// output.
 std::string SlurmLogName(const SlurmJob& job, const std::string& id,
                          size_t task);
 

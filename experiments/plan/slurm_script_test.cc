@@ -140,7 +140,7 @@ TEST(SlurmScript, WithoutGpusATaskHasCores) {
   EXPECT_EQ(script.find("gpu"), std::string::npos) << script;
   EXPECT_EQ(script.find("SECRET"), std::string::npos) << script;
 
-  // Ranks may be on any nodes.
+  // Ranks may be on any node.
   job.ranks = 3;
   const std::string ranks = SlurmScript(job);
   for (const char* line :
@@ -179,7 +179,7 @@ class SlurmScriptRun : public testing::Test {
     WriteFileAtomically(folder_ / "job.sh", SlurmScript(job));
   }
 
-  // A program of this name, for which `script` stands.
+  // Creates a program with this name that runs `script`.
   void Pretend(const std::string& name, const std::string& script) const {
     WriteFileAtomically(folder_ / name, "#!/bin/bash\n" + script);
     std::filesystem::permissions(folder_ / name,
@@ -188,7 +188,7 @@ class SlurmScriptRun : public testing::Test {
 
   ProgramResult Run(int task, int status) {
     return RunProgram({"env", "PATH=" + folder_.string() + ":/usr/bin:/bin",
-                       // Of the last task it is the number of the array.
+                       // The last task's is the number of the array.
                        "SLURM_JOB_ID=70", "SLURM_ARRAY_JOB_ID=70",
                        "SLURM_ARRAY_TASK_ID=" + std::to_string(task),
                        "STATUS=" + std::to_string(status), "bash", "job.sh"},
@@ -254,15 +254,15 @@ TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {
     EXPECT_EQ(killed.exit_status, 137);
     EXPECT_EQ(killed.output,
               Srun("softmoe-1.5-calibrated") + "[scontrol][requeue][70_1]");
-    // Stops do not count.
+    // Stops (75) do not count as kills.
     EXPECT_NE(Run(1, 75).output.find("requeue"), std::string::npos);
   }
   EXPECT_EQ(Run(1, 137).output, Srun("softmoe-1.5-calibrated"));
-  // Another task has three of its own.
+  // Another task has its own three retries.
   EXPECT_NE(Run(0, 137).output.find("requeue"), std::string::npos);
 }
 
-// What is not counted could go on for ever.
+// Kills that cannot be counted could be retried for ever.
 TEST_F(SlurmScriptRun, AKilledTaskThatCannotBeCountedDoesNotRequeueItself) {
   std::filesystem::create_directory(folder_ / "kills-70_1");
   const ProgramResult killed = Run(1, 137);

@@ -8,7 +8,7 @@
 
 namespace softmoe::experiments {
 
-// RFC 4180: quoted where a separator, a quote or a line end is inside.
+// RFC 4180: quoted if it contains a separator, a quote or a line end.
 std::string CsvField(const std::string& text);
 
 // Shortest text that reads back as the same double.

@@ -27,7 +27,7 @@ bool HasHealth(const RunResult& result) {
          !result.final_evaluations->router_health.empty();
 }
 
-// The row with only those of its finished seeds that `has` admits.
+// The row with only those finished seeds that satisfy `has`.
 RowSummary Restricted(const RowSummary& row,
                       const std::function<bool(const RunResult&)>& has) {
   RowSummary some = row;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// evaluation_tables.h - tables of what was measured on the final parameters of
-// the runs: inference with other tau, and the health of the routers.
+// evaluation_tables.h - tables of the measurements on final parameters:
+// inference with other tau, and router health.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_EVALUATION_TABLES_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_EVALUATION_TABLES_H_
 
@@ -12,15 +12,15 @@
 
 namespace softmoe::experiments {
 
-// A table as texts, for both terminal and HTML.
+// A table of texts, for terminal and HTML.
 struct EvaluationTable {
   std::string title, caption;
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;  // at least one
 };
 
-// The tables for which anything was measured. Rows are the grid's, in its
-// order: means over the finished seeds that have the number.
+// The tables for which anything was measured. Rows follow the grid; values are
+// means over the finished seeds that have the number.
 std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome);
 
 // Tables for a terminal of 100 columns; "" if there are none.

@@ -54,14 +54,14 @@ TEST(EvaluationTables, AreMissingWhereNothingWasMeasured) {
   GridOutcome outcome = ExampleOutcome();
   EXPECT_TRUE(EvaluationTables(outcome).empty());
   EXPECT_EQ(DescribeTables(EvaluationTables(outcome)), "");
-  // If a plan asks only for other tau, the sparse router has nothing.
+  // If a plan asks only for other tau, the sparse row has no numbers.
   RunOf(outcome, "sparse-1").result->final_evaluations =
       trainer::FinalEvaluations();
   EXPECT_TRUE(EvaluationTables(outcome).empty());
 }
 
 // Means over the seeds that have the number: one of three was not measured at
-// half the tau, one is not finished.
+// half the tau, another is not finished.
 TEST(EvaluationTables, ShowInferenceTauOverSeeds) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
   std::vector<RunOutcome*> runs;

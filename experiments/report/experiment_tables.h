@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// experiment_tables.h - what the report of an experiment shows besides the
-// table and the curves that every grid has: clock times, which no result may
-// hold, and the figure on active experts.
+// experiment_tables.h - what an experiment's report shows besides the table and
+// curves of every grid: clock times, which no result may hold, and the figure
+// on active experts.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_EXPERIMENT_TABLES_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_EXPERIMENT_TABLES_H_
 
@@ -14,8 +14,9 @@
 
 namespace softmoe::experiments {
 
-// Chosen by the paper's table that the experiment repeats (Grid::table); none
-// if its numbers are all in the results, or if nothing is finished.
+// The tables depend on the paper's table that the experiment repeats
+// (Grid::table); there are none if all its numbers are in the results, or if
+// nothing is finished.
 //
 //   compute, throughput   hours, milliseconds a step and tokens a second, with
 //                         the paper's own beside them on its own corpora

@@ -33,7 +33,7 @@ TEST(ExperimentTables, TimesAreThoseOfTheClockBesideThePapers) {
     GridOutcome outcome =
         ExampleOutcome({.seeds = {1, 2}, .paper_sizes = paper_sizes});
     outcome.grid.table = "throughput";
-    double seconds = 0.25;  // of a step; hours of the runs: 1 and 2
+    double seconds = 0.25;  // per step; hours of the runs: 1 and 2
     for (RunOutcome& run : outcome.runs) {
       if (run.run.row.id != "sparse-2") continue;
       for (auto& step : run.result->steps) step.seconds = seconds;
@@ -47,7 +47,7 @@ TEST(ExperimentTables, TimesAreThoseOfTheClockBesideThePapers) {
     const double tokens =
         static_cast<double>(training.global_batch_sequences *
                             outcome.runs[0].run.config.model.sequence_length);
-    // Means of 250 and 500 ms, and of the tokens that fit a second.
+    // Means of 250 and 500 ms, and the tokens processed per second.
     const std::string rate = std::to_string(
         static_cast<int64_t>((tokens / 0.25 + tokens / 0.5) / 2));
     Texts expected = {"foldoc/sparse-2",

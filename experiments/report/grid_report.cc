@@ -28,7 +28,8 @@ namespace {
 
 constexpr size_t kWidth = 96;
 
-// The verdicts in a few lines: how many of each kind, and why not more.
+// Summarizes the verdicts in a few lines: how many of each kind, and why not
+// more.
 std::string DescribeVerdicts(const JudgedResults& judged) {
   const golden::Verdicts& v = judged.verdicts;
   std::map<std::string, int> cells;
@@ -58,8 +59,8 @@ std::string DescribeVerdicts(const JudgedResults& judged) {
   return Wrap(text, kWidth, 2) + "\n";
 }
 
-// Names runs trained by another version of this project than this program,
-// which reads finished runs and does not train them again.
+// Names the runs trained by another version of this project: the program reads
+// finished runs and does not retrain them.
 std::string DescribeVersions(const GridOutcome& outcome) {
   std::map<std::string, std::vector<std::string>> others;
   for (const RunOutcome& run : outcome.runs) {

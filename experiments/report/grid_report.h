@@ -24,8 +24,7 @@ struct GridReport {
   std::vector<std::filesystem::path> files;
 };
 
-// ResultsDocument, with the table of the claims in miniature where there are
-// any.
+// ResultsDocument, plus the table of the claims in miniature if there are any.
 golden::Document ReportDocument(const GridOutcome& outcome,
                                 const std::string& variant,
                                 const std::optional<MiniClaims>& claims,

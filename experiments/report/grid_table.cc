@@ -149,7 +149,7 @@ std::string DescribeGridTable(const GridOutcome& outcome) {
     std::string budget;
     for (; row != table.rows.end() && row->corpus == corpus; ++row) {
       std::vector<std::string> cells = row->cells;
-      // Shown only once for the rows that share it.
+      // Rows that share a budget show it only once.
       if (cells[0] == budget) cells[0] = "";
       budget = row->cells[0];
       lines.Add(cells);

@@ -13,19 +13,20 @@
 
 namespace softmoe::experiments {
 
-// A table as texts, for both terminal and HTML.
+// A table of texts, for terminal and HTML.
 struct GridTable {
   struct Row {
     std::string corpus;              // its id
     std::vector<std::string> cells;  // as many as the header has
     std::string problem;             // "FAILED", "not finished"; else ""
   };
-  // Settings, the columns of run_columns.h that some row has, then seeds and
-  // problems if there are any.
+  // Settings, then the columns of run_columns.h that some row has, then seeds,
+  // and problems if there are any.
   std::vector<std::string> header;
-  // By corpus, expert budget, and order in the grid, as the paper groups them.
+  // Ordered by corpus, expert budget and the grid's order, grouped as in the
+  // paper.
   std::vector<Row> rows;
-  std::string legend;  // what the columns are
+  std::string legend;  // describes the columns
 };
 
 GridTable MakeGridTable(const GridOutcome& outcome);

@@ -36,7 +36,7 @@ figure svg { max-width: 100%; height: auto; }
 pre { overflow-x: auto; font-size: .8rem; } summary { cursor: pointer; }
 )";
 
-// Digits, with whatever accompanies a measured number.
+// Digits, plus whatever accompanies a measured number.
 bool IsNumber(const std::string& text) {
   return text.find_first_not_of("0123456789.+-eE%/ Mc<=") == std::string::npos;
 }

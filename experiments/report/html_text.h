@@ -14,8 +14,8 @@ struct HtmlCell {
   std::string css_class = {};  // "pass", "fail", ...
 };
 
-// A table with its caption and header. Columns whose cells are all numbers (or
-// empty) are right-aligned.
+// A table with caption and header. Columns whose cells are all numbers or empty
+// are right-aligned.
 std::string HtmlTable(const std::string& caption,
                       const std::vector<std::string>& header,
                       const std::vector<std::vector<HtmlCell>>& rows);
@@ -23,8 +23,8 @@ std::string HtmlTable(const std::string& caption,
 // <details> with a summary line; `content` is already HTML.
 std::string Details(const std::string& summary, const std::string& content);
 
-// A whole page; `body` is already HTML. It is self-contained: style inside, no
-// script, nothing loaded from elsewhere.
+// A whole page; `body` is already HTML. The page is self-contained: inline
+// style, no script, nothing loaded from elsewhere.
 std::string HtmlPage(const std::string& title, const std::string& body);
 
 }  // namespace softmoe::experiments

@@ -21,8 +21,7 @@ using trainer::RunResult;
 using trainer::StepRecord;
 using trainer::Validation;
 
-// What one run says about one invariant: how near it is to breaking it.
-// Negative or NaN: broken.
+// How near a run is to breaking an invariant; negative or NaN: broken.
 struct Reading {
   double slack = 0;
   std::string words;  // "sum k_l = 6.000 (K = 6)"
@@ -30,8 +29,8 @@ struct Reading {
 
 constexpr double kBroken = -1;
 
-// Whether the result has all that the invariants look at: one entry per layer
-// everywhere.
+// Whether the result has everything the invariants read: one entry per layer
+// throughout.
 bool IsComplete(const RunResult& result) {
   const auto layers = static_cast<size_t>(result.config.model.num_layers);
   const auto full = [&](const auto& list) { return list.size() == layers; };
@@ -63,14 +62,13 @@ bool IsLearned(const GridRun& run) {
 bool IsSparse(const GridRun& run) { return !IsSoft(run); }
 bool IsAny(const GridRun&) { return true; }
 
-// A run that was neither requested nor done does not count.
+// Ignores a run that was neither requested nor finished.
 bool Counts(const RunOutcome& run) {
   return run.selected || run.state == RunState::kFinished;
 }
 
-// Reads every finished run to which `applies` says yes, and keeps the one
-// nearest to breaking the invariant. nullopt if the invariant concerns no run
-// of the grid.
+// Reads every finished run that `applies` accepts, and keeps the one nearest to
+// breaking the invariant; nullopt if the invariant concerns no run of the grid.
 std::optional<Invariant> OverRuns(
     const GridOutcome& outcome, const std::string& id, const std::string& text,
     const std::function<bool(const GridRun&)>& applies,
@@ -88,7 +86,7 @@ std::optional<Invariant> OverRuns(
         IsComplete(*run->result)
             ? read(*run->result)
             : Reading{kBroken, "its result lacks steps or layers"};
-    // A NaN is the worst, and stays it.
+    // NaN counts as the worst, and stays the worst.
     if (!seen || std::isnan(reading.slack) || reading.slack < least) {
       least = reading.slack;
       invariant.detail = fmt::format("{}: {}", run->run.id, reading.words);
@@ -143,7 +141,7 @@ Reading AllocationSum(const RunResult& result) {
       result, [&](const std::string& when, const std::vector<double>& k) {
         const double error =
             std::abs(std::accumulate(k.begin(), k.end(), 0.0) - budget);
-        // A NaN is the worst, and stays it.
+        // NaN counts as the worst, and stays the worst.
         if (std::isnan(worst) || error <= worst) return;
         worst = error;
         where = when;
@@ -157,7 +155,7 @@ Reading AllocationFloor(const RunResult& result) {
   ForEachAllocation(result,
                     [&](const std::string&, const std::vector<double>& k) {
                       for (const double value : k) {
-                        // A NaN is the least, and stays it.
+                        // NaN counts as the least, and stays the least.
                         if (!std::isnan(least) && !(value >= least)) {
                           least = value;
                         }
@@ -167,7 +165,7 @@ Reading AllocationFloor(const RunResult& result) {
   return {least - 1, fmt::format("k_l from {:.4f} to {:.4f}", least, most)};
 }
 
-// The largest number of active experts in a histogram.
+// The largest number of active experts that a histogram records.
 int64_t MostActive(const std::vector<int64_t>& histogram) {
   int64_t most = 0;
   for (size_t count = 0; count < histogram.size(); ++count) {
@@ -176,7 +174,7 @@ int64_t MostActive(const std::vector<int64_t>& histogram) {
   return most;
 }
 
-// Ruling 5, written down again, since the code under test cannot be asked.
+// Ruling 5 restated, since the code under test cannot be trusted to say it.
 int64_t CapOf(const Config& config, double allocation) {
   const RouterConfig& router = config.router;
   if (router.kind == RouterKind::kSparse) {
@@ -232,7 +230,7 @@ Reading SparseExactlyK(const RunResult& result) {
                                    step.active_experts, step.step, k)};
     }
   }
-  // A mean of k may hide tokens with more and with fewer.
+  // A mean of k can hide tokens with more and tokens with fewer.
   for (const Validation* v :
        {&result.final_validation, &result.at_schedule_temperature}) {
     for (size_t l = 0; l < v->active_histogram.size(); ++l) {
@@ -251,7 +249,7 @@ Reading SparseExactlyK(const RunResult& result) {
   return {0, fmt::format("{:g} for every token in training and validation", k)};
 }
 
-// Every run with more experts against every run with fewer.
+// Compares every run with every run that has fewer experts.
 std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
   struct Range {
     double low = std::nan(""), high = std::nan("");
@@ -277,7 +275,7 @@ std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
     invariant.detail += fmt::format(
         "{}{:g}: {}", fewer == nullptr ? "" : ", ", k,
         measured ? fmt::format("{:.0f}", range.low) : "not measured");
-    // A NaN compares false.
+    // NaN compares false.
     if (!measured || (fewer != nullptr && !(fewer->high < range.low))) {
       invariant.holds = false;
     }

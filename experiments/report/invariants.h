@@ -15,8 +15,8 @@
 
 namespace softmoe::experiments {
 
-// How far below the loss of the unigram distribution a trained model must be:
-// below it without looking at the context at all would be no learning.
+// How far a trained model's loss must be below the unigram distribution's,
+// which a model reaches without using the context.
 inline constexpr double kBelowUnigram = 0.3;  // nats per token
 
 struct Invariant {
@@ -26,9 +26,9 @@ struct Invariant {
   std::string detail = {};  // the worst case, or the first that breaks it
 };
 
-// The invariants that apply to the requested rows, over all finished runs. One
-// that applies to no finished run does not hold, since what was not seen is not
-// confirmed; nor does one with a result that lacks steps or layers.
+// The invariants that apply to the requested rows, over all finished runs. An
+// invariant without a finished run to check does not hold, since it is
+// unconfirmed; nor does one with a result that lacks steps or layers.
 //
 // - rows_finished: every requested run finished.
 // - allocation_sum: sum_l k_l = K at every step (SoftMoE; SPEC.md 2.1).
@@ -45,7 +45,7 @@ struct Invariant {
 // - counts_add_up: histograms hold every validation token once.
 std::vector<Invariant> CheckInvariants(const GridOutcome& outcome);
 
-// "PASS  allocation_sum  sum of ...: detail", a line each.
+// One line each: "PASS  allocation_sum  sum of ...: detail".
 std::string DescribeInvariants(const std::vector<Invariant>& invariants);
 
 bool AllHold(const std::vector<Invariant>& invariants);

@@ -35,7 +35,7 @@ TEST(Invariants, HoldForAGoodGrid) {
   EXPECT_FALSE(AllHold({}));
 }
 
-// One token of `layer` has `to` active experts instead of `from`.
+// Moves one token of `layer` from `from` to `to` active experts.
 void MoveToken(size_t layer, size_t from, size_t to, trainer::Validation& v) {
   v.active_histogram[layer][from] -= 1;
   v.active_histogram[layer][to] += 1;
@@ -43,14 +43,13 @@ void MoveToken(size_t layer, size_t from, size_t to, trainer::Validation& v) {
       static_cast<int64_t>(to) - static_cast<int64_t>(from);
 }
 
-// Each invariant is broken in one way, by one run: it alone fails, and names
-// the run.
+// Breaks one invariant in one run: it alone fails, and names the run.
 struct Break {
-  const char* id;    // of the invariant
-  const char* row;   // of the run that is changed
+  const char* id;    // the invariant
+  const char* row;   // the run that is changed
   const char* says;  // part of the detail
   std::function<void(trainer::RunResult&)> change;
-  const char* also = "";  // another one that cannot hold then
+  const char* also = "";  // another invariant that fails with it
 };
 
 std::vector<Break> Breaks() {
@@ -87,7 +86,7 @@ std::vector<Break> Breaks() {
        "sparse_active_parameters"},
       {"sparse_exactly_k", "sparse-2", "in step 40",
        [](R& r) { r.steps[39].active_experts = std::nextafter(2.0, 1.0); }},
-      // Fewer than k break no cap.
+      // Fewer than k experts violate no cap.
       {"sparse_exactly_k", "sparse-2", "999 of 1000 validation tokens",
        [](R& r) { MoveToken(1, 2, 1, r.at_schedule_temperature); }},
       {"finite_losses", "sparse-1", "in step 7",
@@ -139,7 +138,7 @@ TEST(Invariants, ActiveParametersOfSparseRowsMustGrow) {
 TEST(Invariants, ActiveParametersOfEverySeedMustGrow) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
   EXPECT_TRUE(Find(CheckInvariants(outcome), "sparse_active_parameters").holds);
-  // The first seed of the row; the second is as it should be.
+  // Changes the first seed of the row; the second stays intact.
   RunOf(outcome, "sparse-2").result->final_validation.active_experts = 1;
   EXPECT_FALSE(
       Find(CheckInvariants(outcome), "sparse_active_parameters").holds);

@@ -11,10 +11,10 @@
 namespace softmoe::experiments {
 namespace {
 
-// The name of grids/mini.toml, and its scale.
+// Both the name of grids/mini.toml and its scale.
 constexpr char kMini[] = "mini";
 
-// k_l that a step is taken with is that of the updates before it.
+// A step uses the k_l left by the updates before it.
 std::vector<golden::AllocationPoint> AllocationOf(
     const trainer::RunResult& result) {
   std::vector<golden::AllocationPoint> points;
@@ -33,7 +33,7 @@ std::vector<golden::AllocationPoint> AllocationOf(
   return points;
 }
 
-// Of the final k_l; a sparse row has k in every layer.
+// The mean cap by the final k_l; a sparse row has k in every layer.
 double MeanCapOf(const trainer::RunResult& result) {
   const Config& config = result.config;
   const auto experts = static_cast<double>(config.model.num_experts);
@@ -53,7 +53,7 @@ golden::TauPoint PointAt(double factor, const trainer::Validation& validation) {
           .loss = validation.loss};
 }
 
-// With the trained tau, whether or not the plan listed it.
+// Includes the trained tau, whether or not the plan listed it.
 std::vector<golden::TauPoint> TauPointsOf(const trainer::RunResult& result) {
   std::vector<golden::TauPoint> points;
   if (!result.final_evaluations) return points;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mini_claims.h - the runs of the mini grid as the judge of the paper's claims
-// in miniature takes them (golden/FORMAT.md), and his verdicts.
+// mini_claims.h - converts runs of the mini grid for the judge of the paper's
+// claims in miniature (golden/FORMAT.md), and gets its verdicts.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_MINI_CLAIMS_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_MINI_CLAIMS_H_
 
@@ -16,12 +16,13 @@
 
 namespace softmoe::experiments {
 
-// Is it, by its names, the grid whose runs golden/paper/miniature.toml plans,
-// main and not another experiment, with nothing set but [runtime]?
+// Whether, by its names, this is the grid whose runs
+// golden/paper/miniature.toml plans: main, not another experiment, with nothing
+// set but [runtime].
 bool IsMiniature(const Grid& grid);
 
-// What the judge takes of a finished run. Curves are thinned first
-// (ThinnedSteps), so that a recorded run gives the bits of its folder.
+// The judge's view of a finished run. Curves are thinned first (ThinnedSteps),
+// so that a recorded run gives the same bits as its folder.
 golden::MiniatureRun MiniatureRunOf(const GridRun& run,
                                     const trainer::RunResult& result);
 
@@ -32,8 +33,8 @@ struct MiniClaims {
   std::vector<std::string> unplanned;  // ids of finished runs: not judged
 };
 
-// Judges the planned runs that are finished; nothing if the grid is another.
-// Throws EnvironmentError if the definitions are missing.
+// Judges the planned runs that are finished; nullopt for another grid. Throws
+// EnvironmentError if the definitions are missing.
 std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From finished runs of the mini grid to verdicts on its claims, and what a
-// report says of them.
+// From finished runs of the mini grid to verdicts on its claims and their part
+// of the report.
 #include "experiments/report/mini_claims.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using golden::MiniatureRun;
 using golden::MiniatureStatus;
 
-// Made up once; a copy for each test that changes it.
+// Made once; tests that change it copy it.
 const GridOutcome& Whole() {
   static const GridOutcome whole = MadeUpMini();
   return whole;
@@ -75,7 +75,7 @@ TEST(MiniatureRunOf, TakesEveryNumberOfTheFinalModel) {
   EXPECT_FALSE(one.hellaswag.has_value());
 }
 
-// Step s is taken with the k_l of the s - 1 updates before it.
+// Step s uses the k_l after the s - 1 updates before it.
 TEST(MiniatureRunOf, CountsTheUpdatesOfAnAllocation) {
   GridOutcome outcome = Whole();
   RunOutcome& run = RunOf(outcome, "gcide/softmoe-1.5-calibrated/seed1234");
@@ -91,7 +91,7 @@ TEST(MiniatureRunOf, CountsTheUpdatesOfAnAllocation) {
   }
   EXPECT_EQ(one.allocation.front().step, 0);
   EXPECT_EQ(one.allocation.back().step, 1000);
-  // Rows of fixed allocation have none.
+  // Rows with fixed allocation have no points.
   for (const char* id : {"gcide/sparse-1/seed1234",
                          "gcide/softmoe-star-1.5-calibrated/seed1234"}) {
     const RunOutcome& fixed = RunOf(outcome, id);
@@ -99,7 +99,7 @@ TEST(MiniatureRunOf, CountsTheUpdatesOfAnAllocation) {
   }
 }
 
-// The first update has the rate 0, and the sum is over those before a step.
+// The first update has rate 0, and the sum covers the updates before a step.
 TEST(MiniatureRunOf, SumsTheLearningRatesOfTheUpdates) {
   GridOutcome outcome = Whole();
   RunOutcome& run = RunOf(outcome, "gcide/softmoe-1.5-calibrated/seed1234");
@@ -111,12 +111,13 @@ TEST(MiniatureRunOf, SumsTheLearningRatesOfTheUpdates) {
   // additions of numbers below 1 round by less than 1e-12.
   EXPECT_EQ(one.allocation[3].step, 3);
   EXPECT_NEAR(one.allocation[3].learning_rate_sum, 3 * 4e-5, 1e-12);
-  // 0 to 49 of them, then 950 of a cosine from 2e-3 to 2e-5.
+  // 50 updates of warm-up, then 950 of a cosine from 2e-3 to 2e-5.
   EXPECT_NEAR(one.allocation.back().learning_rate_sum,
               1225 * 4e-5 + 950 * 1.01e-3 + 0.99e-3, 1e-12);
 }
 
-// Of the final k_l: ceil(2 k_l) at most all 16 experts, k in a sparse row.
+// The mean of ceil(2 k_l), capped at all 16 experts, over the final k_l; k in a
+// sparse row.
 TEST(MiniatureRunOf, HasTheMeanCapOfTheFinalAllocation) {
   GridOutcome outcome = Whole();
   RunOutcome& run = RunOf(outcome, "gcide/softmoe-2-calibrated/seed1234");
@@ -141,7 +142,7 @@ TEST(MiniatureRunOf, HasTheTrainedTauAmongTheOthers) {
   EXPECT_EQ(whole.at_tau[3].factor, 2);
   EXPECT_EQ(whole.at_tau[3].loss, factors[3].validation.loss);
   EXPECT_EQ(whole.at_tau[3].infer_ae, factors[3].validation.active_experts);
-  // A plan that lists other tau only: that of training is in every result.
+  // The plan lists only other tau: every result has the trained one.
   factors.erase(factors.begin() + 1);
   const MiniatureRun others = MiniatureRunOf(run.run, *run.result);
   ASSERT_EQ(others.at_tau.size(), 4u);
@@ -185,7 +186,7 @@ TEST(JudgeMiniClaims, JudgesWhatTheRunsSay) {
     for (size_t m = 0; m < claim.measures.size(); ++m) {
       const auto& measure = claim.measures[m];
       const auto& there = expected.claims[c].measures[m];
-      // Caps are those of the allocation, which the made-up numbers have not.
+      // Caps follow from the allocation, which the made-up numbers lack.
       if (measure.id != "C5.experts") {
         EXPECT_EQ(measure.reason, there.reason);
       }
@@ -199,7 +200,7 @@ TEST(JudgeMiniClaims, JudgesWhatTheRunsSay) {
   }
 }
 
-// The worst that can be planted into one number of each kind.
+// Plants the worst value that each kind of number can have.
 TEST(JudgeMiniClaims, EveryNumberReachesItsClaim) {
   const struct {
     const char* claim;
@@ -265,8 +266,7 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
   EXPECT_EQ(tau.status, MiniatureStatus::kNotTestable);
   ExpectHas(tau.measures[0].reason, "was not evaluated at other tau");
 
-  // A run that has begun, one that failed, and one of a seed that nobody
-  // planned.
+  // A run that has begun, one that failed, and one whose seed was not planned.
   outcome = Whole();
   RunOf(outcome, "gcide/sparse-1/seed1234").state = RunState::kInterrupted;
   RunOf(outcome, "foldoc/sparse-4/seed1235").state = RunState::kFailed;
@@ -286,19 +286,19 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
   }
   ExpectHas(ClaimsText(judged), "not judged: gcide/sparse-2/seed1238\n");
 
-  // Two seeds with the same numbers.
+  // Two seeds have the same numbers.
   outcome = Whole();
   RunOf(outcome, "gcide/sparse-1/seed1235").result =
       RunOf(outcome, "gcide/sparse-1/seed1234").result;
   EXPECT_EQ(golden::ClaimOf(JudgeMiniClaims(outcome)->verdicts, "C1a").status,
             MiniatureStatus::kMistrusted);
 
-  // Nothing at all.
+  // No run is left.
   for (RunOutcome& run : outcome.runs) run.state = RunState::kWaiting;
   ExpectHas(ClaimsText(*JudgeMiniClaims(outcome)), "runs     0 of 76 planned");
 }
 
-// A record of earlier definitions hands their hash to the judge.
+// A record made under earlier definitions passes their hash to the judge.
 TEST(JudgeMiniClaims, MarksWhatWasRecordedUnderEarlierDefinitions) {
   GridOutcome outcome = Whole();
   outcome.margins_sha256 = golden::FrozenClaims().history[0].hash;
@@ -313,7 +313,7 @@ TEST(JudgeMiniClaims, MarksWhatWasRecordedUnderEarlierDefinitions) {
   EXPECT_THROW(JudgeMiniClaims(outcome), DataError);
 }
 
-// The record's curves are thinned, and it has runs by id.
+// The record's curves are thinned, and its runs are sorted by id.
 TEST(MiniClaims, OfARecordAreThoseOfTheFolders) {
   const fs::path path = FreshFolder("claims_record") / "mini.h5";
   RunRecord record = OpenRunRecord(path);
@@ -339,7 +339,7 @@ TEST(ClaimsText, HasVerdictsCasesAndRowsAndIsNoReproduction) {
   ExpectHas(text, "No reproduction of the paper,\nwhatever the verdicts");
   ExpectHas(text, "C1a    SHOWN         SoftMoE* has the lower loss");
   ExpectHas(text, "\nEvery case:\n");
-  // Shown beside the others, not judged.
+  // Shown beside the others but not judged.
   ExpectHas(text, "gcide   softmoe-2-paper-tau");
   EXPECT_EQ(text, ClaimsText(*JudgeMiniClaims(Whole())));
   EXPECT_EQ(Count(text, "reproduc"), 1u);

@@ -15,7 +15,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// Okabe and Ito's colours, which colour-blind readers can distinguish, too.
+// Okabe and Ito's colours, which colour-blind readers can tell apart.
 constexpr const char* kColors[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                    "#56B4E9", "#D55E00", "#000000", "#B8A800"};
 constexpr size_t kNumColors = std::size(kColors);
@@ -91,7 +91,7 @@ std::string DrawSvg(const Plot& plot) {
                                "softmoe-plot");
   WriteFileAtomically(folder.path() / "plot.gp", Script(plot));
   const ProgramResult result = RunProgram(
-      // -d: whatever the user's gnuplotrc says.
+      // -d ignores the user's gnuplotrc.
       {"timeout", kTimeLimit, "gnuplot", "-d", "plot.gp"}, folder.path());
   if (result.exit_status != 0) {
     throw EnvironmentError(fmt::format(
@@ -100,7 +100,7 @@ std::string DrawSvg(const Plot& plot) {
         result.exit_status, result.output));
   }
   const std::string svg = ReadWholeFile(folder.path() / "plot.svg");
-  // Without the XML declaration, which has no place inside HTML.
+  // Drops the XML declaration, which is not allowed inside HTML.
   const size_t begin = svg.find("<svg");
   if (begin == std::string::npos) {
     throw EnvironmentError("gnuplot drew no SVG; install a gnuplot that can");

@@ -19,14 +19,14 @@ struct Plot {
   std::string id;  // letters, digits and '_': prefix of the ids in the SVG
   std::string x_label, y_label;
   std::vector<Series> series;
-  // Mark the points: each line has only a few, at whole numbers of x.
+  // Marks the points, for lines with only a few, at whole numbers of x.
   bool points = false;
 };
 
 // `series` averaged over blocks so that at most `most` points remain.
 Series Thin(const Series& series, size_t most);
 
-// The <svg> element for use inside an HTML page. Throws EnvironmentError if
+// The <svg> element to embed in an HTML page. Throws EnvironmentError if
 // gnuplot is missing or fails.
 std::string DrawSvg(const Plot& plot);
 

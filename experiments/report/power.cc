@@ -41,23 +41,23 @@ constexpr uint64_t kSeed = 20261124;
 // True effects in nat/token: 0.05 is more than separates Sparse-2 from Sparse-4.
 constexpr double kEffects[] = {0, 0.01, 0.02, 0.05};
 
-// For what no record knows. Losses: close to a + b k^-p of the mini grid's sparse
-// rows; deviations: of its runs, losses after pairing by seed.
+// Used where no record has runs. Losses: close to a + b k^-p of the mini grid's
+// sparse rows; deviations: those of its runs, losses after pairing by seed.
 constexpr double kDefaultLoss = 3.557, kDefaultRise = 0.121, kDefaultP = 1.5;
 constexpr double kDefaultLossDeviation = 0.011;
 constexpr double kDefaultExpertsDeviation = 0.03;
 constexpr double kDefaultLoadVariance = 0.05;
-constexpr double kDefaultLoadDeviation = 0.1;  // of its logarithm
+constexpr double kDefaultLoadDeviation = 0.1;  // of the logarithm
 constexpr double kDefaultAllocationDeviation = 0.02;
 constexpr double kDefaultSpeedDeviation = 0.02;  // of the logarithm
 constexpr double kSeedDeviation =
-    0.05;  // common to all rows: pairing removes it
+    0.05;  // common to all rows, so pairing removes it
 
 double DefaultLoss(double experts) {
   return kDefaultLoss + kDefaultRise * std::pow(experts, -kDefaultP);
 }
 
-// A sequence of standard normals for each made-up record.
+// A sequence of standard normals, one for each made-up record.
 class Normals {
  public:
   explicit Normals(uint32_t draw) : key_{kSeed, RandomStream::kTestData} {
@@ -81,7 +81,7 @@ double MeanOf(const std::vector<double>& numbers) {
 
 using RowKey = std::pair<std::string, std::string>;  // corpus, row
 
-// The runs of the records by row, each once.
+// The runs of the records by row, each run once.
 class Known {
  public:
   explicit Known(const std::vector<RunRecord>& records) {
@@ -106,16 +106,16 @@ class Known {
 
   const std::string& source() const { return source_; }
 
-  // Empty if there is none.
+  // Empty if the row has none.
   const std::vector<MiniatureRun>& Of(const RowKey& row) const {
     static const std::vector<MiniatureRun> none;
     const auto found = runs_.find(row);
     return found == runs_.end() ? none : found->second;
   }
 
-  // The deviation over seeds of a number within the rows, pooled; with `paired`
-  // after the effect of the seed, common to the rows, is taken out. nullopt if
-  // no row has two runs.
+  // The standard deviation over seeds within the rows, pooled; `paired` removes
+  // the effect of the seed, common to the rows, first. nullopt if no row has
+  // two runs.
   template <typename Read>
   std::optional<double> Deviation(const std::vector<RowKey>& rows, bool paired,
                                   const Read& read) const {
@@ -125,7 +125,7 @@ class Known {
     for (const RowKey& row : rows) most = std::max(most, Of(row).size());
     for (const RowKey& row : rows) {
       const std::vector<MiniatureRun>& runs = Of(row);
-      // Seeds can be paired where all rows have them.
+      // Pairing uses only seeds that all rows have.
       if (runs.size() < (paired ? most : 2)) continue;
       ++used;
       std::vector<double> values;
@@ -160,10 +160,10 @@ struct RowTruth {
   double loss = 0, infer_ae = 0, train_ae = 0, mean_cap = 0;
   double log_load_variance = 0;
   std::string load_balance;
-  // Learned rows: by step, ascending, as MiniatureRun::allocation.
+  // Learned rows only: ascending by step, as MiniatureRun::allocation.
   std::vector<golden::AllocationPoint> allocation;
-  // Evaluated at other tau: share of the active experts, loss minus the trained
-  // one's.
+  // At other tau: share of the active experts, and loss minus the trained
+  // tau's.
   std::vector<golden::TauPoint> at_tau;
 };
 
@@ -171,7 +171,7 @@ struct Deviations {
   double loss = 0, experts = 0, load = 0, allocation = 0;
 };
 
-// Says in `texts` which it is.
+// Adds to `texts` which of the two it is.
 double DeviationOr(double fallback, const std::optional<double>& known,
                    const std::string& what, std::vector<std::string>* texts) {
   texts->push_back(fmt::format("{} {:.3g}{}", what, known.value_or(fallback),
@@ -179,11 +179,11 @@ double DeviationOr(double fallback, const std::optional<double>& known,
   return known.value_or(fallback);
 }
 
-// So many points of an allocation over the steps are enough for a judge that
-// draws straight lines between them.
+// This many points of an allocation over the steps suffice, since the judge
+// interpolates linearly.
 constexpr int64_t kPoints = 20;
 
-// From equal k_l a little of the way to the pattern that is looked for, so that
+// Equal k_l moved a little towards the pattern that is looked for, so that
 // there is movement.
 std::vector<golden::AllocationPoint> DefaultAllocation(const Config& config) {
   const int64_t steps = config.training.steps;
@@ -207,7 +207,8 @@ std::vector<golden::AllocationPoint> DefaultAllocation(const Config& config) {
   return points;
 }
 
-// The mean of the known runs at some of their points; all have the same steps.
+// The mean of the known runs at some of their points; all runs have the same
+// steps.
 std::vector<golden::AllocationPoint> MeanAllocation(
     const std::vector<MiniatureRun>& runs) {
   const std::vector<golden::AllocationPoint>& all = runs.front().allocation;
@@ -285,8 +286,8 @@ class MiniPower {
       for (const std::string& row : planned.rows) {
         const RowKey key(planned.corpus, row);
         const auto config = configs.find(key);
-        // With --seeds some rows have no run here, but the plan is the frozen
-        // one.
+        // With --seeds some rows have no run here, but the frozen plan is
+        // unchanged.
         const Config& of_row = config != configs.end()
                                    ? *config->second
                                    : grid.runs.front().config;
@@ -360,7 +361,8 @@ class MiniPower {
   }
 
  private:
-  // As the judge pools it, without rows much noisier than the others.
+  // Pooled as the judge does, without rows that are much noisier than the
+  // others.
   std::optional<double> PairedDeviation(const Known& known,
                                         const std::string& corpus,
                                         const std::vector<RowKey>& rows) const {
@@ -386,9 +388,9 @@ class MiniPower {
   };
   using Truths = std::map<RowKey, RowTruth>;
 
-  // Measures whose truths can be set at the same time: no two of a pass set the
-  // same number of a row. Active experts decide what the others are compared
-  // with.
+  // Groups of measures whose truths can be set together: no two in a pass set
+  // the same number of a row. Active experts also claim loss and load, since
+  // they decide what these are compared with.
   std::vector<std::vector<Measure>> Passes() const {
     std::vector<std::vector<Measure>> passes;
     std::vector<std::set<std::string>> taken;
@@ -441,10 +443,11 @@ class MiniPower {
     return {};
   }
 
-  // An effect in nat/token is the same number in the unit of shares and
-  // logarithms of speed, and ten times it for active experts, logarithms of
-  // load variance and shares of movement, whose noise is as much larger. On the
-  // claim's side of no difference; movement has none, and begins at its margin.
+  // An effect in nat/token has the same value for shares and logarithms of
+  // speed, and ten times that for active experts, logarithms of load variance
+  // and shares of movement, which are noisier in proportion. It lies on the
+  // claim's side of no difference; movement, which has no such zero, begins at
+  // its margin.
   static double TruthAt(const MiniatureMeasure& measure, double effect) {
     const bool coarse = measure.quantity == Quantity::kInferAe ||
                         measure.quantity == Quantity::kLogLoadVariance ||
@@ -461,8 +464,8 @@ class MiniPower {
     return truths.at({corpus, claims_.sparse.at(k - 1)}).loss;
   }
 
-  // What the row's number is compared with, of the truths; the row's own where
-  // there is nothing, which the judge says, too.
+  // The truth that the row's number is compared with; the row's own number if
+  // there is none, which the judge reports, too.
   double Reference(const MiniatureMeasure& measure, const Truths& truths,
                    const RowKey& key, size_t place) const {
     const double experts = truths.at(key).infer_ae;
@@ -543,7 +546,7 @@ class MiniPower {
     row->allocation = {early, last};
   }
 
-  // Nothing if the row keeps more than half of its experts at all tau.
+  // Does nothing if the row keeps more than half of its experts at all tau.
   static void SetHalvingCost(double truth, RowTruth* row) {
     for (size_t p = 1; p < row->at_tau.size(); ++p) {
       const golden::TauPoint &more = row->at_tau[p - 1],
@@ -552,7 +555,7 @@ class MiniPower {
       const double part =
           (more.infer_ae - 0.5) / (more.infer_ae - fewer.infer_ae);
       const double cost = more.loss + part * (fewer.loss - more.loss);
-      // The trained tau's own loss stays.
+      // The loss at the trained tau stays.
       const double shift = (truth - cost) / (more.factor > 1 ? 1 : part);
       for (golden::TauPoint& point : row->at_tau) {
         if (point.factor > 1) point.loss += shift;
@@ -590,9 +593,9 @@ class MiniPower {
           case Quantity::kHalvingCost:
             SetHalvingCost(truth, &row);
             break;
-          case Quantity::kHellaswag:      // of no run
-          case Quantity::kDepthOrder:     // not judged
-          case Quantity::kLogThroughput:  // of no row
+          case Quantity::kHellaswag:      // no run has it
+          case Quantity::kDepthOrder:     // reported, not judged
+          case Quantity::kLogThroughput:  // no row has it
             break;
         }
       }
@@ -619,7 +622,7 @@ class MiniPower {
         std::exp(truth.log_load_variance + deviation.load * normals->Next());
     run.allocation = truth.allocation;
     if (!run.allocation.empty()) {
-      // Grows with the steps, as the movement does.
+      // Grows with the steps, as movement does.
       const auto steps = static_cast<double>(run.allocation.back().step);
       for (size_t l = 0; l < run.allocation.back().allocation.size(); ++l) {
         const double noise = deviation.allocation * normals->Next();
@@ -639,7 +642,7 @@ class MiniPower {
     return run;
   }
 
-  // A benchmark as the measure needs it: nobody has to train for it.
+  // A made-up benchmark, as the measure needs it: no training is required.
   void DrawThroughput(const MiniatureMeasure& measure, double truth,
                       Normals* normals, MiniatureResults* results) const {
     for (size_t i = 0; i < measure.active_experts.size(); ++i) {
@@ -690,7 +693,7 @@ class MiniPower {
     throw InternalError("no measure " + id);
   }
 
-  // `power`: of the first measure of the pass.
+  // `power` points to the first measure of the pass.
   void Simulate(const std::vector<Measure>& pass, double effect,
                 MeasurePower* power) {
     Truths truths = base_;
@@ -733,7 +736,7 @@ class MiniPower {
   std::string basis_;
 };
 
-// The experiment `regime`: soft rows lie one effect below the smooth sparse
+// The regime experiment: soft rows lie one effect below the smooth sparse
 // curve.
 class RegimePower {
  public:
@@ -794,7 +797,7 @@ class RegimePower {
           std::ranges::any_of(measure.at, [&](const PowerAt& at) {
             return at.verdicts.contains(measure.target);
           });
-      // The questions for which it is made; the others are beside them.
+      // Only the questions that the experiment is designed for.
       const bool asked = measure.id == "primary" || measure.id == "C1b" ||
                          measure.id == "C5.loss";
       if (!reached && asked) {
@@ -807,7 +810,7 @@ class RegimePower {
   }
 
  private:
-  // A row without an aim has that of the primary row with its k.
+  // A row without an aim has the aim of the primary row with its k.
   double AimOf(const RegimeRow& row, const Config& config,
                const std::map<std::string, const Config*>& configs) const {
     if (row.infer_ae_aim > 0) return row.infer_ae_aim;
@@ -835,7 +838,8 @@ class RegimePower {
     double loss = truth.loss;
     if (!truth.sparse) {
       run.infer_ae += experts_ * normals->Next();
-      // Against their fixed rows, or against the curve, as all others.
+      // With `of_learned`, a learned row lies on the curve at its fixed row's
+      // experts, every other row at its own.
       const double at = of_learned && row.role == "learned"
                             ? base_.at(row.fixed).infer_ae
                             : run.infer_ae;
@@ -867,8 +871,8 @@ class RegimePower {
   }
 
   // The effect is that of all soft rows against the sparse curve or, with
-  // `of_learned`, that of learned rows against fixed ones. At Train-AE, where the
-  // curve is lower, the true difference is another, and is not shown.
+  // `of_learned`, that of learned rows against fixed ones. At Train-AE, where
+  // the curve is lower, the true difference is not `effect`, and is not shown.
   void Simulate(double effect, bool of_learned,
                 std::vector<MeasurePower>* measures) const {
     for (int draw = 0; draw < draws_; ++draw) {
@@ -924,7 +928,7 @@ DesignPower PowerOf(const Grid& grid, const std::vector<RunRecord>& records,
 
 std::string DescribePower(const DesignPower& power, int draws) {
   if (power.measures.empty()) return "";
-  std::vector<std::string> names;  // of verdicts, the hoped-for one first
+  std::vector<std::string> names;  // verdicts, the hoped-for one first
   for (const MeasurePower& measure : power.measures) {
     if (names.empty()) names.push_back(measure.target);
     for (const PowerAt& at : measure.at) {
@@ -980,12 +984,12 @@ std::string DescribePower(const DesignPower& power, int draws) {
 std::vector<RunRecord> KnownRecords(const fs::path& from) {
   if (!from.empty()) return {ReadRunRecord(from)};
   std::vector<RunRecord> records;
-  // The newest knowledge of a run first.
+  // The newest record of a run comes first.
   for (const char* name : {"golden/runs/regime.h5", "golden/runs/mini.h5"}) {
     try {
       records.push_back(ReadRunRecord(RunfilePath(name)));
     } catch (const EnvironmentError&) {
-      // This program has no such record.
+      // The program lacks this record.
     }
   }
   return records;

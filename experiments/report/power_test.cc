@@ -22,7 +22,7 @@ const MeasurePower& MeasureOf(const DesignPower& power, const std::string& id) {
   return *found;
 }
 
-// How many of the records got the verdict at the n-th truth.
+// How many records got the verdict at the n-th truth.
 int CountOf(const MeasurePower& measure, size_t n, const std::string& verdict) {
   const auto& verdicts = measure.at.at(n).verdicts;
   const auto found = verdicts.find(verdict);
@@ -50,7 +50,7 @@ TEST_F(MiniPowerTest, NamesTheClaimsThatNothingCanShow) {
   EXPECT_EQ(ClaimsNotReady(Power()),
             (std::vector<std::string>{"C1b", "C3", "C4", "C6", "H1"}));
   for (const std::string& line : Power().not_ready) {
-    // Every one with the judge's reason.
+    // Each line gives the judge's reason.
     EXPECT_GT(line.size(), line.find("at any of these effects: ") + 30) << line;
   }
   const std::string text = DescribePower(Power(), kDraws);
@@ -75,14 +75,14 @@ TEST_F(MiniPowerTest, GrowsWithTheEffect) {
     const MeasurePower& measure = MeasureOf(Power(), id);
     EXPECT_LE(CountOf(measure, 0, "SHOWN"), CountOf(measure, 3, "SHOWN")) << id;
     EXPECT_GT(CountOf(measure, 3, "SHOWN"), 0) << id;
-    // No difference: by Holm's rule hardly ever.
+    // Without a difference SHOWN is rare, by Holm's rule.
     EXPECT_LE(CountOf(measure, 0, "SHOWN"), kDraws / 10) << id;
   }
   EXPECT_EQ(MeasureOf(Power(), "C1a.curve").at[3].truth, -0.05);
   EXPECT_EQ(MeasureOf(Power(), "C5.experts").at[3].truth, 0.5);
 }
 
-// Ten times the deviation: what was found is found no longer.
+// With ten times the deviation the effect is no longer found.
 TEST_F(MiniPowerTest, FallsWithTheDeviation) {
   std::vector<RunRecord> records = KnownRecords("");
   for (RunRecord& record : records) {
@@ -105,7 +105,8 @@ TEST(Power, OfTheRegimeIsWhatItWasPlannedFor) {
   EXPECT_TRUE(power.not_ready.empty()) << power.not_ready.front();
   const MeasurePower& primary = MeasureOf(power, "primary");
   ASSERT_EQ(primary.at.size(), 4u);
-  // A true 0 is called superior in 2.5 % of records, 0.01 in 90 % or more.
+  // A true 0 is called superior in 2.5 % of records, a true 0.01 in at least 90
+  // %.
   EXPECT_LE(CountOf(primary, 0, "SUPERIOR"), 10);
   EXPECT_GE(CountOf(primary, 0, "MATCHES"), 50);
   EXPECT_GE(CountOf(primary, 1, "SUPERIOR"), 80);
@@ -123,7 +124,7 @@ TEST(Power, OfTheRegimeIsWhatItWasPlannedFor) {
             DescribePower(PowerOf(grid, KnownRecords(""), 5), 5));
 }
 
-// Where nothing is known, defaults are taken and said.
+// Where nothing is known, defaults are used and named.
 TEST(Power, SaysWhatItDoesNotKnow) {
   const DesignPower power = PowerOf(SelectGrid("regime", "mini", {}), {}, 20);
   EXPECT_NE(power.basis.find("no record"), std::string::npos);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// regime_results.h - the runs of the experiment `regime` as its judge takes them
-// (golden/FORMAT.md, "The regime experiment"), his verdicts, and how the
-// difference between soft and sparse routing goes over the steps.
+// regime_results.h - converts runs of the regime experiment for its judge
+// (golden/FORMAT.md, "The regime experiment"), its verdicts, and the difference
+// between soft and sparse routing over the steps.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_REGIME_RESULTS_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_REGIME_RESULTS_H_
 
@@ -17,7 +17,7 @@
 namespace softmoe::experiments {
 
 struct RegimeResults {
-  std::vector<golden::MiniatureRun> runs;  // planned ones that are finished
+  std::vector<golden::MiniatureRun> runs;  // planned runs that are finished
   golden::RegimeVerdicts verdicts;
   std::vector<std::string> unplanned;  // ids of finished runs: not judged
 };
@@ -26,12 +26,13 @@ struct RegimeResults {
 // Throws EnvironmentError if the definitions are missing.
 std::optional<RegimeResults> JudgeRegimeRuns(const GridOutcome& outcome);
 
-// claims.txt, and what stands beside a record. Equal runs give equal bytes.
+// The content of claims.txt and of the file beside a record. Equal runs give
+// equal bytes.
 std::string RegimeText(const RegimeResults& judged);
 std::string RegimeHtml(const RegimeResults& judged);
 
-// At one step: training loss minus the sparse rows' at the same step and seed,
-// read at the active experts of that step; the mean over the seeds with its
+// One step's training loss minus the sparse rows' at the same step and seed,
+// read at that step's active experts: the mean over the seeds with its
 // interval, in nat/token, by both readings of the sparse curve.
 struct DifferencePoint {
   int64_t step = 0;
@@ -45,14 +46,14 @@ struct DifferenceLine {
   std::vector<DifferencePoint> points;
 };
 
-// The primary estimate, then each row that is not sparse. Over the judged seeds
-// for which the rows and all sparse ones are finished; a line with fewer than
-// two is left out, and so is a step at which a run has fewer or more active
-// experts than the sparse rows span. Steps are those of ThinnedSteps, so that
-// a recorded run gives the bits of its folder. Empty unless IsRegime(grid).
+// The primary estimate, then each row that is not sparse, over the judged seeds
+// for which the rows and all sparse ones are finished. Omitted: lines with
+// fewer than two seeds, and steps at which a run has fewer or more active
+// experts than the sparse rows span. Steps are those of ThinnedSteps, so that a
+// recorded run gives the bits of its folder. Empty unless IsRegime(grid).
 std::vector<DifferenceLine> DifferencesOverSteps(const GridOutcome& outcome);
 
-// A line for each point: row, step, seeds, active, linear, linear_low,
+// One line per point: row, step, seeds, active, linear, linear_low,
 // linear_high, smooth, smooth_low, smooth_high. Numbers read back exactly.
 std::string DifferencesCsv(const std::vector<DifferenceLine>& lines);
 

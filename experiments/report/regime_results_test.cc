@@ -22,13 +22,13 @@ namespace {
 
 using golden::RegimeStatus;
 
-// How far the made-up soft rows train above the sparse curve at a step: it
+// How far the made-up soft rows lie above the sparse curve at a step: the gap
 // closes.
 double Gap(int64_t step) { return 0.5 / static_cast<double>(step); }
 
-// All runs of the experiment as it ships, finished, with the final numbers of
-// golden::MadeUpRegime(effect). In training soft rows have 2 active experts, and
-// lie Gap above Sparse-2 of their seed.
+// All runs of the shipped experiment, finished, with the final numbers of
+// golden::MadeUpRegime(effect). In training, soft rows have 2 active experts
+// and lie Gap above Sparse-2 of their seed.
 GridOutcome MadeUp(double effect) {
   std::map<std::string, golden::MiniatureRun> made_up;
   for (const golden::MiniatureRun& run : golden::MadeUpRegime(effect)) {
@@ -99,7 +99,7 @@ TEST(JudgeRegimeRuns, SaysWhatIsMissingAndWhatWasNotPlanned) {
             std::string::npos);
 }
 
-// Other grids, other settings and other scales are not this experiment.
+// Other grids, settings and scales are not this experiment.
 TEST(JudgeRegimeRuns, IsOfTheExperimentAsItIs) {
   GridOutcome outcome = MadeUp(0);
   outcome.grid.overrides = {"runtime.threads=1"};
@@ -125,7 +125,7 @@ TEST(DifferencesOverSteps, FollowTheRowsOfASeed) {
     EXPECT_EQ(line.points.size(), points);
     for (const DifferencePoint& point : line.points) {
       EXPECT_NEAR(point.active, 2, 1e-12) << line.row;
-      // The effect of the seed is gone, and so is all scatter.
+      // The seed effect cancels, and with it all scatter.
       EXPECT_NEAR(point.linear.estimate, Gap(point.step), 1e-12) << line.row;
       EXPECT_NEAR(point.linear.interval.high - point.linear.interval.low, 0,
                   1e-12);
@@ -136,7 +136,7 @@ TEST(DifferencesOverSteps, FollowTheRowsOfASeed) {
   const std::string csv = DifferencesCsv(lines);
   EXPECT_EQ(static_cast<size_t>(std::ranges::count(csv, '\n')), 1 + 8 * points);
   EXPECT_NE(csv.find("\nregime-1.5-quiet,200,4,"), std::string::npos);
-  // What a record keeps gives the same.
+  // Thinned steps, as in a record, give the same.
   GridOutcome thinned = outcome;
   for (RunOutcome& run : thinned.runs) {
     run.result->steps = ThinnedSteps(run.result->steps);
@@ -151,10 +151,10 @@ TEST(DifferencesOverSteps, FollowTheRowsOfASeed) {
 TEST(DifferencesOverSteps, LeaveOutWhatHasNoCurve) {
   GridOutcome outcome = MadeUp(0);
   for (RunOutcome& run : outcome.runs) {
-    // A pilot decides nothing here, nor does a seed without all sparse rows.
+    // Pilots are excluded, and so are seeds that lack a sparse row.
     if (run.run.id == "gcide/sparse-3/seed1240") Interrupt(run);
     if (run.run.row.id == "regime-1.5-T1") {
-      // Fewer experts than any sparse row has.
+      // Fewer active experts than any sparse row.
       run.result->steps.front().active_experts = 0.9;
     }
     if (run.run.seed == 7001) run.result->steps.back().loss = 1e9;

@@ -41,7 +41,7 @@ std::string HtmlOf(const std::string& caption,
   return HtmlTable(caption, table.header, rows);
 }
 
-// What a column of the table says of the deciding case.
+// The text of one column for the deciding case.
 struct Effect {
   const char* id;
   const char* metric;

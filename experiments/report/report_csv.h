@@ -12,8 +12,8 @@ namespace softmoe::experiments {
 
 // One line for each run: run, corpus, row, label, variant, seed, state,
 // mean_active_experts, expansion_factor, RunColumns() by their names,
-// config_hash. Numbers read back exactly; cells for what a run does not have
-// are empty. Units: GRIDS.md.
+// config_hash. Numbers read back exactly; numbers that a run lacks are empty.
+// Units: GRIDS.md.
 std::string RunsCsv(const GridOutcome& outcome);
 
 // One line for each step of each finished run: run, step, and the metrics of a
@@ -21,8 +21,8 @@ std::string RunsCsv(const GridOutcome& outcome);
 std::string StepsCsv(const GridOutcome& outcome);
 
 // One line for each finished run and each other tau with which it was
-// validated: run, factor, tau, and the single numbers of a validation. There
-// are none for the sparse router.
+// validated: run, factor, tau, and the single numbers of a validation. Sparse
+// runs have no such lines.
 std::string InferenceTauCsv(const GridOutcome& outcome);
 
 // One line for each layer of each finished run whose routers were measured:

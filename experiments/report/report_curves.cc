@@ -18,7 +18,7 @@ using trainer::RunResult;
 using trainer::StepRecord;
 namespace metrics = trainer::metrics;
 
-constexpr size_t kMostPoints = 150;  // of a curve; more would only blur it
+constexpr size_t kMostPoints = 150;  // per curve; more would only blur it
 
 struct Line {
   std::string name;
@@ -48,7 +48,7 @@ Series OverSteps(const Line& line, const Read& read) {
   return Thin(series, kMostPoints);
 }
 
-// Layers count from 1, as people do.
+// Layers are numbered from 1 for readers.
 Series OverLayers(const Line& line) {
   Series series;
   series.name = line.name;
@@ -90,9 +90,9 @@ std::string Id(const char* what, size_t corpus) {
   return fmt::format("{}_{}", what, corpus);
 }
 
-// Of the experiment `regime`, after the first tenth of training, where all
-// curves fall too steeply for a difference to be seen: the primary estimate with
-// its interval and both readings, and the linear reading of its rows.
+// The experiment `regime` after the first tenth of training, where all curves
+// fall too steeply for a difference to show: the primary estimate with its
+// interval, by both readings, and the linear reading of its rows.
 Curves Differences(const std::vector<DifferenceLine>& lines) {
   Curves curves{
       "Soft minus sparse training loss at equal active experts",

@@ -14,16 +14,16 @@ namespace softmoe::experiments {
 
 struct Curves {
   std::string title;    // "Training loss, foldoc"
-  std::string caption;  // what is drawn, also for those who cannot see
+  std::string caption;  // describes the plot, for screen readers, too
   Plot plot;
 };
 
 // For each corpus, over the runs with the first seed of the grid that finished
 // for the row: training loss, active experts, learned allocation over the
-// layers at the end, and, for each row that learns it, that of every layer
-// during training. Plots without a line are left out. Of the experiment
-// `regime`, first of all the difference between soft and sparse rows over the
-// steps (regime_results.h), over all seeds.
+// layers at the end and, for each row that learns it, every layer's during
+// training. Plots without a line are left out. For the experiment `regime`, the
+// first plot shows the difference between soft and sparse rows over the steps
+// (regime_results.h), over all seeds.
 std::vector<Curves> MakeCurves(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

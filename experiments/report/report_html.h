@@ -16,16 +16,16 @@ namespace softmoe::experiments {
 
 // One results file and what the paper's goldens say about it.
 struct JudgedResults {
-  std::string variant;  // reading of tau, or ""
+  std::string variant;  // the reading of tau, or ""
   std::string file;     // "results.h5"
   golden::Document results;
   golden::Verdicts verdicts;
 };
 
-// The page says what this is and what it is not, and shows results beside the
-// paper's; what was measured on the final models; invariants; curves; the
-// verdict of every cell and claim; configurations and provenance. Without
-// gnuplot the curves are missing, and the page says so. `claims_html`: ClaimsHtml, or "".
+// The page says what this is and is not. It shows results beside the paper's;
+// measurements on the final models; invariants; curves; the verdict of every
+// cell and claim; configurations and provenance. Without gnuplot the curves are
+// missing, and the page says so. `claims_html`: ClaimsHtml, or "".
 std::string ReportHtml(const GridOutcome& outcome,
                        const std::vector<Invariant>& invariants,
                        const std::vector<JudgedResults>& judged,

@@ -48,8 +48,8 @@ Cell EmptyCell(const std::string& flag) {
 Cell MakeCell(const RowSummary& row, const Measure& measure) {
   if (measure.applies && !measure.applies(row.config())) return EmptyCell("");
   if (!measure.read) return EmptyCell("NOT_MEASURED");
-  // Also if only some seeds failed: the mean of those that survived is not the
-  // row's result.
+  // Even if only some seeds failed: the mean of the survivors is not the row's
+  // result.
   if (row.AnyFailed()) return EmptyCell("DIVERGED");
   const Sample sample = row.Over(measure.read);
   if (sample.runs == 0) return EmptyCell("NOT_RUN");
@@ -73,7 +73,7 @@ std::string JoinDistinct(const std::vector<std::string>& values) {
   return text;
 }
 
-// One text over the finished seeds of a row; "" if there is none.
+// One text for the finished seeds of a row; "" if there is none.
 std::string OverSeeds(
     const RowSummary& row,
     const std::function<std::string(const RunResult&)>& read) {
@@ -84,7 +84,7 @@ std::string OverSeeds(
   return JoinDistinct(values);
 }
 
-// tau as configured; a calibrated one with its result.
+// tau as configured; if calibrated, with the result.
 std::string TauText(const RowSummary& row) {
   if (row.config().router.tau) return TomlText(*row.config().router.tau);
   const std::string used = OverSeeds(
@@ -162,8 +162,8 @@ void HoistCommonFields(Document* document) {
   }
 }
 
-// The definition of a column is the golden's, unless ours says more exactly
-// what was measured.
+// The golden's definition of a column, unless ours says more exactly what was
+// measured.
 Column MakeColumn(const Table& golden_table, const Measure& measure,
                   bool paper_sizes) {
   if (measure.own) return *measure.own;
@@ -171,9 +171,9 @@ Column MakeColumn(const Table& golden_table, const Measure& measure,
   SOFTMOE_CHECK(index >= 0)
       << golden_table.id << " has no column " << measure.column;
   Column column = golden_table.columns[static_cast<size_t>(index)];
-  // What the golden knows exactly, such as the sum of an allocation, is
-  // measured here, and as a golden for later runs must not bound their
-  // roundings and seeds. Claims on it are the golden's, and stay exact.
+  // A quantity that the golden knows exactly, such as the sum of an allocation,
+  // is measured here; as a golden for later runs it must not bound their
+  // roundings and seeds. Claims on it stay the golden's, and exact.
   if (column.lane == golden::Lane::kExact && !measure.setting) {
     column.lane = golden::Lane::kReportOnly;
   }
@@ -209,11 +209,10 @@ class Builder {
     for (const RowSummary& row : rows_) {
       const std::string paper_id = row.paper_id();
       const std::string own_id = row.corpus->id + "/" + row.row->id;
-      // It stands for none of the paper's rows, or for one that is already
-      // taken.
+      // The row stands for none of the paper's rows, or for one already taken.
       const bool none = paper_id.empty() || !taken.insert(paper_id).second;
       table_ids_.push_back(none ? own_id : paper_id);
-      // A row that repeats a row of another table than the first.
+      // A row that repeats one of another table than Table 1.
       ids_.push_back(row.row->paper_dataset.empty() ? table_ids_.back()
                                                     : own_id);
     }
@@ -221,7 +220,7 @@ class Builder {
 
   bool paper_sizes() const { return paper_sizes_; }
 
-  // The golden's table of that id, with our numbers.
+  // The golden's table with this id, filled with our numbers.
   Table Make(const std::string& id, const std::vector<Measure>& measures,
              const std::function<bool(const Config&)>& applies) const {
     Table table = MakeEmpty(id, measures);
@@ -229,7 +228,7 @@ class Builder {
     return table;
   }
 
-  // The same for the table whose rows an experiment repeats.
+  // The same for the table that an experiment repeats.
   Table MakeRepeated(const std::string& id,
                      const std::vector<Measure>& measures) const {
     Table table = MakeEmpty(id, measures);
@@ -262,7 +261,7 @@ class Builder {
       const size_t before = table.rows.size();
       AddRows(InferenceTauMeasures(factor), IsSoft, ids, &table);
       for (size_t r = before; r < table.rows.size(); ++r) {
-        // The first cell is the tau of inference; empty if nothing was run.
+        // The first cell holds the tau of inference; empty if nothing was run.
         const std::string& tau = table.rows[r].cells.front().text;
         table.rows[r].fields.push_back(
             {"eval.tau", tau, FieldClass::kMustMatch,
@@ -289,7 +288,7 @@ class Builder {
     return table;
   }
 
-  // One text over all finished runs.
+  // One text for all finished runs.
   std::string OverRuns(
       const std::function<std::string(const RunResult&)>& read) const {
     std::vector<std::string> values;
@@ -302,7 +301,7 @@ class Builder {
   }
 
  private:
-  // The golden's table with our columns, and without rows.
+  // The golden's table with our columns, without rows.
   Table MakeEmpty(const std::string& id,
                   const std::vector<Measure>& measures) const {
     const Table* golden_table = paper_.FindTable(id);
@@ -336,8 +335,8 @@ class Builder {
 
   const Document& paper_;
   std::vector<RowSummary> rows_;
-  // The ids of rows_, the paper's where there is one: in Table 1 and those like
-  // it, and in the table that the experiment repeats.
+  // The ids of rows_, the paper's where there is one: in Table 1 and tables
+  // like it, and in the table that the experiment repeats.
   std::vector<std::string> ids_, table_ids_;
   bool paper_sizes_ = false;
 };
@@ -345,7 +344,7 @@ class Builder {
 }  // namespace
 
 std::vector<std::string> Variants(const Grid& grid) {
-  // Rows of the paper that appear in more than one reading.
+  // The readings in which rows of the paper appear, if more than one.
   std::vector<std::string> variants;
   bool repeated = false;
   std::set<std::string> rows;
@@ -358,7 +357,7 @@ std::vector<std::string> Variants(const Grid& grid) {
     }
   }
   if (!repeated) return {""};
-  // The published values come first: the tables are about them.
+  // Published values first: the tables are about them.
   std::stable_partition(variants.begin(), variants.end(),
                         [](const std::string& v) { return v == "paper"; });
   return variants;

@@ -23,7 +23,7 @@ std::vector<std::string> Variants(const Grid& grid);
 // "results.h5"; "results-calibrated.h5" for the second of two readings.
 std::string ResultsName(const Grid& grid, const std::string& variant);
 
-// Tables, with the ids and the definitions of the paper's golden:
+// Makes these tables, with ids and definitions from the paper's golden:
 //
 //   main_results   the paper's Table 1: settings, active experts, active
 //                  parameters (the paper's formula at its sizes, else exact),

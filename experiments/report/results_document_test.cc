@@ -28,7 +28,7 @@ Document Results(const GridOutcome& outcome, const std::string& variant = "") {
   return document;
 }
 
-// By value: the document may be a temporary.
+// Returned by value: the document may be a temporary.
 Cell CellOf(const Document& document, const std::string& row,
             const std::string& column,
             const std::string& table_id = "main_results") {
@@ -113,12 +113,13 @@ TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
   EXPECT_EQ(cell("top3_share").value, 1);
   EXPECT_EQ(cell("moved_by_25k").flags,
             std::vector<std::string>{"NOT_MEASURED"});
-  // At the end |k_l - 2| sum to 0.5. Numbered so that the fifth is the 25000th.
+  // At the end |k_l - 2| sum to 0.5. The steps are renumbered so that the fifth
+  // is the 25000th.
   for (auto& step : result.steps) step.step = 5000 * step.step;
   result.steps[4].allocation = {1.9, 2, 2.1};
   // 1.9 and 2.1 are off by at most 2^-53 and 2^-52, the quotient by 2^-54.
   EXPECT_NEAR(cell("moved_by_25k").value, 0.4, 7 * 0x1p-53);
-  // A run that ends there says nothing about what would have come.
+  // A run that ends earlier says nothing about later steps.
   for (auto& step : result.steps) step.step /= 8;
   ASSERT_EQ(result.steps.back().step, 25000);
   EXPECT_EQ(cell("moved_by_25k").flags,
@@ -133,7 +134,7 @@ TEST(ResultsDocument, FieldsAreConfigurationKeys) {
             "calibrated: 1.174");
   EXPECT_EQ(FieldOf(document, "owt/softmoe/k2/a2", "router.kind"),
             "\"soft_learned\"");
-  // What all rows share is stored once, at the document.
+  // Fields that all rows share are stored once, in the document.
   for (const auto& row : document.FindTable("main_results")->rows) {
     for (const auto& field : row.fields) {
       EXPECT_NE(field.name, "model.d_model");
@@ -154,7 +155,7 @@ TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
 }
 
 // A deviation of one rounding would not be real noise: pooled with others it
-// would narrow their intervals. 7 x (1/7) is not 1 in doubles.
+// would narrow their intervals. In doubles 7 x (1/7) is not 1.
 TEST(ResultsDocument, EqualRunsHaveNoDeviation) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3, 4, 5, 6, 7}});
   for (RunOutcome& run : outcome.runs) run.result->train_ae = 1;
@@ -255,7 +256,7 @@ TEST(ResultsDocument, ThePapersSetUpIsJudged) {
 }
 
 // Sums of an allocation differ in their last bits between builds, and the
-// allocation itself between seeds: no FAIL without a test of the noise.
+// allocation itself between seeds: no FAIL unless the noise is tested.
 TEST(ResultsDocument, ServesAsTheGoldenOfLaterRuns) {
   const GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
   GridOutcome later = outcome;
@@ -276,7 +277,7 @@ TEST(ResultsDocument, ServesAsTheGoldenOfLaterRuns) {
   };
   EXPECT_TRUE(recorded("budget"));
   EXPECT_TRUE(recorded("least_allocation"));
-  EXPECT_FALSE(recorded("mean_active_experts"));  // a setting: must be the same
+  EXPECT_FALSE(recorded("mean_active_experts"));  // a setting, which must agree
 }
 
 TEST(ResultsDocument, EqualRunsGiveEqualBytes) {
@@ -292,8 +293,8 @@ TEST(ResultsDocument, EqualRunsGiveEqualBytes) {
   EXPECT_EQ(ReadWholeFile(folder / "a.h5"), ReadWholeFile(folder / "b.h5"));
 }
 
-// The rows of an experiment, put beside those of the table that it repeats;
-// Table 1 and the like do not have them.
+// Rows of an experiment are put beside those of the table that it repeats;
+// Table 1 and tables like it do not have them.
 TEST(ResultsDocument, RepeatsTheTableOfTheExperiment) {
   GridOutcome outcome = ExampleOutcome();
   outcome.grid.table = "tau_ablation";
@@ -309,7 +310,7 @@ TEST(ResultsDocument, RepeatsTheTableOfTheExperiment) {
             std::vector<std::string>{"NOT_MEASURED"});
   EXPECT_EQ(document.FindTable("main_results")->FindRow(row), nullptr);
   EXPECT_EQ(CellOf(document, "foldoc/star-1.5", "infer_ae").value, 1.75);
-  // As in the golden, whose cell is named by the verdict.
+  // The verdict names the cell as the golden does.
   const golden::Verdicts verdicts = golden::Judge(document, Paper());
   EXPECT_TRUE(std::ranges::any_of(verdicts.cells, [&](const auto& cell) {
     return cell.table == "tau_ablation" && cell.row == row &&
@@ -325,8 +326,8 @@ TEST(ResultsDocument, RepeatsTheTableOfTheExperiment) {
             run.result->final_validation.loss);
 }
 
-// With the paper's tau these are its rows; others are named by the factor, and
-// the sparse router has none.
+// With the paper's tau the rows are the paper's; others are named by their
+// factor, and the sparse router has none.
 TEST(ResultsDocument, HasInferenceAtOtherTau) {
   GridOutcome outcome = ExampleOutcome();
   outcome.grid.table = "inference_tau_ablation";

@@ -27,7 +27,7 @@ namespace metrics = trainer::metrics;
 constexpr double kPaperBase = 58.54464;
 constexpr double kPaperPerExpert = 49.2;
 
-// The paper: most of the budget has moved by this step.
+// The paper says that most of the budget has moved by this step.
 constexpr int64_t kEarly = 25000;
 
 bool IsSoft(const Config& config) {
@@ -44,7 +44,7 @@ Column Recorded(const std::string& id, const Metric& metric) {
   return column;
 }
 
-// A column of ours that the golden's table has.
+// Our version of a column in the golden's table.
 Measure Golden(const std::string& id, const Metric& metric) {
   return {id, ColumnOf(metric).read};
 }
@@ -111,7 +111,7 @@ double MovedEarly(const RunResult& r) {
 }  // namespace
 
 bool HasPaperSizes(const ModelConfig& model) {
-  const ModelConfig paper;  // the defaults are the paper's sizes
+  const ModelConfig paper;  // compares with the defaults, the paper's sizes
   return model.num_layers == paper.num_layers &&
          model.d_model == paper.d_model && model.d_ffn == paper.d_ffn &&
          model.num_experts == paper.num_experts &&

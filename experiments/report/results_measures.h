@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// results_measures.h - which number of a run goes to which column of the
-// results.
+// results_measures.h - maps the numbers of a run to the columns of the results.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_RESULTS_MEASURES_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_RESULTS_MEASURES_H_
 
@@ -17,14 +16,14 @@
 
 namespace softmoe::experiments {
 
-// One column of a results table: where its numbers come from.
+// One column of a results table and the source of its numbers.
 struct Measure {
-  std::string column;  // its id; of the golden's table, unless `own` is there
-  // nullptr: not measured. NaN: this run does not have it.
+  std::string column;  // its id; the golden's, unless `own` is set
+  // nullptr: not measured. NaN: this run lacks it.
   std::function<double(const trainer::RunResult&)> read;
   bool setting = false;  // a setting, not a measurement
   // Rows to which the column does not apply have empty cells.
-  std::function<bool(const Config&)> applies = {};  // nullptr: to every row
+  std::function<bool(const Config&)> applies = {};  // nullptr: all rows
   std::optional<golden::Column> own = {};  // a column that the golden lacks
 };
 
@@ -32,7 +31,7 @@ struct Measure {
 // (ruling 17); for other sizes that formula is meaningless.
 bool HasPaperSizes(const ModelConfig& model);
 
-// The paper's Table 1. paper_sizes: all rows have them.
+// The paper's Table 1. paper_sizes: all rows have the paper's sizes.
 std::vector<Measure> MainMeasures(bool paper_sizes);
 
 // Relative variance of the expert load, with k and alpha.

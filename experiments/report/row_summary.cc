@@ -32,9 +32,8 @@ Sample RowSummary::Over(
   sample.runs = static_cast<int64_t>(values.size());
   if (values.empty()) return sample;
   const double n = static_cast<double>(values.size());
-  // Relative to the first, so exact if all are equal: a deviation of 0
-  // distinguishes a setting, or a run that was counted twice, from a
-  // measurement.
+  // Relative to the first value, so exact if all are equal: a deviation of 0
+  // identifies a setting, or a run counted twice.
   const double first = values.front();
   sample.mean = first;
   for (const double value : values) sample.mean += (value - first) / n;
@@ -69,7 +68,7 @@ int64_t ExpertBudget(const RowSummary& row) {
     return r.final_validation.active_experts;
   });
   if (train.runs == 0) return 0;
-  // Means of counts: exact for a router with exactly k experts, except for the
+  // Means of counts are exact for a router with exactly k experts, up to the
   // division.
   const double experts = std::max(train.mean, infer.mean) - 1e-9;
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(experts)));

@@ -19,7 +19,7 @@ namespace softmoe::experiments {
 struct Sample {
   double mean = 0;
   std::optional<double> deviation;  // standard deviation (n - 1), from two runs
-  int64_t runs = 0;                 // 0: nothing was measured
+  int64_t runs = 0;                 // 0: no measurement
 };
 
 // One row on one corpus. Points into the GridOutcome, which must live longer.
@@ -41,18 +41,17 @@ struct RowSummary {
 // Corpus by corpus, row by row, in the order of the grid.
 std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome);
 
-// Experts per token that a row may use, as the paper groups its tables: the
-// smallest whole number not below its mean number of active experts, in
-// training and in inference, apart from rounding errors. At least 1; 0 if
-// nothing is finished.
+// Experts per token that a row may use, as the paper groups its tables: its
+// mean number of active experts, the larger of training and inference, rounded
+// up but for rounding errors. At least 1; 0 if nothing is finished.
 int64_t ExpertBudget(const RowSummary& row);
 
-// The validation of a run with this multiple of the tau of training; nullptr if
-// it was not measured.
+// The run's validation at this multiple of the trained tau; nullptr if it was
+// not measured.
 const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
                                       double factor);
 
-// "1.5", "2": a setting without needless zeros.
+// "1.5", "2": a setting without trailing zeros.
 std::string Setting(double value);
 
 }  // namespace softmoe::experiments

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_columns.h - what reports show of a finished run: the metrics of
+// run_columns.h - the columns that reports show for a finished run: metrics of
 // trainer/results/metrics.h, and where a result holds them. runs.csv, the
 // tables of terminal and page, and the results document are loops over this
 // list.
@@ -17,9 +17,9 @@ namespace softmoe::experiments {
 
 struct RunColumn {
   const trainer::Metric& metric;
-  // NaN: this run does not have it.
+  // NaN: this run lacks it.
   double (*read)(const trainer::RunResult&);
-  bool in_table = false;  // one of the few that the grid's table has room for
+  bool in_table = false;  // one of the few that fit the grid's table
 };
 
 // In the order of runs.csv.

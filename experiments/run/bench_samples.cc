@@ -19,8 +19,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What counted routing may differ by from the number in the name: a soft router
-// as it was drawn has the cutoff at which about so many experts are active.
+// Allowed difference between the counted active experts and the number in the
+// name: a soft router as drawn has a cutoff at which about that many are
+// active.
 constexpr double kActiveExpertsWithin = 0.02;
 
 constexpr char kHowToMeasure[] =
@@ -38,9 +39,10 @@ const kernels::BenchmarkSize& MiniSize() {
 // Active experts and router.
 using Setting = std::pair<double, std::string>;
 
-// {1.5, "soft"} of "mini/soft_ae1.5/real_time"; nothing for another benchmark.
+// Parses "mini/soft_ae1.5/real_time" as {1.5, "soft"}; nullopt for another
+// benchmark.
 std::optional<Setting> SettingOf(const std::string& name) {
-  // "random1.5": what earlier programs called the soft router at 1.5.
+  // "random1.5": an older name of the soft router at 1.5.
   const std::pair<std::string, const char*> kPrefixes[] = {
       {"mini/sparse", "sparse"},
       {"mini/random", "soft"},

@@ -79,7 +79,7 @@ TEST(ParseBenchSamples, TakesTheRepetitionsOfEachNumberOfExperts) {
   ASSERT_EQ(samples.size(), 6u);
   const double experts[] = {1, 1.5, 2, 2, 3, 4};
   const double speeds[] = {9000, 8000, 6000, 7000, 5500, 4000};
-  // "random1.5" was a soft router's, too.
+  // The older name "random1.5" is a soft router, too.
   const char* const routers[] = {"sparse", "soft",   "soft",
                                  "sparse", "sparse", "sparse"};
   for (size_t i = 0; i < 6; ++i) {
@@ -117,7 +117,7 @@ TEST(ParseBenchSamples, RefusesWhatIsNotOfTheMiniGrid) {
     EXPECT_NE(refusal.find(says), std::string::npos) << refusal;
     EXPECT_NE(refusal.find("--benchmark_filter='^mini/"), std::string::npos);
   }
-  // Of other sizes and kinds nothing is asked.
+  // Benchmarks with other sizes and kinds are ignored.
   const std::string other = changed([](Json& each) {
     each["name"] = "midi/sparse1/real_time";
     each["label"] = LabelOf("midi");

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Longest suffix of `text` that `accept`s.
+// The longest suffix of `text` that `accept` accepts.
 template <typename Accept>
 std::string_view Suffix(std::string_view text, Accept accept) {
   size_t begin = text.size();
@@ -33,7 +33,7 @@ std::string_view Suffix(std::string_view text, Accept accept) {
   return text.substr(begin);
 }
 
-// "CORPUS-ROW-seedN-HASH", as run_folder.cc makes them.
+// Recognizes "CORPUS-ROW-seedN-HASH", the names that run_folder.cc makes.
 bool IsRunFolderName(std::string_view name) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto is_hex = [&](char c) {
@@ -53,7 +53,7 @@ bool IsRegular(const fs::directory_entry& entry) {
   return entry.is_regular_file() && !entry.is_symlink();
 }
 
-// Whether the trainer or the grid makes such files in the folder of a run.
+// Whether the trainer or the grid makes files with this name in a run's folder.
 bool IsRunPart(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename().string();
   return IsRegular(entry) &&
@@ -88,7 +88,8 @@ void AddTemporary(const fs::directory_entry& entry,
        .reason = fmt::format("left by process {}, which is gone", owner)});
 }
 
-// Adds the folder of a run with other settings, if it holds nothing but a run.
+// Adds the folder of a run with other settings if it holds nothing but that
+// run.
 void AddForeignRun(const fs::path& folder, std::vector<StaleItem>* items) {
   int64_t bytes = 0;
   bool finished = false;
@@ -106,8 +107,8 @@ void AddForeignRun(const fs::path& folder, std::vector<StaleItem>* items) {
                              finished ? " FINISHED" : "n unfinished")});
 }
 
-// A checkpoint can go if the result is there and whole: otherwise the result
-// would be made from it.
+// A checkpoint can go if the result is there and whole; otherwise the result
+// may still have to be made from it.
 bool IsFinished(const GridRun& run, const fs::path& grid_folder) {
   try {
     return ReadRun(run, grid_folder).state == RunState::kFinished;
@@ -163,8 +164,8 @@ void DeleteStale(const std::vector<StaleItem>& items) {
   for (const StaleItem& item : items) {
     const fs::path folder =
         item.kind == StaleKind::kRun ? item.path : item.path.parent_path();
-    // The caller holds the lock on the folder of the grid. The process of a
-    // temporary file can be gone here and alive on another machine.
+    // The caller holds the lock on the grid's folder. The process of a
+    // temporary file may look dead here and be alive on another machine.
     std::optional<FolderLock> lock;
     if (IsRunFolderName(folder.filename().string())) lock.emplace(folder);
     if (item.kind != StaleKind::kRun) {

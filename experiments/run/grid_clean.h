@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_clean.h - what a grid's folder no longer needs.
+// grid_clean.h - finds and deletes what a grid's folder no longer needs.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_CLEAN_H_
 #define SOFTMOE_EXPERIMENTS_RUN_GRID_CLEAN_H_
 
@@ -14,9 +14,9 @@
 namespace softmoe::experiments {
 
 enum class StaleKind {
-  kTemporary,   // .NAME.PID.N.tmp of a process that is gone
-  kCheckpoint,  // of a finished run
-  kRun,         // the folder of a run that the grid does not have
+  kTemporary,   // .NAME.PID.N.tmp of a dead process
+  kCheckpoint,  // checkpoint of a finished run
+  kRun,         // folder of a run that the grid does not have
 };
 
 struct StaleItem {
@@ -26,14 +26,14 @@ struct StaleItem {
   std::string reason;
 };
 
-// What could be deleted from `grid_folder`, in order of the paths. It never
-// includes links, files with names that neither the trainer nor the grid gives,
-// and folders that contain anything else.
+// Everything in `grid_folder` that could be deleted, ordered by path. Never
+// includes links, files whose names neither the trainer nor the grid gives, or
+// folders that contain anything else.
 std::vector<StaleItem> FindStale(const Grid& grid,
                                  const std::filesystem::path& grid_folder);
 
-// Deletes the items. Throws EnvironmentError if a process works in the folder
-// of a run, or a file cannot be deleted.
+// Deletes the items. Throws EnvironmentError if a process works in a run's
+// folder, or a file cannot be deleted.
 void DeleteStale(const std::vector<StaleItem>& items);
 
 }  // namespace softmoe::experiments

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number of a process that has ended.
+// The id of a process that has ended.
 pid_t DeadProcess() {
   const pid_t process = fork();
   if (process == 0) _exit(0);
@@ -65,7 +65,7 @@ TEST_F(GridClean, TemporaryFilesOfTheDeadAreStale) {
   Write(".results.h5." + alive + ".1.tmp");
   Write(own_ + "/.checkpoint.h5." + dead + ".12.tmp", 6);
   Write(own_ + "/.checkpoint.h5." + alive + ".1.tmp");
-  // Names that we never give.
+  // Names that we never use.
   Write("results.h5." + dead + ".1.tmp");
   Write(".results.h5." + dead + ".tmp");
   Write(".results.h5.0.1.tmp");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a grid wants measured after training, and what becomes of the
+// Evaluations that a grid asks for after training, and the fate of the
 // checkpoints.
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class GridEvaluations : public GridProgram {
             .keep_checkpoint = false};
   }
 
-  // Returns the outcome, and leaves in lines_ what a user sees meanwhile.
+  // Returns the outcome; lines_ holds what the user sees meanwhile.
   GridOutcome Run(const std::string& out,
                   const trainer::EvaluationPlan& evaluations) {
     for (GridRun& run : grid_.runs) run.evaluations = evaluations;
@@ -82,7 +82,7 @@ TEST_F(GridEvaluations, AreMeasuredAndThenTheCheckpointsGo) {
 
 TEST_F(GridEvaluations, OfFinishedRunsTakeTheCheckpointsNotTheTraining) {
   const GridOutcome expected = Run("at once", all_);
-  // As grids were before they could list evaluations.
+  // Runs made without a list of evaluations.
   Run("later", {});
   const GridOutcome later = Run("later", all_);
   EXPECT_EQ(Mentions("step "), 0) << lines_;
@@ -111,7 +111,7 @@ TEST_F(GridEvaluations, WhatCannotBeMeasuredAnyMoreIsSaidAndTheGridGoesOn) {
   }
   EXPECT_EQ(Mentions("the checkpoint is gone; delete the result"), 3) << lines_;
 
-  // That remedy works.
+  // The suggested remedy works.
   fs::remove(folder_ / "runs" / RunFolderName(grid_.runs[1]) / "result.h5");
   const GridOutcome again = Run("runs", all_);
   EXPECT_EQ(trainer::MissingEvaluations(all_, *again.runs[1].result), "");

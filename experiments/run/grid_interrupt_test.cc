@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes wrong while a grid runs: signals, failing rows, damaged files, a
+// Failures while a grid runs: signals, failing rows, damaged files, a
 // full disk, text that changes. //:grid as a user meets it.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 class GridInterrupt : public GridProgram {};
 
 TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
-  // 60 lines of at least 150 letters do not fit into the pipe: the process
+  // 60 lines of at least 150 letters do not fit into the pipe, so the process
   // cannot have reached the end of the row when the signal comes.
   WriteGrid(MicroGrid(60));
   ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
@@ -47,7 +47,7 @@ TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
     EXPECT_FALSE(fs::exists(RunFolder(finished) / "result.h5"));
     ExpectEnd(Grid({"status", "micro.toml"}), 0, {"interrupted"});
   }
-  // What is there can be shown, but it is incomplete.
+  // A report is possible, but the grid is incomplete.
   ExpectEnd(Grid({"report", "micro.toml"}), 1, {"2 of 3 rows finished"});
   ExpectEnd(Grid(arguments), 0, {"2 finished, 1 interrupted"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
@@ -92,7 +92,7 @@ TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
   for (const std::string& bytes : {flipped, whole.substr(0, whole.size() - 1),
                                    std::string(), std::string("not HDF5")}) {
     WriteFileAtomically(result, bytes);
-    // Both are named at once, before anything is trained.
+    // Both problems are named at once, before training starts.
     const ProgramResult run = Grid(arguments);
     ExpectEnd(run, 2, {result.string(), checkpoint.string(), "delete it"});
     EXPECT_EQ(run.output.find("row 1/3"), std::string::npos);
@@ -100,7 +100,8 @@ TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
     ExpectEnd(Grid({"status", "micro.toml"}), 2, {"damaged", result.string()});
     ExpectEnd(Grid({"report", "micro.toml"}), 2, {result.string()});
   }
-  // While the result is damaged, only its checkpoint can make it again.
+  // `clean` keeps the checkpoint of the damaged result: only it can restore the
+  // result.
   const ProgramResult clean = Grid({"clean", "micro.toml"});
   ExpectEnd(clean, 0, {"1 could go", RunFolder(0).filename().string()});
   fs::remove(result);
@@ -134,10 +135,11 @@ TEST_F(GridInterrupt, AFileDamagedOnTheWayIsNoDivergedRow) {
 
 TEST_F(GridInterrupt, AFullDiskEndsWithFiveAndNothingHalfWritten) {
   if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
-  // Prepared first, so that the limit below affects the runs, not the tokens.
+  // Prepare the tokens first, so that the limit below affects only the runs.
   const Strings arguments = {"run", "micro.toml"};
   ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
-  // In blocks of 512 bytes: room for metrics, not for a checkpoint.
+  // The limit is in blocks of 512 bytes: enough for metrics, not for a
+  // checkpoint.
   const ProgramResult full = GridAfter("ulimit -f 60; trap '' XFSZ", arguments);
   ExpectEnd(full, 5,
             {"checkpoint.h5", "0 of 3 rows are finished",
@@ -177,9 +179,9 @@ TEST_F(GridInterrupt, RunsOnAnotherInstructionSetDoNotMix) {
   ASSERT_EQ(Grid(arguments).exit_status, 0);
   const fs::path path = RunFolder(1) / "result.h5";
   trainer::RunResult result = trainer::ReadRunResult(path);
-  result.identity.isa = "v2";  // no machine's, so that any differs
+  result.identity.isa = "v2";  // not the level of any test machine
   trainer::WriteRunResult(result, path);
-  // Reading runs no kernels.
+  // Reading finished runs uses no kernels.
   ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished"});
   fs::remove(RunFolder(2) / "result.h5");
   ExpectEnd(Grid(arguments), 2,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many processes on one grid: those of --jobs, and the same command given
+// Several processes on one grid: those of --jobs, and the same command given
 // twice. //:grid as a user meets it, with signals.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 class GridJobs : public GridProgram {
  protected:
-  // At least 150 letters a step: a row does not fit into the pipe of a held
-  // program. Also makes the results.h5 of an uninterrupted run by one process.
+  // A row prints at least 150 letters a step, which do not fit into the pipe of
+  // a held program. SetUp also makes results.h5 with one uninterrupted process.
   void SetUp() override {
     GridProgram::SetUp();
     WriteGrid(MicroGrid(60));
@@ -32,7 +32,8 @@ class GridJobs : public GridProgram {
     whole_ = Bytes("whole/results.h5");
   }
 
-  // All is there, no lock is left, and the bytes are those of one process.
+  // Everything is there, no lock is left, and the bytes are those of one
+  // process.
   void ExpectWhole(const std::string& out = "runs/micro") {
     EXPECT_EQ(Bytes(out + "/results.h5"), whole_);
     for (const auto& entry : fs::recursive_directory_iterator(folder_ / out)) {
@@ -40,7 +41,7 @@ class GridJobs : public GridProgram {
     }
   }
 
-  // Of the process that holds the n-th run.
+  // The process that holds the n-th run; 0 if none.
   pid_t Holder(size_t n) const {
     const auto holder = HolderOf(RunFolder(n));
     return holder ? static_cast<pid_t>(holder->process) : 0;
@@ -82,7 +83,8 @@ TEST_F(GridJobs, ARunWhoseProcessIsGoneIsTakenOver) {
   ExpectWhole();
 }
 
-// A process killed between its result and the end of its lock.
+// A process was killed after it wrote its result and before it removed its
+// lock.
 TEST_F(GridJobs, ALockLeftInAFinishedRunGoes) {
   ExpectEnd(Grid(one_), 0, {"3 of 3 rows finished"});
   WriteFileAtomically(RunFolder(1) / kLockName, "left by nobody");
@@ -94,8 +96,8 @@ TEST_F(GridJobs, ALockLeftInAFinishedRunGoes) {
   ExpectWhole();
 }
 
-// The lock that a process of another machine has left, on a file system whose
-// locks are not known to reach it: the kernel's list of mounts is replaced.
+// The lock was left by a process of another machine, on a file system whose
+// locks may not reach this one: the kernel's list of mounts is replaced.
 TEST_F(GridJobs, ALockOfAMachineThatCannotBeAskedEndsWithFive) {
   const ProgramResult may = RunProgram({"unshare", "--mount", "true"}, folder_);
   if (may.exit_status != 0) {
@@ -119,8 +121,8 @@ TEST_F(GridJobs, ALockOfAMachineThatCannotBeAskedEndsWithFive) {
   ExpectEnd(Grid({"run", "micro.toml"}), 0, {"3 of 3 rows finished"});
 }
 
-// 20 moments, chosen by the number of lines read from both processes before. No
-// session begins before the checkpoint that an earlier one left.
+// Kills at 20 moments, chosen by the number of lines read from both processes.
+// No session starts before its predecessor's checkpoint.
 TEST_F(GridJobs, SigkillAtRandomMomentsLosesNoMoreThanSinceTheCheckpoint) {
   std::mt19937 random(20261122);
   std::vector<int64_t> saved(3, 0);
@@ -160,7 +162,7 @@ TEST_F(GridJobs, JobsAreTheSameBits) {
   ExpectEnd(Grid({"run", "micro.toml", "--jobs", "0"}), 2, {"--jobs"});
 }
 
-// As a scheduler does, which signals every process, including that of the run.
+// Signals every process, as a scheduler does, including the one that trains.
 TEST_F(GridJobs, SignalsSaveAllJobs) {
   HeldProgram held(Program(), two_, folder_);
   ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
@@ -195,8 +197,8 @@ TEST_F(GridJobs, JobsEndWithTheirParent) {
   HeldProgram held(Program(), two_, folder_);
   ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
   held.Signal(SIGKILL);
-  // By then the jobs have been signalled, too: they can go on only while it is
-  // read.
+  // The jobs have been signalled by now, too; they can go on only while their
+  // output is read.
   held.WaitForEnd();
   // Reads until the jobs have closed the pipe, too.
   EXPECT_EQ(held.Finish().exit_status, 128 + SIGKILL);

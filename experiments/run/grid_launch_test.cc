@@ -37,13 +37,13 @@ class GridLaunch : public GridProgram {
   }
   void TearDown() override { ::setenv("PATH", path_.c_str(), 1); }
 
-  // A program of this name, for which `script` stands.
+  // Creates a program with this name that runs `script`.
   void Pretend(const std::string& name, const std::string& script) const {
     WriteFileAtomically(folder_ / "bin" / name, "#!/bin/bash\n" + script);
     fs::permissions(folder_ / "bin" / name, fs::perms::owner_all);
   }
 
-  // sbatch trains every row of the array before it says that this is job 12.
+  // sbatch trains every row of the array before it reports that this is job 12.
   void PretendSlurm() const {
     Pretend("sbatch",
             "echo \"$@\" >>'" + (folder_ / "submitted").string() + "'\n" + R"sh(
@@ -56,7 +56,7 @@ for ((i = 0; i < rows; ++i)); do
 done
 echo 12
 )sh");
-    // As many processes as the script asks for.
+    // srun starts as many processes as the script asks for.
     Pretend("srun", R"sh(
 while [[ $1 == --* ]]; do shift; done
 export SLURM_NTASKS=$(sed -n 's/^#SBATCH --ntasks=//p' "$SCRIPT")
@@ -69,7 +69,7 @@ SLURM_PROCID=0 exec "$@"
     Pretend("squeue", "");
   }
 
-  // How many jobs were submitted.
+  // The number of submitted jobs.
   int64_t Submissions() const {
     if (!fs::exists(folder_ / "submitted")) return 0;
     const std::string lines = Bytes("submitted");
@@ -98,7 +98,7 @@ TEST_F(GridLaunch, RanksShareTheRowsAndTheFirstOneSpeaks) {
   HeldProgram first("/usr/bin/env", Rank(0), folder_);
   ASSERT_TRUE(first.ReadUntil("row 1/3 sparse-2, grid"));
   HeldProgram second("/usr/bin/env", Rank(1), folder_);
-  // The first one waits for its reader in row 1.
+  // The first process waits for its reader in row 1.
   ASSERT_TRUE(
       WaitFor(60, [&] { return fs::exists(RunFolder(2) / "result.h5"); }));
   EXPECT_FALSE(fs::exists(RunFolder(0) / "result.h5"));
@@ -155,7 +155,7 @@ TEST_F(GridLaunch, WithoutSlurmItEndsWithFive) {
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
-// A GPU is a rank, which only a node can say that it has.
+// Each GPU is a rank; only the node can tell that it has GPUs.
 TEST_F(GridLaunch, GpusBecomeRanksOfEachTask) {
   std::string grid = MicroGrid(60);
   grid.insert(grid.find("stands_for"), "gpus = 2\n");
@@ -170,7 +170,7 @@ TEST_F(GridLaunch, GpusBecomeRanksOfEachTask) {
     EXPECT_NE(script.find(line), std::string::npos) << line << script;
   }
   ExpectEnd(Grid({"plan", "micro.toml"}), 0, {script, "never run"});
-  // Two balance groups: nothing else is submitted.
+  // There are two balance groups: other numbers of ranks are not submitted.
   for (const std::string ranks : {"0", "3"}) {
     WriteGrid(MicroGrid(60));
     ExpectEnd(Grid({"run", "micro.toml", "--launcher=slurm", "--ranks", ranks}),
@@ -209,7 +209,7 @@ TEST_F(GridLaunch, WhatSlurmRefusesEndsWithFive) {
   EXPECT_EQ(FilesIn(folder_ / "runs/micro/slurm"),
             Strings{"softmoe-micro-text.sh"});
 
-  // What was submitted before is named.
+  // The error names what was submitted before.
   WriteGrid(MicroGrid(60, R"([[corpora]]
 id = "other"
 title = "The same sentences"
@@ -232,7 +232,7 @@ TEST_F(GridLaunch, SubmitsWaitsAndReports) {
             {"job 12: 3 rows, a task each", "squeue --jobs=12", "scancel 12",
              "3 of 3 rows finished"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
-  // The plan shows what was submitted, byte for byte.
+  // The plan shows the submitted script byte for byte.
   const ProgramResult plan =
       Grid({"plan", "micro.toml", "--launcher", "slurm"});
   EXPECT_SAYS(plan, "runs/micro/slurm");
@@ -242,7 +242,7 @@ TEST_F(GridLaunch, SubmitsWaitsAndReports) {
   ExpectEnd(Grid({"clean", "micro.toml", "--only", "temporary,runs"}), 0,
             {"nothing to delete"});
 
-  // Only what is not finished, in the folder of the user.
+  // Submits only unfinished rows, in the user's folder.
   fs::remove(RunFolder(1) / "result.h5");
   ExpectEnd(Grid(slurm_), 0, {"job 12: 1 rows", "3 of 3 rows finished"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
@@ -289,12 +289,13 @@ TEST_F(GridLaunch, StoppedWhileWaitingItLeavesTheJobs) {
       Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
       {"job 12 of an earlier command goes on: 1 running", "job 12: 2 rows"});
   EXPECT_EQ(Submissions(), 2);
-  // Whether a job is at work cannot be guessed.
+  // Without an answer from Slurm, whether a job is running cannot be guessed.
   Pretend("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1");
   ExpectEnd(Grid(slurm_), 5,
             {"squeue --jobs=12 failed", "Unable to contact", "try again"});
   EXPECT_EQ(Submissions(), 2);
-  // Slurm has forgotten it: the rows are submitted, end, and are missing.
+  // Slurm has forgotten the job: its rows are submitted again, end, and are
+  // missing.
   Pretend("squeue", "echo 'error: Invalid job id specified' >&2; exit 1");
   ExpectEnd(Grid(slurm_), 1,
             {"job 12: 3 rows", "text/sparse-2/seed7: not finished",

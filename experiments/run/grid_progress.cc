@@ -20,10 +20,11 @@
 namespace softmoe::experiments {
 namespace {
 
-// The first steps fault their memory in: fewer steps give no time estimate.
+// The first steps include page faults: with fewer steps there is no time
+// estimate.
 constexpr int64_t kStepsBeforeAnEstimate = 5;
 
-// The parts of the id that distinguish the runs of this grid.
+// The parts of the id in which the runs of this grid differ.
 std::string ShortName(const GridOutcome& outcome, const GridRun& run) {
   const bool one_corpus = outcome.grid.corpora.size() == 1;
   const bool one_seed = outcome.grid.seeds.size() == 1;
@@ -31,7 +32,7 @@ std::string ShortName(const GridOutcome& outcome, const GridRun& run) {
          (one_seed ? "" : fmt::format("/seed{}", run.seed));
 }
 
-// `count` values in memory that processes forked later share.
+// `count` values in memory shared with processes forked later.
 template <typename T>
 std::shared_ptr<T[]> SharedMemory(size_t count) {
   const size_t bytes = std::max<size_t>(1, count * sizeof(T));
@@ -90,7 +91,7 @@ void GridProgress::Step(const trainer::StepRecord& record) {
   const Run& run = runs_[current_];
   Steps& steps = steps_[current_];
   const bool first = steps.done == 0;
-  // The first step of this session shows where an earlier one had stopped.
+  // The first step of this session shows where an earlier session stopped.
   if (first) steps.first = record.step - 1;
   steps.done = record.step;
   seconds_per_step_ = seconds_per_step_ == 0
@@ -115,7 +116,7 @@ void GridProgress::End(size_t position, const RunOutcome& outcome) {
   Steps& steps = steps_[position];
   const int64_t all = run.config.training.steps;
   if (outcome.state == RunState::kFailed) {
-    // What a failed run will not do any more does not count as work left.
+    // A failed run has no work left.
     steps.done = steps.first = all;
     output_.Note(
         fmt::format("{} FAILED: {}", Place(position), outcome.problem));
@@ -124,7 +125,7 @@ void GridProgress::End(size_t position, const RunOutcome& outcome) {
   const trainer::RunResult& result = *outcome.result;
   const auto& validation = result.final_validation;
   namespace metrics = trainer::metrics;
-  // Without a step in this session there was nothing but a validation to do.
+  // Without a step in this session, only validation was left to do.
   if (steps.done == 0) steps.first = all;
   steps.done = all;
   const std::string when = run.finished_before ? "earlier"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_progress.h - how far a grid is, and how long it will still take.
+// grid_progress.h - the progress of a grid and the time it still needs.
 //
 //   row 3/9 sparse-3, grid 31%, 1m20 left | step 150/300 | loss 3.2127 | ...
 //   row 3/9 sparse-3 finished: loss 3.1902 (unigram 5.8613), AE 3.00, 24s
@@ -29,21 +29,22 @@ namespace softmoe::experiments {
 
 class GridProgress {
  public:
-  // `selected` are the indices into outcome.runs that this session is about;
-  // those that are already finished count as done, but not towards the speed.
+  // `selected` are indices into outcome.runs, the runs of this session;
+  // finished ones count as done, but not towards the speed.
   GridProgress(const GridOutcome& outcome, const std::vector<size_t>& selected,
                ProgressOptions options = {});
 
   // Prints a line that stays.
   void Note(const std::string& line);
-  // Run `position` of `selected` starts. Step and Evaluating refer to the run
-  // that began last or, in a process forked since, to the run of that process.
+  // Run `position` of `selected` starts. Step and Evaluating refer to the
+  // latest run or, in a forked process, to that process's run.
   void Begin(size_t position);
   // The run has done a step.
   void Step(const trainer::StepRecord& record);
   // The run is measured after training; one call for every balance group.
   void Evaluating();
-  // Run `position` has ended, here, in a forked process, or in somebody else's.
+  // Run `position` has ended, here, in a forked process, or in an unrelated
+  // one.
   void End(size_t position, const RunOutcome& outcome);
   std::string Place(size_t position) const;  // "row 3/9 sparse-3"
 
@@ -54,7 +55,7 @@ class GridProgress {
 
  private:
   struct Run {
-    std::string name;  // as short as the grid allows
+    std::string name;  // as short as is unambiguous in the grid
     Config config;
     int64_t log_every = 1;
     double flops_per_step = 0;
@@ -62,7 +63,7 @@ class GridProgress {
     bool begun = false;
     double start = 0;
   };
-  // In memory that forked processes share.
+  // Lives in memory that forked processes share.
   struct Steps {
     std::atomic<int64_t> first = 0;  // done before this session
     std::atomic<int64_t> done = 0;
@@ -73,10 +74,10 @@ class GridProgress {
   Progress output_;
   std::function<double()> clock_;  // seconds
   std::vector<Run> runs_;
-  std::shared_ptr<Steps[]> steps_;  // one for each run
+  std::shared_ptr<Steps[]> steps_;  // one per run
   size_t current_ = 0;
-  double start_ = 0;             // of the first run
-  double seconds_per_step_ = 0;  // recent mean of the current one
+  double start_ = 0;             // start of the first run
+  double seconds_per_step_ = 0;  // recent mean of the current run
   bool begun_ = false;
 };
 

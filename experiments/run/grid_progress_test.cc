@@ -13,7 +13,8 @@
 namespace softmoe::experiments {
 namespace {
 
-// Two runs of 100 steps, the second of which costs more; a clock to move.
+// Two runs of 100 steps, the second more expensive, and a clock that the test
+// moves.
 class GridProgressTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -67,7 +68,7 @@ TEST_F(GridProgressTest, WeighsRunsByTheirFlops) {
   GridProgress progress(outcome_, {0, 1}, Options());
   EXPECT_EQ(progress.done(), 0);
   EXPECT_TRUE(std::isinf(progress.seconds_left()));
-  now_ += 500;  // preparing corpora is not a step
+  now_ += 500;  // preparing corpora does not count as a step
   progress.Begin(0);
   for (int64_t step = 1; step <= 100; ++step) {
     now_ += 1;
@@ -75,10 +76,10 @@ TEST_F(GridProgressTest, WeighsRunsByTheirFlops) {
   }
   Finish(0);
   progress.End(0, outcome_.runs[0]);
-  // 100 s for the small one, so the large one takes as much more as it costs.
+  // The small run takes 100 s, the large one more in proportion to its cost.
   EXPECT_EQ(progress.done(), small_ / (small_ + large_));
-  // Either run's FLOPs are divided by 100 and multiplied again; two roundings
-  // of the estimate and two here.
+  // Each run's FLOPs are divided by 100 and multiplied again; the estimate and
+  // the test each add two roundings.
   const double expected = 100 * large_ / small_;
   EXPECT_NEAR(progress.seconds_left(), expected, 8 * kDoubleUnit * expected);
 }
@@ -90,12 +91,12 @@ TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
   progress.Begin(0);
   progress.End(0, outcome_.runs[0]);
   progress.Begin(1);
-  // Continues after the checkpoint of step 50.
+  // Continues from the checkpoint at step 50.
   for (int64_t step = 51; step <= 75; ++step) {
     now_ += 2;
     progress.Step(Record(step));
   }
-  // As many FLOPs are left as were spent: a division and a product.
+  // Half of the FLOPs are left: a division and a product.
   EXPECT_NEAR(progress.seconds_left(), 50, 2 * kDoubleUnit * 50);
   EXPECT_NE(out_.str().find("row 1/2 row-1 finished: val loss 2.5000 (unigram "
                             "5.5000), infer AE 0.00, earlier\n"),
@@ -103,7 +104,8 @@ TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
       << out_.str();
 }
 
-// Only on a terminal, where the line is rewritten; a log shows the result.
+// Appears only on a terminal, where the line is rewritten; a log shows the
+// result.
 TEST_F(GridProgressTest, SaysThatATrainedRunIsMeasured) {
   const auto says = [&](int columns) {
     out_.str("");
@@ -135,7 +137,7 @@ TEST_F(GridProgressTest, AFailedRunIsNoWorkLeft) {
     now_ += 1;
     progress.Step(Record(step));
   }
-  // The one second of the failed run is part of the time spent.
+  // The failed run's one second is part of the time spent.
   EXPECT_NEAR(progress.seconds_left(), 51, 2 * kDoubleUnit * 51);
 }
 
@@ -155,7 +157,7 @@ TEST_F(GridProgressTest, ALogHasALineEveryLogEverySteps) {
              ";";
   }
   EXPECT_EQ(steps, "step 1;step 40;step 80;step 100;");
-  // Too early to tell at first; later, without and with a minute.
+  // Too early for an estimate; then one without minutes, then one with.
   EXPECT_NE(out_.str().find("grid 1% | step 1/100"), std::string::npos);
   EXPECT_NE(out_.str().find("grid 40%, 1m00 left | step 40/100"),
             std::string::npos);

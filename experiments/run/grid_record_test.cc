@@ -40,12 +40,12 @@ TEST_F(GridRecord, RecordsWhatIsFinishedAndGrows) {
              "1 runs are new"});
   const std::string partial = Bytes("golden/runs/micro.h5");
 
-  // Runs of another folder, without the first of them.
+  // A run from another folder, without the first run.
   ASSERT_EQ(Grid({"run", "micro.toml", "--out", "later", "--rows",
                   "star-1.5,learned-1.5"})
                 .exit_status,
             0);
-  // A disk without room leaves the record as it was.
+  // If the disk is full, the record stays as it was.
   ExpectEnd(GridAfter("ulimit -f 8; trap '' XFSZ",
                       {"record", "micro.toml", "--out", "later"}),
             5, {"golden/runs"});
@@ -72,7 +72,7 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
       0);
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
   const std::string line = "a.h5: 2 runs count as finished, of version ";
-  // Where nothing was ever run.
+  // No run has trained in this folder.
   ExpectEnd(
       Grid({"report", "micro.toml", "--from", "a.h5", "--out", "reported"}), 1,
       {line, "instruction set v", "2 of 3 rows finished"});
@@ -91,7 +91,7 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
   ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
   EXPECT_EQ(Bytes("more/results.h5"), Bytes("runs/micro/results.h5"));
 
-  // Other tokens here: trained again. Other settings: none of the record's runs
+  // Other tokens: the runs are trained again. Other settings: no recorded run
   // fits.
   WriteFileAtomically(folder_ / "text.txt",
                       Bytes("text.txt") + "\n\nOne document more.\n");
@@ -114,7 +114,7 @@ TEST_F(GridRecord, VerifiesByTrainingAgain) {
   ExpectEnd(Grid(verify), 0, {"PASS: the same bits"});
   EXPECT_EQ(FilesIn(folder_ / "runs/verify-record"), Strings{});
 
-  // One bit of one step, which no thinned curve need have.
+  // Flips a bit of one step, which the thinned curve need not contain.
   RunRecord record = ReadRunRecord(folder_ / "a.h5");
   for (RecordedRun& run : record.runs) {
     char& digit = run.training_sha256[0];
@@ -160,7 +160,7 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
             std::string::npos);
   EXPECT_NE(Bytes("runs/mini/claims.csv").find("C1a.group,NOT_TESTABLE,gcide,"),
             std::string::npos);
-  // Other settings are another grid.
+  // With other settings it is another grid.
   const auto other = Grid(
       {"run", "micro.toml", "--set", "training.steps=9", "--out", "other"});
   EXPECT_EQ(other.output.find("miniature"), std::string::npos);
@@ -186,11 +186,11 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
                "C4     INTERIM (", "C5     INTERIM (", "C6     INTERIM (",
                "C7     INTERIM (", "H1          INTERIM ("});
   ExpectEnd(Golden({"compare", "golden/runs/mini.h5"}), 3, said);
-  // Written anew, nothing changes.
+  // Recording again changes nothing.
   const std::string record = Bytes("golden/runs/mini.h5");
   ExpectEnd(Grid({"record", "micro.toml", "--renew"}), 0, {"0 runs are new"});
   EXPECT_EQ(Bytes("golden/runs/mini.h5"), record);
-  // Nor if some of its runs are recorded again.
+  // Nor does recording some of its runs again.
   ExpectEnd(Grid({"record", "micro.toml", "--seeds", "1234"}), 0,
             {"0 runs are new"});
   EXPECT_EQ(Bytes("golden/runs/mini.h5"), record);
@@ -234,7 +234,7 @@ TEST_F(GridRecord, TakesInABenchmark) {
   EXPECT_EQ(Bytes("told/claims.txt"), Bytes("a_verdicts.txt"));
   ExpectEnd(Golden({"compare", "a.h5"}), 3,
             {"H2          INTERIM (SHOWN so far)"});
-  // Nobody chooses between two.
+  // A second benchmark is refused: nobody may choose between two.
   const std::string record = Bytes("a.h5");
   WriteFileAtomically(folder_ / "bench.json", bench(2000));
   ExpectEnd(Grid({"record", "micro.toml", "--renew", "--to", "a.h5", "--bench",
@@ -243,7 +243,7 @@ TEST_F(GridRecord, TakesInABenchmark) {
   EXPECT_EQ(Bytes("a.h5"), record);
 }
 
-// A record goes on under the definitions with which it was begun.
+// A record keeps the definitions under which it was begun.
 TEST_F(GridRecord, KeepsTheMarginsUnderWhichItsRunsWereRecorded) {
   WriteGrid(MicroMini());
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
@@ -284,8 +284,8 @@ TEST_F(GridRecord, RefusesOtherMargins) {
             refused);
 }
 
-// The micro grid under the name of mini, with the rows on which the experiment
-// `regime` builds.
+// The micro grid under the name of mini, with the rows that the experiment
+// `regime` builds on.
 std::string MicroRegime() {
   std::string toml = MicroMini();
   toml.replace(toml.find("[[rows]]"), 0, "[experiments.regime]\n");
@@ -313,7 +313,8 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
     words.insert(words.end(), more.begin(), more.end());
     return Grid(words);
   };
-  // A sparse run that main has trained and recorded is taken from there.
+  // A sparse run that main has trained and recorded is taken from main's
+  // record.
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
   ASSERT_EQ(Grid({"record", "micro.toml"}).exit_status, 0);
   fs::remove_all(folder_ / "runs");
@@ -323,14 +324,14 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
   ExpectEnd(run, 0,
             {"1 runs count as finished", "26 of 26 rows finished",
              "The experiment regime", "INTERIM"});
-  // The pilots first, then seed by seed.
+  // Pilots first, then seed by seed.
   EXPECT_LT(run.output.find("regime-1.5/seed7002 finished"),
             run.output.find("regime-1.5/seed1234 finished"));
   EXPECT_LT(run.output.find("regime-1.5/seed1234 finished"),
             run.output.find("sparse-2/seed1235 finished"));
   EXPECT_TRUE(fs::exists(folder_ / "runs/mini/regime/differences.csv"));
 
-  // Without the other record one run is missing, and is taken in later.
+  // Without the other record one run is missing; it is added later.
   ExpectEnd(of_regime({"record"}), 0,
             {"golden/runs/regime.h5: 25 of 120 planned runs: PARTIAL",
              "25 runs are new", "golden/runs/regime_verdicts.txt"});
@@ -352,7 +353,7 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
                   "gcide/regime-1.5/seed7001", "--quiet"}),
             0, {"PASS: the same bits"});
 
-  // Nothing gets in that is not as it was fixed.
+  // Runs that deviate from the frozen definitions are refused.
   ExpectEnd(of_regime({"record"}, {"--set", "training.steps=9"}), 2,
             {"with the settings of its rows"});
   ExpectEnd(of_regime({"run"}, {"--seeds", "99", "--rows", "sparse-1"}), 0, {});
@@ -365,7 +366,7 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
             {"is no record of the experiment regime"});
   EXPECT_EQ(Bytes("golden/runs/regime.h5"), record);
 
-  // Rows with other settings than those that were recorded.
+  // The rows have other settings than the recorded ones.
   std::string other = MicroRegime();
   other.replace(other.find("steps = 60"), 10, "steps = 50");
   WriteGrid(other);
@@ -374,7 +375,7 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
              "training.steps"});
   WriteGrid(MicroRegime());
 
-  // Other definitions.
+  // The definitions differ.
   RunRecord margins = ReadRunRecord(folder_ / "golden/runs/regime.h5");
   margins.margins_sha256 = std::string(64, '0');
   WriteRunRecord(margins);
@@ -395,7 +396,7 @@ TEST_F(GridRecord, PlansSayWhatCanBeShown) {
   ExpectEnd(Grid({"plan", "micro.toml", "--from", "none.h5"}), 5, {"none.h5"});
   ExpectEnd(Grid({"plan", "micro.toml", "--from", "text.txt"}), 2,
             {"text.txt"});
-  // Other settings, and other grids, are judged by no claim.
+  // Other settings and other grids have no claims to judge.
   const auto other = Grid({"plan", "micro.toml", "--set", "training.steps=9"});
   ExpectEnd(other, 0, {});
   EXPECT_EQ(other.output.find("Power"), std::string::npos);

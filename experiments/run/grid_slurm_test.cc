@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The numbers of jobs begin with 1, and each test has a cluster of its own.
+// Job numbers start at 1, and each test has its own cluster.
 constexpr char kJob[] = "1";
 
 Strings Joined(Strings words, const Strings& more) {
@@ -30,8 +30,8 @@ Strings Joined(Strings words, const Strings& more) {
   return words;
 }
 
-// Whether a stopped process has been sent the signal, which it gets once it
-// goes on.
+// Whether the signal is pending for a stopped process, which will get it when
+// it continues.
 bool IsPending(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string key, value; status >> key && std::getline(status, value);) {
@@ -51,7 +51,7 @@ class GridSlurm : public GridProgram {
     const std::string obstacle = ObstacleToSlurm();
     if (!obstacle.empty()) GTEST_SKIP() << obstacle;
     cluster_ = std::make_unique<SlurmCluster>();
-    // Each checkpoint is synced: seconds until the end.
+    // Each checkpoint is synced, so the run lasts for seconds.
     WriteGrid(MicroGrid(600));
   }
 
@@ -70,8 +70,8 @@ class GridSlurm : public GridProgram {
     return fs::exists(folder_ / path) ? Bytes(path) : path + ": none\n";
   }
 
-  // The process that trains the n-th run, held at a checkpoint; not the one
-  // that did so `earlier`.
+  // The process that trains the n-th run, stopped at a checkpoint; not
+  // `earlier`, the process stopped before.
   pid_t HoldAtCheckpoint(size_t n, pid_t earlier = 0) const {
     pid_t process = 0;
     WaitFor(60, [&] {
@@ -85,7 +85,7 @@ class GridSlurm : public GridProgram {
     return process;
   }
 
-  // How often a task has begun to train.
+  // How often a task has started to train.
   int Sessions(int task) const {
     const std::string log = Log(task), line = "grid micro: 1 runs in ";
     int sessions = 0;
@@ -109,8 +109,8 @@ class GridSlurm : public GridProgram {
     return RunProgram(command, folder_);
   }
 
-  // Waits until Slurm accepts it: a task that is on its way back into the queue
-  // has no time limit to change.
+  // Waits until Slurm accepts the limit: a task on its way back into the queue
+  // has none to change.
   bool SetTimeLimit(const std::string& task, int minutes) const {
     return WaitFor(60, [&] {
       return Slurm({"scontrol", "update", "JobId=" + task,
@@ -119,7 +119,8 @@ class GridSlurm : public GridProgram {
     });
   }
 
-  // One thread is one of the node's two processors: two tasks at a time.
+  // One thread takes one of the node's two processors, so two tasks run at a
+  // time.
   const Strings run_ = {"run", "micro.toml", "--launcher=slurm", "--threads",
                         "1"};
   const Strings whole_ = {"run", "micro.toml", "--out", "whole"};
@@ -136,17 +137,17 @@ TEST_F(GridSlurm, StoppedAndKilledTasksGoOnAndTheBitsAreThoseOfAnUnbrokenRun) {
   const pid_t killed = HoldAtCheckpoint(1);
   ASSERT_GT(stopped, 0);
   ASSERT_GT(killed, 0);
-  // With five minutes left Slurm sends what --signal asks for; it looks every
-  // half minute.
+  // Five minutes before the limit Slurm sends the signal given by --signal; it
+  // checks every half minute.
   const std::string task = std::string(kJob) + "_0";
   ASSERT_TRUE(SetTimeLimit(task, 5));
-  // The last task, whose own number is that of the array, goes back into the
-  // queue without the other one.
+  // The last task, whose job id is the array's, requeues without the other
+  // task.
   kill(killed, SIGKILL);
   ASSERT_TRUE(WaitFor(60, [&] { return Sessions(1) == 2; }));
   const std::string saved = "grid: stopped: SIGTERM";
   ASSERT_TRUE(WaitFor(90, [&] {
-    return IsPending(stopped, SIGTERM) ||  // or Slurm has let it go on
+    return IsPending(stopped, SIGTERM) ||  // or Slurm has already continued it
            Log(0).find(saved) != std::string::npos;
   }));
   kill(stopped, SIGCONT);
@@ -181,7 +182,7 @@ TEST_F(GridSlurm, AKilledTaskComesBackThreeTimes) {
             {"text/sparse-2/seed7: not finished, and Slurm has ended its task",
              "0 of 1 rows finished"});
   EXPECT_EQ(Sessions(0), 4);
-  // Submitted again, it goes on from its checkpoint.
+  // A new submission continues from the checkpoint.
   ExpectEnd(Grid(run), 0, {"job 2: 1 rows, a task each", "1 of 1 rows"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }

@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 // What metrics.jsonl, which grows with every step, says about a run.
 struct Progressed {
   int64_t step = 0;
-  double loss = 0;     // nats per token, of that step
-  double seconds = 0;  // of all steps
+  double loss = 0;     // nats per token, at that step
+  double seconds = 0;  // over all steps
 };
 
 Progressed ReadMetrics(const fs::path& path) {
@@ -46,7 +46,7 @@ int64_t FolderBytes(const fs::path& folder) {
   int64_t bytes = 0;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    std::error_code gone;  // renamed since
+    std::error_code gone;  // renamed meanwhile
     const auto size = entry.file_size(gone);
     if (!gone) bytes += static_cast<int64_t>(size);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_status.h - how far the runs of a grid are, from what is on disk.
+// grid_status.h - the progress of a grid's runs, from what is on disk.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_STATUS_H_
 #define SOFTMOE_EXPERIMENTS_RUN_GRID_STATUS_H_
 
@@ -12,8 +12,8 @@
 namespace softmoe::experiments {
 
 struct GridStatus {
-  std::string text;      // a table, then what is wrong
-  bool damaged = false;  // some file is
+  std::string text;      // a table, then the problems
+  bool damaged = false;  // whether some file is damaged
 };
 
 // State, steps, losses, size and time of every run, and which process holds it.

@@ -26,11 +26,12 @@ namespace {
 constexpr int kWaitMilliseconds = 200;
 // The exit status of a body that returned false; not an ExitCode.
 constexpr int kNotDone = 64;
-// Sent by the parent. It, a terminal and a scheduler may all signal a child and
-// mean one request: only the parent ends at once at a second signal.
+// Sent by the parent. The parent, a terminal and a scheduler may all signal a
+// child and mean one request, so only the parent ends at once at a second
+// signal.
 constexpr int kSaveAndEnd = SIGUSR1;
 
-std::atomic<bool> asked = false;  // of a child
+std::atomic<bool> asked = false;  // in a child
 void (*stop_handler)(int) = nullptr;
 
 void Handle(int signal_number) {
@@ -105,7 +106,7 @@ void GridWorkers::Start(size_t job, const std::function<bool()>& body) {
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw EnvironmentError(fmt::format("no pipe: {}", strerror(errno)));
   }
-  // Otherwise the child would print the buffers' content, too.
+  // Otherwise the child would also print the buffered output.
   std::fflush(nullptr);
   std::cerr.flush();
   const pid_t parent = getpid();
@@ -137,7 +138,7 @@ std::vector<WorkerEnd> GridWorkers::Wait() {
   }
   std::vector<WorkerEnd> ends;
   if (poll(pipes.data(), pipes.size(), kWaitMilliseconds) <= 0) return ends;
-  // Backwards, since ended ones are removed.
+  // Backwards, since ended workers are removed.
   for (size_t i = pipes.size(); i-- > 0;) {
     if (pipes[i].revents == 0) continue;
     Worker& worker = workers_[i];

@@ -27,22 +27,21 @@ struct WorkerEnd {
 };
 
 // Children that save and end when this process asks them to, and when it ends
-// in whatever way.
+// for any reason.
 class GridWorkers {
  public:
   GridWorkers() = default;
-  ~GridWorkers();  // asks them to stop, and waits
+  ~GridWorkers();  // asks them to stop and waits
   GridWorkers(const GridWorkers&) = delete;
   GridWorkers& operator=(const GridWorkers&) = delete;
 
-  // Calls `body` in a child. This process must have no other thread then.
-  // Throws EnvironmentError if the system has no process left.
+  // Calls `body` in a child. This process must have no other threads then.
+  // Throws EnvironmentError if the system cannot create a process.
   void Start(size_t job, const std::function<bool()>& body);
-  // Has the effect of SIGTERM. However many signals reach a child, it saves and
-  // ends.
+  // Acts like SIGTERM. However many signals reach a child, it saves and ends.
   void AskToStop() const;
-  // The children that have ended; waits for one, but at most 0.2 s, and not
-  // after a signal.
+  // The children that have ended; waits up to 0.2 s for one, and not after a
+  // signal.
   std::vector<WorkerEnd> Wait();
 
   size_t size() const { return workers_.size(); }

@@ -11,13 +11,12 @@
 namespace softmoe::experiments {
 namespace {
 
-// The driver maps terabytes of addresses, and a machine with many devices takes
-// its time.
+// The driver maps terabytes of addresses, and initialising many devices takes
+// time.
 constexpr IsolationLimits kLimits = {.memory_bytes = int64_t{1} << 46,
                                      .seconds = 120};
 
-constexpr char kFailed[] =
-    "!";  // begins what the child passes back of an error
+constexpr char kFailed[] = "!";  // prefix of an error that the child reports
 
 }  // namespace
 

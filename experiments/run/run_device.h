@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_device.h - what the device of a grid's runs is, without using it here.
+// run_device.h - identifies the device of a grid's runs without using it in
+// this process.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_DEVICE_H_
 #define SOFTMOE_EXPERIMENTS_RUN_RUN_DEVICE_H_
 
@@ -9,9 +10,9 @@
 
 namespace softmoe::experiments {
 
-// The identity of the device that `runtime` asks for. A GPU is asked in a child
-// process: children of a process that has used one cannot use it, and a grid
-// has children (grid_workers.h). Errors: as optimized::MakeDevice.
+// Identifies the device that `runtime` asks for. A GPU is queried in a child
+// process: a process that has used a GPU cannot fork children that use it, and
+// a grid forks (grid_workers.h). Errors: as optimized::MakeDevice.
 optimized::DeviceIdentity IdentifyDevice(const RuntimeConfig& runtime);
 
 }  // namespace softmoe::experiments

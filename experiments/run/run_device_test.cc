@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// With the simulated device for CUDA's.
+// Runs with the simulated device in place of CUDA's.
 #include "experiments/run/run_device.h"
 
 #include <gtest/gtest.h>

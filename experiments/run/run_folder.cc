@@ -45,8 +45,8 @@ trainer::RunResult ReadResult(const GridRun& run, const fs::path& path) {
   return result;
 }
 
-// Why the run failed. A process that tries it again deletes the file, perhaps
-// just now.
+// Why the run failed. A process that retries it deletes the file, perhaps right
+// now.
 std::optional<std::string> ReadProblem(const fs::path& run_folder) {
   const fs::path path = run_folder / kProblemName;
   if (!fs::exists(path)) return std::nullopt;

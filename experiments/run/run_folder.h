@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_folder.h - where the runs of a grid are stored, and what their folders
-// say.
+// run_folder.h - where the runs of a grid are stored, and how to read their
+// folders.
 //
 //   runs/GRID/                                 or --out; SCALE for experiments
 //     CORPUS-ROW-seedSEED-CONFIGHASH/          one run
@@ -26,15 +26,17 @@ inline constexpr char kProblemName[] = "problem.txt";
 // that has the run.
 std::string RunFolderName(const GridRun& run);
 
-// `out` as the user typed it, or runs/GRID, both from where the user stands.
+// `out` as the user typed it, or runs/GRID, relative to the user's working
+// directory.
 std::filesystem::path GridFolder(const Grid& grid, const std::string& out);
 
-// Where in the folder of a grid its report goes.
+// The folder, inside a grid's folder, for its report.
 std::filesystem::path ReportFolder(const Grid& grid,
                                    const std::filesystem::path& grid_folder);
 
-// What is on disk for `run`; a result is read and must have its configuration.
-// Throws DataError that names a damaged or foreign file and the remedy.
+// The state of `run` on disk; a result is read and must have the run's
+// configuration. Throws DataError that names a damaged or foreign file and the
+// remedy.
 RunOutcome ReadRun(const GridRun& run,
                    const std::filesystem::path& grid_folder);
 
@@ -43,12 +45,12 @@ RunOutcome ReadRun(const GridRun& run,
 GridOutcome ReadGrid(const Grid& grid, const std::filesystem::path& grid_folder,
                      bool check_checkpoints);
 
-// Records in the folder of a run that it failed, or deletes that record.
+// Records in a run's folder that it failed, or deletes that record.
 void RecordProblem(const std::filesystem::path& run_folder,
                    const std::string& problem);
 void ForgetProblem(const std::filesystem::path& run_folder);
 
-// corpus-CORPUS-KEY.json, the same for runs that train on the same tokens.
+// corpus-CORPUS-KEY.json, shared by runs that train on the same tokens.
 std::filesystem::path CorpusRecord(const GridRun& run,
                                    const std::filesystem::path& grid_folder);
 

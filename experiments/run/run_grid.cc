@@ -59,8 +59,8 @@ ProgressOptions Quiet(bool quiet) {
   return options;
 }
 
-// When a run's failure was recorded, if it was: another time shows that
-// somebody has tried the run since.
+// When the run's failure was recorded, if it was: a change shows that somebody
+// has retried the run.
 std::optional<fs::file_time_type> ProblemTime(const fs::path& run_folder) {
   std::error_code missing;
   const auto time = fs::last_write_time(run_folder / kProblemName, missing);
@@ -68,15 +68,15 @@ std::optional<fs::file_time_type> ProblemTime(const fs::path& run_folder) {
   return time;
 }
 
-// Of all processes, or of the threads of this one.
+// The ranks of a run: processes, or threads of this one.
 int NumRanks(const GridRunOptions& options) {
   const int processes =
       options.processes == nullptr ? 1 : options.processes->size();
   return options.ranks * processes;
 }
 
-// What all ranks of a run have in common; but for the tokens, of which rank 0
-// tells the others.
+// The options that all ranks of a run share, except for the tokens, which rank
+// 0 distributes.
 trainer::RunOptions OptionsOfRun(const GridRun& run, const fs::path& run_folder,
                                  const GridRunOptions& options) {
   trainer::RunOptions result;
@@ -95,7 +95,8 @@ trainer::RunOptions OptionsOfRun(const GridRun& run, const fs::path& run_folder,
   return result;
 }
 
-// Before rank 0 writes anything. Programs are the same if their bytes are.
+// Called before rank 0 writes anything. Programs agree if their bytes are
+// equal.
 void AgreeOnGrid(const Grid& grid, const GridRunOptions& options) {
   if (options.processes == nullptr || options.processes->size() == 1) return;
   std::string runs;
@@ -113,7 +114,7 @@ void AgreeOnGrid(const Grid& grid, const GridRunOptions& options) {
                              {"folder", options.folder.string()}}});
 }
 
-// The selected runs that are not finished, whether the folder is there or not.
+// The selected runs that are not finished, whether or not their folder exists.
 std::vector<RunOutcome> RunsToTrain(const Grid& grid,
                                     const GridRunOptions& options) {
   GridOutcome outcome = ReadGrid(grid, options.folder,
@@ -129,8 +130,8 @@ std::vector<RunOutcome> RunsToTrain(const Grid& grid,
   return runs;
 }
 
-// Throws EnvironmentError, which says how to get it, if a corpus is not here and
-// is not one that is downloaded.
+// Throws EnvironmentError that says how to get the corpus if it is neither here
+// nor downloadable.
 void RequireCorpus(const std::string& name) {
   const trainer::CorpusSize size = trainer::SizeOfCorpus(name, CacheFolder());
   if (size.here || size.bytes > 0) return;
@@ -162,21 +163,21 @@ class GridRunner {
       WriteCorpusRecords();
     }
     TrainSelected();
-    // Includes what others have finished meanwhile, in the order in which a
-    // later `report` reads it.
+    // Includes runs finished by others, in the order in which a later `report`
+    // reads them.
     outcome_ = ReadRuns(outcome_.grid, /*check_checkpoints=*/false);
     CheckFinishedRuns();
     return outcome_;
   }
 
  private:
-  // Reads what is on disk, and what a record adds.
+  // Reads the state on disk and adds the runs of a record.
   GridOutcome ReadRuns(const Grid& grid, bool check_checkpoints) {
     GridOutcome outcome =
         ReadGrid(grid, Made(options_.folder), check_checkpoints);
     if (options_.record.empty()) return outcome;
     const RunRecord record = ReadRunRecord(options_.record);
-    // A run counts only if its tokens are the ones here.
+    // A recorded run counts only if its tokens are the ones here.
     for (const size_t r : options_.selected) {
       const RunOutcome& run = outcome.runs[r];
       if (run.state == RunState::kFinished) continue;
@@ -220,7 +221,7 @@ class GridRunner {
                        options_.selected.size());
   }
 
-  // Printed after the reason why the grid stopped.
+  // Appended to the reason why the grid stopped.
   std::string GoesOn() const {
     return fmt::format(" ({}; the same command goes on)", FinishedRows());
   }
@@ -239,7 +240,7 @@ class GridRunner {
     return trainer::MissingEvaluations(run.run.evaluations, *run.result);
   }
 
-  // Keeps out others that prepare the same corpora or write a report.
+  // Keeps out other processes that prepare the same corpora or write a report.
   std::unique_ptr<FolderLock> LockFolder() {
     bool said = false;
     return WaitForFolder(options_.folder, [&](const LockHolder& holder) {
@@ -251,8 +252,8 @@ class GridRunner {
     });
   }
 
-  // Prepares every corpus on which a run is still to be trained or evaluated,
-  // or whose record is missing.
+  // Prepares every corpus that a run still needs for training or evaluation, or
+  // whose record is missing.
   void PrepareCorpora() {
     for (size_t r : options_.selected) {
       const RunOutcome& run = outcome_.runs[r];
@@ -278,15 +279,15 @@ class GridRunner {
         trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
   }
 
-  // Nothing is left to train, or has been trained in this session.
+  // True if nothing is left to train and nothing was trained in this session.
   bool OnlyReads() const {
     return !trained_ && CountSelected(RunState::kFinished) ==
                             static_cast<int64_t>(options_.selected.size());
   }
 
-  // Where finished runs must have been computed: where the user wants them, or
-  // where later runs will be or runs of this session were. None if that is
-  // open: reading needs no kernels.
+  // Where finished runs must have been computed: where the user asks, or else
+  // where later runs will be or this session's runs were. nullopt if that is
+  // open: reading uses no kernels.
   std::optional<optimized::DeviceIdentity> RequiredPlace(
       const RunOutcome& run) {
     const RuntimeConfig& asked = run.run.runtime;
@@ -298,8 +299,8 @@ class GridRunner {
     return place->second;
   }
 
-  // Before a corpus is prepared for a device that is not there, or that does not
-  // train in the run's precision.
+  // Fails before a corpus is prepared if a device is missing or cannot train in
+  // the run's precision.
   void RequireDevices() {
     for (const size_t r : options_.selected) {
       const RunOutcome& run = outcome_.runs[r];
@@ -309,7 +310,7 @@ class GridRunner {
     }
   }
 
-  // Once for all runs that are to be trained, if it is so.
+  // Notes, once for all runs to be trained, that the ranks give other bits.
   void NoteOtherBits() {
     std::set<std::string> said;
     for (const size_t r : options_.selected) {
@@ -322,11 +323,11 @@ class GridRunner {
     }
   }
 
-  // Runs on other tokens, or with other kernels than later ones, do not belong
-  // to this grid.
+  // Refuses runs on other tokens, or with other kernels than later runs: they
+  // do not belong to this grid.
   void CheckFinishedRuns() {
     for (const RunOutcome& run : outcome_.runs) {
-      // Runs of a record may have been computed anywhere, and say where.
+      // Recorded runs may have been computed anywhere; they say where.
       if (run.state != RunState::kFinished || run.recorded) continue;
       const trainer::RunIdentity& there = run.result->identity;
       trainer::RunIdentity here = there;  // ReadRun compared the configuration
@@ -336,7 +337,7 @@ class GridRunner {
       if (const auto place = RequiredPlace(run)) {
         trainer::SetPlace(*place, here);
       }
-      // One rank need not have been asked for.
+      // If runs are only read, one rank is the default and constrains nothing.
       if (const int ranks = NumRanks(options_); ranks > 1 || !OnlyReads()) {
         here.ranks = trainer::RanksInIdentity(run.run.config, ranks);
       }
@@ -365,8 +366,8 @@ class GridRunner {
     return outcome_.runs[options_.selected[position]];
   }
 
-  // Until no selected run is open, takes those that nobody holds, and waits
-  // while others hold the rest.
+  // Takes runs that nobody holds until no selected run is open, and waits while
+  // others hold the rest.
   void TrainSelected() {
     while (!open_.empty() || workers_.size() > 0) {
       if (stop_.requested() && workers_.size() > 0) {
@@ -414,25 +415,25 @@ class GridRunner {
       Close(i);
       return true;
     }
-    // Everything else is done, so only the waiting is given up.
+    // Everything else is done; only the waiting is given up.
     if (!obstacle.empty() && workers_.size() == 0) {
       throw EnvironmentError(obstacle + GoesOn());
     }
     return false;
   }
 
-  // A process that was killed just after it had written its result has left its
-  // lock there.
+  // Removes the lock of a process that was killed just after it wrote its
+  // result.
   static void RemoveLockLeftIn(const fs::path& run_folder) {
     if (!fs::exists(run_folder / kLockName)) return;
     try {
       const FolderLock lock(run_folder);
     } catch (const EnvironmentError&) {
-      // Somebody holds it, or may: it is theirs to remove.
+      // Somebody holds it, or may hold it, and will remove it.
     }
   }
 
-  // Why it cannot be known whether the process that holds the lock is at work.
+  // Why it cannot be known whether the lock's holder is alive.
   static std::string ObstacleToWaiting(const fs::path& run_folder) {
     try {
       const FolderLock lock(run_folder);
@@ -453,8 +454,7 @@ class GridRunner {
                                Describe(holder)));
   }
 
-  // Reads again what is on disk for a run that was open when this process
-  // began.
+  // Rereads the state on disk of a run that was open when this process began.
   bool SettledByOthers(size_t position) {
     RunOutcome& run = Selected(position);
     if (run.state == RunState::kFinished) return false;
@@ -474,8 +474,8 @@ class GridRunner {
       progress_.End(end.job, run);
       return;
     }
-    // Others came first, or it has saved its state and the same command
-    // continues it.
+    // Another process came first, or the worker saved its state and the same
+    // command continues it.
     open_.push_back(end.job);
     if (end.code == ExitCode::kDone || stopping_) return;
     workers_.AskToStop();
@@ -484,7 +484,7 @@ class GridRunner {
                 fmt::format("{}: {}", progress_.Place(end.job), end.problem));
   }
 
-  // Trains the run, or measures what the result of a finished one lacks.
+  // Trains the run, or measures what a finished run lacks.
   trainer::RunResult CallTrainer(const RunOutcome& run) {
     trainer::RunOptions options = OptionsOfRun(run.run, run.folder, options_);
     options.tokens =
@@ -506,7 +506,7 @@ class GridRunner {
     } catch (const EnvironmentError& error) {
       throw EnvironmentError(error.what() + GoesOn());
     } catch (const DataError& error) {
-      // A damaged file is not a property of the row, which verdicts would call
+      // A damaged file is not a property of the row; verdicts would call it
       // diverged.
       throw DataError(error.what() + GoesOn());
     }
@@ -539,7 +539,7 @@ class GridRunner {
     }
   }
 
-  // Where that is impossible, the run stays finished and the reason is printed.
+  // If that is impossible, the run stays finished and the reason is printed.
   void EvaluateFinished(RunOutcome& run) {
     const fs::path checkpoint = run.folder / trainer::kCheckpointName;
     std::string obstacle;
@@ -563,18 +563,18 @@ class GridRunner {
   const GridRunOptions options_;
   const StopSignal stop_;
   std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
-  std::vector<std::string> notes_;                        // of ReadRuns
+  std::vector<std::string> notes_;                        // from ReadRuns
   GridOutcome outcome_;
   GridProgress progress_;
   std::vector<size_t> open_;  // positions in options_.selected
-  // For each position, the time when this process began.
+  // ProblemTime of each position when this process began.
   std::vector<std::optional<fs::file_time_type>> problem_times_;
   std::set<size_t> said_held_;
-  // By runtime.device and runtime.isa, since asking takes time.
+  // Keyed by runtime.device and runtime.isa; cached, since asking takes time.
   std::map<std::pair<std::string, std::string>, optimized::DeviceIdentity>
       places_;
-  bool trained_ = false;   // something, in this session
-  bool stopping_ = false;  // the workers know it
+  bool trained_ = false;   // trained something in this session
+  bool stopping_ = false;  // whether the workers know it
   GridWorkers workers_;
 };
 
@@ -597,7 +597,7 @@ void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
   double flops = 0, gpu_hours = 0;
   for (const RunOutcome& run : open) {
     RuntimeConfig runtime = run.run.runtime;
-    // Only who says so trains at this scale on a CPU.
+    // At this scale the CPU trains only if asked explicitly.
     if (runtime.device.empty()) runtime.device = "cuda";
     if (trains_here && asked.insert("device " + runtime.device).second) {
       ask("device", [&] { (void)IdentifyDevice(runtime); });
@@ -639,8 +639,8 @@ int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
         trainer::EstimateResources(run.run.config);
     need += one.disk_bytes - 2 * one.checkpoint_bytes -
             bytes_there(run, trainer::kMetricsName);
-    // While a checkpoint is written, the previous one is still there; in the
-    // end one stays, or none.
+    // While a checkpoint is written, the previous one still exists; one stays
+    // at the end, or none.
     int64_t checkpoints =
         2 * one.checkpoint_bytes - bytes_there(run, trainer::kCheckpointName);
     if (run.run.evaluations.keep_checkpoint) {
@@ -649,8 +649,8 @@ int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
     }
     at_work.push_back(checkpoints);
   }
-  // Whichever runs are at work, together they take no more than the largest
-  // ones.
+  // Whichever runs are at work, they need no more than the largest ones
+  // together.
   std::ranges::sort(at_work, std::greater());
   for (size_t i = 0; i < at_work.size() && std::cmp_less(i, jobs); ++i) {
     need += at_work[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_grid.h - trains the runs of a grid, some of them side by side.
+// run_grid.h - trains the runs of a grid, several at a time if asked.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_GRID_H_
 #define SOFTMOE_EXPERIMENTS_RUN_RUN_GRID_H_
 
@@ -22,8 +22,8 @@ struct GridRunOptions {
   // A RunRecord whose runs count as finished (run_record.h); "": none.
   std::filesystem::path record;
   bool quiet = false;  // no progress on stderr
-  int64_t jobs = 1;    // runs side by side, a process for each if > 1
-  // Threads of a run whose settings leave them open; 0: the cores / jobs.
+  int64_t jobs = 1;    // runs at a time, one process each if > 1
+  // Threads per run, unless its settings say; 0: the cores / jobs.
   int64_t threads = 0;
   // Ranks that train a run together: threads of its process...
   int ranks = 1;
@@ -33,26 +33,25 @@ struct GridRunOptions {
   trainer::ExchangeChoice exchange = trainer::ExchangeChoice::kAuto;
 };
 
-// For a grid whose file states the paper's scale, before anything is written:
-// throws EnvironmentError that names all that is missing of what its unfinished
-// runs need: a device, unless runtime.device is "cpu" (where they are trained
-// here), corpora that nobody can download for the user, and disk.
+// For a grid whose file states the paper's scale, checked before anything is
+// written. Throws EnvironmentError that names everything missing for its
+// unfinished runs: a device, unless runtime.device is "cpu" (only if
+// `trains_here`); corpora that cannot be downloaded automatically; and disk.
 void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
                        bool trains_here);
 
-// Bytes that the unfinished ones of `runs` will still write, at their peak, if
-// any `jobs` of them are at work at a time.
+// Bytes that the unfinished ones of `runs` will still write at their peak, if
+// any `jobs` of them run at a time.
 int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs, int64_t jobs);
 
 // Throws EnvironmentError if the disk of `folder` cannot hold them.
 void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
                           const std::filesystem::path& folder);
 
-// Prepares the corpora, then trains what is selected and not finished; runs
-// that were interrupted go on, those that failed are tried again. Returns the
-// outcome of all runs of the grid, whoever trained them. The same grid gives
-// the same bits, for any number of threads, jobs and processes, interrupted or
-// not.
+// Prepares the corpora, then trains the selected runs that are not finished:
+// interrupted runs continue, failed ones are retried. Returns the outcome of
+// all runs of the grid, whoever trained them. The same grid gives the same
+// bits, for any number of threads, jobs and processes, interrupted or not.
 //
 // Other processes may work in the folder: this one takes runs that nobody
 // holds, and in the end waits for those that are held, to take them over if

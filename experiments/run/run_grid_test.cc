@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a grid needs before it starts; grid_main_test.cc runs whole grids.
+// The requirements checked before a grid starts; grid_main_test.cc runs whole
+// grids.
 #include "experiments/run/run_grid.h"
 
 #include <gtest/gtest.h>
@@ -35,8 +36,8 @@ TEST(DiskBytesStillNeeded, CountsOneSecondCheckpointForAllRuns) {
   EXPECT_EQ(DiskBytesStillNeeded({small, large}, 1), l.disk_bytes);
 }
 
-// Of three runs whose checkpoints are deleted, the larger ones count as often
-// as they can exist together.
+// Three runs whose checkpoints are deleted: the larger ones count as often as
+// they can exist together.
 TEST(DiskBytesStillNeeded, CountsTheLargestOfThoseSideBySide) {
   std::vector<RunOutcome> runs(3);
   std::vector<int64_t> checkpoints;
@@ -70,7 +71,7 @@ TEST(DiskBytesStillNeeded, WhatIsThereIsNotWrittenAgain) {
   EXPECT_EQ(DiskBytesStillNeeded({run}, 1), all - 1200);
 }
 
-// Only those of the run at work exist, besides what was there already.
+// Only the running run's checkpoints exist, besides what was there before.
 TEST(DiskBytesStillNeeded, CheckpointsThatGoCountOnce) {
   RunOutcome small, large;
   small.run.config.model.d_ffn = 64;
@@ -88,7 +89,7 @@ TEST(DiskBytesStillNeeded, CheckpointsThatGoCountOnce) {
   EXPECT_EQ(DiskBytesStillNeeded({large}, 1), l.disk_bytes - 1000);
 }
 
-// The disk of this machine does not hold a petabyte per run.
+// This machine's disk does not hold a petabyte per run.
 TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
   Grid grid = LoadGrid(GridPath("smoke"), {"data.corpus=path:missing.txt"});
   for (GridRun& run : grid.runs) {
@@ -111,7 +112,7 @@ TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
   EXPECT_TRUE(FilesIn(options.folder).empty());
 }
 
-// What RequirePaperScale misses, "" if nothing.
+// What RequirePaperScale reports as missing; "" if nothing.
 std::string MissingFor(const Grid& grid, bool trains_here) {
   GridRunOptions options;
   options.folder = FreshFolder("paper_scale") / "runs";
@@ -128,7 +129,7 @@ std::string MissingFor(const Grid& grid, bool trains_here) {
 
 class RequirePaperScaleTest : public testing::Test {
  protected:
-  // Whatever this machine has is hidden.
+  // Hides this machine's devices and cache.
   void SetUp() override {
     ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
     ::setenv("XDG_CACHE_HOME", FreshFolder("paper_scale_cache").c_str(), 1);
@@ -147,12 +148,12 @@ TEST_F(RequirePaperScaleTest, AsksForWhatOnlyThatScaleNeeds) {
     EXPECT_NE(here.find(text), std::string::npos) << text << "\n" << here;
     EXPECT_NE(there.find(text), std::string::npos) << text << "\n" << there;
   }
-  // Each once.
+  // Each requirement is named once.
   const std::string device = "\n  device: device \"cuda\": ";
   EXPECT_NE(here.find(device), std::string::npos) << here;
   EXPECT_EQ(here.find(device), here.rfind(device));
   EXPECT_EQ(there.find(device), std::string::npos) << there;
-  // Who asks for the CPU gets it, however long it may take.
+  // The CPU is used if asked for, however long it takes.
   EXPECT_EQ(
       MissingFor(LoadGrid(GridPath("paper"), {"runtime.device=cpu"}), true)
           .find(device),
@@ -182,7 +183,7 @@ TEST(SelectRuns, KeepsTheOrderOfTheGrid) {
   ASSERT_EQ(some.size(), 4u);
   EXPECT_EQ(grid.runs[some[0]].id, "foldoc/sparse-1/seed1");
   EXPECT_EQ(grid.runs[some[3]].id, "foldoc/softmoe-2-calibrated/seed2");
-  // On the other corpus only.
+  // The row exists only on the other corpus.
   EXPECT_THROW(SelectRuns(grid, {"softmoe-2-paper-tau"}, {"foldoc"}),
                ConfigError);
 }

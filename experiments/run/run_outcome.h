@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_outcome.h - what became of each run of a grid, as the runner passes it to
-// the tables, the invariants, the results file and the report.
+// run_outcome.h - the outcome of each run of a grid, which the runner passes to
+// tables, invariants, results file and report.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_OUTCOME_H_
 #define SOFTMOE_EXPERIMENTS_RUN_RUN_OUTCOME_H_
 
@@ -28,23 +28,23 @@ struct RunOutcome {
   GridRun run;
   std::filesystem::path folder;
   RunState state = RunState::kWaiting;
-  // Requested by the command (--rows, --corpora): must finish for exit code 0.
+  // Requested by the command (--rows, --corpora); must finish for exit code 0.
   bool selected = true;
-  std::optional<trainer::RunResult> result;  // of a finished run
+  std::optional<trainer::RunResult> result;  // finished runs only
   bool recorded = false;  // `result` is from a RunRecord, its steps thinned
-  std::string training_sha256;  // then: of all steps, as recorded
-  std::string problem;          // of a failed one: the error
+  std::string training_sha256;  // if recorded: the digest of all steps
+  std::string problem;          // failed runs only: the error
 };
 
 // A grid and all its runs, in the order of Grid::runs.
 struct GridOutcome {
   Grid grid;
   std::vector<RunOutcome> runs;
-  // One for each corpus that was prepared; found by PreparedCorpus::corpus ==
+  // One for each prepared corpus; found by PreparedCorpus::corpus ==
   // Config::data.corpus.
   std::vector<trainer::PreparedCorpus> corpora;
-  // Of the record that `runs` were taken from, if there is one: the definitions
-  // of the claims in miniature under which it was begun, and its benchmark.
+  // From the record that `runs` were taken from, if any: the definitions of the
+  // claims in miniature under which it was begun, and its benchmark.
   std::string margins_sha256;
   std::vector<golden::ThroughputSamples> throughput;
 };

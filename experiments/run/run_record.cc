@@ -57,7 +57,7 @@ std::string CurvesGroup(int64_t num_layers) {
 
 int64_t Seed(const RecordedRun& run) { return run.result.config.training.seed; }
 
-// Numbers of two settings under one name would be taken for one row's.
+// Otherwise one row's numbers would mix two settings.
 void RequireOneReading(const RunRecord& record, const RecordedRun& run,
                        const RecordedRun& first) {
   Config there = first.result.identity.config;
@@ -191,7 +191,7 @@ RunRecord Read(const fs::path& path) {
   return record;
 }
 
-// "v3" -> 12: how many runs have each value.
+// How many runs have each value: "v3" -> 12.
 using Counts = std::map<std::string, size_t>;
 std::string Listed(const Counts& counts) {
   std::vector<std::string> texts;
@@ -201,7 +201,7 @@ std::string Listed(const Counts& counts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// The tokens of `run` here, nullptr if nothing is known about them.
+// The local tokens of `run`; nullptr if nothing is known about them.
 const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
                                          const std::string& corpus_record) {
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
@@ -251,8 +251,8 @@ void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
   ++change.added;
 }
 
-// Throws DataError if a run was recorded with other settings than those that it
-// has now: its row would have some runs of either.
+// Throws DataError if a run was recorded with other settings than it has now:
+// its row would mix the two.
 void RequireSameReadings(const RunRecord& record, const GridOutcome& outcome) {
   for (const RunOutcome& run : outcome.runs) {
     const auto there =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_record.h - finished runs of a grid in one small file, to be kept with the
-// sources: all their numbers except the parameters, with curves thinned. It
+// run_record.h - finished runs of a grid in one small file that is kept with
+// the sources: all numbers except the parameters, with thinned curves. It
 // replaces the folders of the runs in reports, claims and `grid run --from`.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_RECORD_H_
 #define SOFTMOE_EXPERIMENTS_RUN_RUN_RECORD_H_
@@ -20,7 +20,7 @@
 
 namespace softmoe::experiments {
 
-// The most points that a curve keeps.
+// The maximum number of points of a curve.
 inline constexpr size_t kRecordedPoints = 150;
 
 struct PlannedRun {
@@ -30,8 +30,8 @@ struct PlannedRun {
 
 struct RecordedRun {
   std::string id, key;          // as planned
-  trainer::RunResult result;    // steps: ThinnedSteps of the run's
-  std::string training_sha256;  // TrainingDigest of all of the run
+  trainer::RunResult result;    // steps: ThinnedSteps of the run
+  std::string training_sha256;  // TrainingDigest of the whole run
 };
 
 struct RunRecord {
@@ -39,15 +39,15 @@ struct RunRecord {
   // Hash() of MiniatureClaims, or of RegimeDefinitions for that experiment, when
   // the first run was recorded; never renewed.
   std::string margins_sha256;
-  // The runs of all grids that were recorded here, each once.
+  // The planned runs of all grids recorded here, each once.
   std::vector<PlannedRun> planned;
   std::vector<RecordedRun> runs;  // by id
-  // The corpora on which they were trained, by the name of CorpusRecord.
+  // The runs' corpora, keyed by CorpusRecord.
   std::map<std::string, trainer::PreparedCorpus> corpora;
-  // What //:bench wrote at the size of the mini grid, as it is; "": nothing.
+  // The unmodified output of //:bench at the mini grid's size; "": none.
   std::string bench;
-  // What the runs come to for //:golden; without documents it is not written.
-  // Never read here: SummarizeRecord makes it of the runs.
+  // The runs' summary for //:golden; not written without documents, and never
+  // read here: SummarizeRecord makes it from the runs.
   golden::RecordedResults results;
 
   const RecordedRun* Find(const std::string& key) const;  // nullptr: not there
@@ -55,56 +55,56 @@ struct RunRecord {
   std::vector<std::string> Missing() const;
 };
 
-// At most kRecordedPoints of them, including the last: all, or the first ten,
-// where the loss falls fastest, and 140 spread evenly, so that every twentieth
-// of training ends at one.
+// At most kRecordedPoints of `steps`, including the last: all of them, or the
+// first ten, where the loss falls fastest, plus 140 spread evenly such that
+// each twentieth of training ends at one.
 std::vector<trainer::StepRecord> ThinnedSteps(
     const std::vector<trainer::StepRecord>& steps);
 
-// Throws EnvironmentError if it cannot be written; then the old file is intact.
-// Refuses what ReadRunRecord refuses.
+// Throws EnvironmentError if the file cannot be written; then the old one is
+// intact. Refuses what ReadRunRecord refuses.
 void WriteRunRecord(const RunRecord& record);
 
 // Throws EnvironmentError if the file is missing; DataError with the remedy if
-// it is damaged, or holds a run twice; Error with ExitCode::kMistrusted if two
-// runs of different seeds have the same bits.
+// it is damaged or holds a run twice; Error with ExitCode::kMistrusted if two
+// runs with different seeds have the same bits.
 RunRecord ReadRunRecord(const std::filesystem::path& path);
 
-// An empty one if there is no file.
+// As ReadRunRecord; an empty record if there is no file.
 RunRecord OpenRunRecord(const std::filesystem::path& path);
 
-// How many runs were new, and how many of the old ones gained evaluations.
+// The number of new runs, and of old ones that gained evaluations.
 struct RecordChange {
   size_t added = 0, completed = 0;
 };
 
-// Adds the finished runs of `outcome` that the record lacks. Runs that it has
-// are neither dropped nor replaced; they only gain evaluations that they lack.
-// Throws DataError if the record was made under other margins or on other
-// tokens, or has the same run with other bits, another run with the same id, or
-// a row with other settings; if one of the two is of the experiment `regime` and
-// the other is not, or has a run that golden/paper/regime.toml does not plan;
-// and what ReadRunRecord throws.
+// Adds the finished runs of `outcome` that the record lacks. Existing runs are
+// neither dropped nor replaced; they only gain missing evaluations. Throws
+// DataError if the record was made under other margins or on other tokens, or
+// has the same run with other bits, another run with the same id, or a row with
+// other settings; if one of the two is of the experiment `regime` and the other
+// is not, or has a run that golden/paper/regime.toml does not plan; and what
+// ReadRunRecord throws.
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record);
 
-// Takes in what //:bench wrote (bench_samples.h); `place` is what messages call
-// it. Throws DataError if it is no such text, or if the record has another: of
-// two measurements nobody may choose.
+// Adds the output of //:bench (bench_samples.h); messages call it `place`.
+// Throws DataError if the text is invalid, or if the record has another: nobody
+// may choose between two measurements.
 void AddBenchmark(const std::string& text, const std::string& place,
                   RunRecord& record);
 
-// "12 of 76 planned runs: PARTIAL; missing: ...": a line each.
+// One line each: "12 of 76 planned runs: PARTIAL; missing: ...".
 std::string DescribeRecord(const RunRecord& record);
 
-// Whether it is the experiment `regime` with the sizes of the mini grid, as it
-// is: with nothing set but [runtime]. Only then are its runs judged.
+// Whether it is the unmodified experiment `regime` with the mini grid's sizes:
+// nothing set but [runtime]. Only then are its runs judged.
 bool IsRegime(const Grid& grid);
 
-// Whether any run of it is of a soft row of that experiment.
+// Whether any run belongs to a soft row of that experiment.
 bool IsRegime(const RunRecord& record);
 
-// Throws DataError if it was recorded under margins that are neither this
-// program's nor in their history.
+// Throws DataError if the record's margins are neither this program's nor in
+// their history.
 void RequireKnownMargins(const RunRecord& record);
 
 // Counts runs of `outcome` that are not finished but are in the record as

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using trainer::StepRecord;
 
-// Eight finished runs, four rows with two seeds, as a grid would leave them.
+// Eight finished runs, four rows with two seeds, as a grid leaves them.
 GridOutcome Example() {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
   for (size_t i = 0; i < outcome.runs.size(); ++i) {
@@ -64,7 +64,7 @@ std::vector<StepRecord> Steps(int64_t count) {
   return steps;
 }
 
-// What `action` throws, and with which exit code.
+// What `action` throws, which must have this exit code.
 std::string Refusal(const std::function<void()>& action, ExitCode code) {
   try {
     action();
@@ -138,7 +138,7 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
   ExpectHas(DescribeRecord(partial), "2 of 8 planned runs: PARTIAL");
   ExpectHas(DescribeRecord(partial), "missing: foldoc/sparse-2/seed1, ");
 
-  // Another session, which has other runs, and evaluations of the first ones.
+  // Another session with other runs, and with evaluations of the first ones.
   GridOutcome others = all;
   Interrupt(others.runs[1]);
   RunRecord record = OpenRunRecord(path);
@@ -152,7 +152,7 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
     EXPECT_TRUE(run.result.final_evaluations.has_value()) << run.id;
   }
   EXPECT_EQ(AddFinishedRuns(all, record).added, 0u);
-  // The same bytes as with all at once.
+  // Gives the same bytes as adding all at once.
   WriteRunRecord(record);
   Recorded(all, path.parent_path() / "at_once.h5");
   EXPECT_EQ(ReadWholeFile(path),
@@ -231,7 +231,7 @@ TEST(RunRecord, RefusesWhatCannotBe) {
                 },
                 ExitCode::kUsage),
             "were trained on other token files");
-  // Two seeds that gave the same numbers.
+  // Two seeds with the same numbers.
   GridOutcome twins = all;
   const int64_t seed = twins.runs[1].result->config.training.seed;
   const auto config = twins.runs[1].result->identity.config;
@@ -283,8 +283,8 @@ TEST(RunRecord, KeepsTheBenchmarkThatItHas) {
   EXPECT_EQ(outcome.margins_sha256, record.margins_sha256);
 }
 
-// One row, two settings, under different seeds: no number of it would be of
-// either.
+// One row with different settings under different seeds: its numbers would
+// belong to neither.
 TEST(RunRecord, RefusesMixedReadings) {
   const fs::path path = FreshFolder("mixed") / "example.h5";
   GridOutcome outcome = Example();
@@ -303,14 +303,14 @@ TEST(RunRecord, RefusesMixedReadings) {
     config->training.seed = 3;
     config->router.aux_loss_coeff = 0.125;
   }
-  result.steps.front().loss += 1;  // not the bits of another seed
+  result.steps.front().loss += 1;  // so that it differs from the other seed
   outcome.runs.push_back(other);
   const std::string refusal =
       Refusal([&] { AddFinishedRuns(outcome, record); }, ExitCode::kUsage);
   ExpectHas(refusal, "mixes readings of a row");
   ExpectHas(refusal, other.run.id);
   ExpectHas(refusal, "aux_loss_coeff");
-  // The same row with one setting is taken.
+  // With one setting the row is accepted.
   other.run.config.router = outcome.runs.front().run.config.router;
   other.result->config.router = other.run.config.router;
   other.result->identity.config.router = other.run.config.router;
@@ -327,10 +327,10 @@ TEST(RunRecord, ReadsVersion3) {
   EXPECT_EQ(record.planned.size(), 76u);
   EXPECT_EQ(record.bench, "");
   RequireKnownMargins(record);
-  // Its margins were procedure 1's, and are so for ever.
+  // The record keeps the margins of procedure 1.
   const std::string margins = record.margins_sha256;
   EXPECT_TRUE(margins.starts_with("f40f63b9")) << margins;
-  // Written again, it is one of today's with the same runs.
+  // Rewritten, it has today's version and the same runs.
   record.path = FreshFolder("version_3") / "mini.h5";
   WriteRunRecord(record);
   const RunRecord again = ReadRunRecord(record.path);
@@ -373,13 +373,13 @@ TEST(RunRecord, StandsInForFolders) {
   ExpectHas(notes[0], "does not count as finished");
   ExpectHas(notes[8], "0 runs count as finished");
   EXPECT_EQ(other.runs[0].state, RunState::kInterrupted);
-  // A run that was trained here is not taken from the record.
+  // A run trained here is not replaced by the record's.
   GridOutcome finished = all;
   TakeRecordedRuns(record, finished);
   EXPECT_FALSE(finished.runs[0].recorded);
 }
 
-// A number that uses all its bits, a different one at each call.
+// A number with all bits in use, different at each call.
 double Digits() {
   static uint64_t index = 0;
   const auto words = PhiloxWords({1, RandomStream::kTestData, 0, 0}, ++index);

@@ -41,16 +41,16 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook(200);
-// Between questions to Slurm, whose controller serves everybody.
+// Interval between questions to Slurm, whose controller serves all users.
 constexpr std::chrono::seconds kAsk(10);
 
-// A job that was submitted, and the rows of its tasks.
+// A submitted job and the rows of its tasks.
 struct Submitted {
   SlurmJobId id;
   SlurmJob job;
 };
 
-// What a job of an earlier call says of itself, in a file beside its script.
+// The record of a job, kept in a file beside its script for later calls.
 std::string RecordLine(const Submitted& submitted) {
   return JsonLine({{"job", submitted.id.number},
                    {"cluster", submitted.id.cluster},
@@ -62,7 +62,7 @@ fs::path RecordPath(const SlurmJob& job, const SlurmJobId& id) {
   return fs::path(job.logs) / fmt::format("{}-{}.json", job.name, id.number);
 }
 
-// Empty if the file is not one of those records, or of another command.
+// Empty if the file is not such a record, or belongs to another command.
 std::optional<Submitted> ReadRecord(const fs::path& path, const SlurmJob& job) {
   const auto record = ParseJsonObject(ReadWholeFile(path));
   Submitted submitted;
@@ -115,7 +115,7 @@ class SlurmLauncher {
            fs::exists(run.folder / trainer::kCheckpointName);
   }
 
-  // The jobs that the open runs need, without those in the queue.
+  // Submits the jobs that the open runs need, except those in the queue.
   void Submit() {
     Grid open = grid_;
     open.runs.clear();
@@ -125,7 +125,7 @@ class SlurmLauncher {
     const std::vector<SlurmJob> jobs =
         SlurmJobs(open, EstimateGrid(open, paper), options_.place);
     MakeFolder(SlurmFolder(options_.run.folder));
-    // Two of these commands would submit the same twice.
+    // Two such commands would otherwise submit the same jobs twice.
     const FolderLock lock(SlurmFolder(options_.run.folder));
     for (SlurmJob job : jobs) {
       for (Submitted& earlier : EarlierJobs(&job)) {
@@ -135,8 +135,8 @@ class SlurmLauncher {
     }
   }
 
-  // Jobs of earlier calls that have tasks in the queue for some of job->rows,
-  // which are then taken out. Forgets those that Slurm has ended.
+  // Jobs of earlier calls that have tasks in the queue for some of job->rows;
+  // these rows are taken out of `job`. Forgets jobs that Slurm has ended.
   std::vector<Submitted> EarlierJobs(SlurmJob* job) {
     std::vector<Submitted> earlier;
     const fs::path folder = job->logs;
@@ -230,8 +230,8 @@ class SlurmLauncher {
     }
   }
 
-  // Results that are there from the beginning are waiting for evaluations: of
-  // those only Slurm knows.
+  // Runs that had a result from the beginning are waiting for evaluations; only
+  // Slurm knows about those.
   bool AllResultsAreThere() const {
     return std::ranges::all_of(open_, [](const RunOutcome& run) {
       return run.state != RunState::kFinished && HasResult(run);
@@ -259,7 +259,7 @@ class SlurmLauncher {
     return any;
   }
 
-  // Once, until something else is to be said of the job.
+  // Printed once, until there is something else to say about the job.
   void Say(const std::string& job, const std::string& text) {
     if (options_.run.quiet || std::exchange(said_[job], text) == text) return;
     const auto finished = std::ranges::count_if(open_, &HasResult);
@@ -290,8 +290,8 @@ class SlurmLauncher {
 
   const Grid& grid_;
   const SlurmLaunchOptions& options_;
-  std::vector<RunOutcome> open_;  // selected and not finished at the beginning
-  std::vector<Submitted> jobs_;   // that train them
+  std::vector<RunOutcome> open_;  // selected and not finished at the start
+  std::vector<Submitted> jobs_;   // that train the open runs
   std::map<std::string, std::string> said_;
 };
 
@@ -317,7 +317,7 @@ void CheckRanks(const Grid& grid, const SlurmLaunchOptions& options) {
 
 void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
   CheckRanks(grid, options);
-  // Where the tasks will run, there is what this machine may lack.
+  // The tasks run elsewhere, where there may be what this machine lacks.
   RequirePaperScale(grid, options.run, /*trains_here=*/false);
   RequireSlurm();
   SlurmLauncher(grid, options).Run();

@@ -11,17 +11,16 @@
 namespace softmoe::experiments {
 
 struct SlurmLaunchOptions {
-  GridRunOptions run;  // jobs and threads do not matter
+  GridRunOptions run;  // jobs and threads are ignored
   SlurmPlace place;    // its folder is that of `run`
   bool detach = false;
 };
 
-// Submits an array of tasks for each corpus, one for each row that has a
-// selected run which is not finished, and waits until all those runs are
-// finished or Slurm has ended the tasks; with `detach` it does not wait. Tasks
-// of an earlier call that are still in the queue are not submitted again, but
-// waited for. What became of the runs is for the caller to read from their
-// folders.
+// For each corpus, submits an array with one task for each row that has
+// selected unfinished runs, and waits until those are finished or Slurm has
+// ended the tasks; with `detach` it does not wait. Tasks of an earlier call
+// that are still in the queue are not submitted again, but waited for. The
+// caller reads the outcome from the runs' folders.
 //
 // Scripts, logs and the numbers of jobs are in SlurmFolder. Throws what RunGrid
 // throws before it trains, ConfigError for --ranks with a corpus of GPUs, and

@@ -98,7 +98,7 @@ std::optional<std::vector<SlurmTask>> TasksInQueue(const SlurmJobId& job,
   const ProgramResult result = RunProgram(command, "/");
   std::vector<SlurmTask> tasks;
   if (result.exit_status != 0) {
-    // What Slurm says of a job that ended some minutes ago.
+    // Slurm's answer for a job that ended some minutes ago.
     if (result.output.find("Invalid job id") != std::string::npos) return tasks;
     *failure = OneLine(result.output);
     return std::nullopt;

@@ -14,14 +14,14 @@
 namespace softmoe::experiments {
 
 struct SlurmJobId {
-  std::string number;   // of the array
-  std::string cluster;  // "" where there is only one
+  std::string number;   // the array's
+  std::string cluster;  // "" if there is only one cluster
 };
 
-// Throws EnvironmentError if there are no such programs here.
+// Throws EnvironmentError if sbatch or squeue is missing.
 void RequireSlurm();
 
-// Throws EnvironmentError with what sbatch said if it refuses.
+// Throws EnvironmentError with sbatch's message if it refuses.
 SlurmJobId SubmitScript(const std::filesystem::path& script);
 
 // A task of an array that Slurm has not ended.
@@ -31,9 +31,9 @@ struct SlurmTask {
   std::string reason;  // why it is pending
 };
 
-// The tasks of the job that are in the queue; none once Slurm has ended them
-// all, or has forgotten the job. Empty if Slurm does not answer; `*failure`
-// then says what squeue said.
+// The job's tasks in the queue; none once Slurm has ended them all or forgotten
+// the job. nullopt if Slurm does not answer; `*failure` is then squeue's
+// message.
 std::optional<std::vector<SlurmTask>> TasksInQueue(const SlurmJobId& job,
                                                    std::string* failure);
 

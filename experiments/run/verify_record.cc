@@ -27,7 +27,7 @@ std::string CorpusOf(const RecordedRun& run) {
   return run.key.substr(0, run.key.find('/'));
 }
 
-// The plan that asks for everything measured on the recorded run's final model.
+// A plan with everything that was measured on the recorded run's final model.
 trainer::EvaluationPlan PlanOf(const trainer::RunResult& result) {
   trainer::EvaluationPlan plan;
   plan.keep_checkpoint = false;
@@ -156,7 +156,7 @@ void RequireInChangelog(const std::string& commit, const std::string& text) {
 RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options) {
   const trainer::RunIdentity& there = run.result.identity;
-  // Where it was computed, as far as the user does not say otherwise.
+  // Where the run was computed, unless the user says otherwise.
   RuntimeConfig runtime = options.runtime;
   if (runtime.isa.empty() && runtime.device.empty()) {
     (there.backend.empty() ? runtime.isa : runtime.device) =
@@ -174,7 +174,7 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
         "{}: {} was trained on other token files than '{}' gives here: {}",
         record.path.string(), run.id, there.config.data.corpus, other));
   }
-  // An earlier result would not be trained now; a checkpoint is continued.
+  // An existing result would not be retrained; a checkpoint is continued.
   if (fs::exists(options.folder / trainer::kResultName)) {
     fs::remove_all(options.folder);
   }
@@ -182,7 +182,7 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
   train.folder = options.folder;
   train.tokens = corpus.prefix;
   train.runtime = runtime;
-  // Where their number matters.
+  // The number of ranks, if it affects the bits.
   if (!there.ranks.empty()) train.ranks = std::stoi(there.ranks);
   train.quiet = options.quiet;
   train.evaluations = PlanOf(run.result);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// verify_record.h - trains a recorded run again and compares it with the
-// record.
+// verify_record.h - retrains a recorded run and compares it with the record.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_VERIFY_RECORD_H_
 #define SOFTMOE_EXPERIMENTS_RUN_VERIFY_RECORD_H_
 
@@ -18,15 +17,15 @@
 
 namespace softmoe::experiments {
 
-// How the losses of one corpus scatter over seeds: the root of the squared
-// deviations from each row's mean, summed over its rows, over their degrees of
-// freedom.
+// The scatter over seeds of one corpus's losses: the root of the squared
+// deviations from each row's mean, summed over the rows, divided by their
+// degrees of freedom.
 struct SeedDeviation {
   double deviation = 0;  // nat/token
   int64_t freedom = 0;
 };
-// That of final validation losses, over all rows of the corpus of `run` with
-// two seeds or more. A row consists of runs of the record that differ only in
+// The deviation of final validation losses over all rows of the corpus of `run`
+// with two seeds or more. A row consists of recorded runs that differ only in
 // the seed.
 SeedDeviation PooledDeviation(const RunRecord& record, const RecordedRun& run);
 
@@ -35,12 +34,11 @@ struct RunVerdict {
   std::string text;
 };
 
-// What `again`, trained now, says about the recorded `run`: kDone if all bits
-// are the same. kFailed if not, on the same instruction set; but where
-// `changed_by` names the commit that changed the bits on purpose, kDone within
-// 3 pooled deviations of the final validation loss, and kInconclusive if the
-// record does not determine the deviation. kNotComparable on another
-// instruction set or device.
+// The verdict on `again`, trained now, against the recorded `run`. All bits
+// equal: kDone. On another instruction set or device: kNotComparable. Otherwise
+// kFailed, unless `changed_by` names the commit that changed the bits on
+// purpose: then kDone within 3 pooled deviations of the final validation loss,
+// and kInconclusive if the record does not determine the deviation.
 RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
                       const trainer::RunResult& again,
                       const std::string& changed_by);
@@ -54,12 +52,12 @@ void RequireInChangelog(const std::string& commit, const std::string& text);
 
 struct VerifyOptions {
   std::filesystem::path folder;  // of the run, which is deleted at the end
-  RuntimeConfig runtime;  // isa, device: by default those of the recorded run
+  RuntimeConfig runtime;  // isa, device: those of the recorded run by default
   bool quiet = false;
-  std::string changed_by;  // JudgeAgain
+  std::string changed_by;  // passed to JudgeAgain
 };
 
-// Trains the run again, or continues where it was stopped, and judges. Throws
+// Retrains the run, or continues where it was stopped, and judges it. Throws
 // DataError if its corpus has other tokens here, and what TrainRun throws.
 RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options);

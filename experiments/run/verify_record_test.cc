@@ -59,11 +59,11 @@ TEST(VerifyRecord, Judges) {
   const RecordedRun& run = record.runs[0];
   trainer::RunResult again = run.result;
   Expect(JudgeAgain(record, run, again, ""), ExitCode::kDone, "same bits");
-  // Measurements after training count, too.
+  // Evaluations after training count, too.
   again.final_evaluations.emplace().inference_tau.resize(1);
   Expect(JudgeAgain(record, run, again, ""), ExitCode::kFailed, "FAIL");
   again = run.result;
-  again.final_validation.loss += 0.06;  // of 3 * 0.02236...
+  again.final_validation.loss += 0.06;  // within 3 * 0.02236...
   Expect(JudgeAgain(record, run, again, ""), ExitCode::kFailed, "FAIL");
   Expect(JudgeAgain(record, run, again, "0123456"), ExitCode::kDone,
          "other bits since 0123456");

@@ -88,7 +88,7 @@ std::string MicroGrid(int64_t steps, const std::string& more_rows) {
 void GridProgram::SetUp() {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   folder_ = FreshFolder(std::string("grid_") + test->name());
-  // Its own cache, so that no test depends on another; tokens take
+  // A private cache, so that no test depends on another; making tokens takes
   // milliseconds.
   ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
   ::unsetenv("BUILD_WORKING_DIRECTORY");
@@ -182,7 +182,7 @@ void HeldProgram::ReadLinesOfEither(HeldProgram* a, HeldProgram* b, int count) {
       pipes.push_back({.fd = program->out_, .events = POLLIN, .revents = 0});
     }
     if (poll(pipes.data(), pipes.size(), /*timeout=*/-1) < 0) continue;
-    // Backwards, since ended ones are removed.
+    // Backwards, since ended processes are removed.
     for (size_t i = pipes.size(); i-- > 0 && count > 0;) {
       if (pipes[i].revents == 0) continue;
       if (!programs[i]->ReadLetter()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_test_util.h - what the tests of //:grid share: a grid of three small
-// rows on a text of its own, and the program as a user calls it.
+// grid_test_util.h - shared by the tests of //:grid: a grid of three small rows
+// on its own text, and the program as a user calls it.
 #ifndef SOFTMOE_EXPERIMENTS_TESTING_GRID_TEST_UTIL_H_
 #define SOFTMOE_EXPERIMENTS_TESTING_GRID_TEST_UTIL_H_
 
@@ -20,8 +20,8 @@ namespace softmoe::experiments {
 
 using Strings = std::vector<std::string>;
 
-// The TOML of grid "micro": rows sparse-2, star-1.5 and learned-1.5 of `steps`
-// steps, milliseconds each, on path:text.txt; then `more_rows`.
+// The TOML of grid "micro": rows sparse-2, star-1.5 and learned-1.5 with
+// `steps` steps of milliseconds each, on path:text.txt; then `more_rows`.
 std::string MicroGrid(int64_t steps, const std::string& more_rows = "");
 
 // The TOML of one more row, "diverges": an enormous learning rate overflows fp32
@@ -38,13 +38,13 @@ clip_norm = 0
 warmup_fraction = 0
 )";
 
-// A fresh folder with text.txt and a grid file, where //:grid is called with a
-// cache of its own.
+// A fresh folder with text.txt and a grid file, in which //:grid runs with its
+// own cache.
 class GridProgram : public testing::Test {
  protected:
   void SetUp() override;
 
-  // Runs //:grid with these arguments, each one word of a shell.
+  // Runs //:grid with these arguments, each a single shell word.
   ProgramResult Grid(const Strings& arguments) const;
   // Runs `prologue; exec //:grid ...` in a shell.
   ProgramResult GridAfter(const std::string& prologue,
@@ -62,8 +62,8 @@ class GridProgram : public testing::Test {
 };
 
 // A process whose progress lines go into a pipe of one page. Once this reader
-// stops reading, the process can print a few more lines and then waits, so
-// that a signal reaches it where the test wants it, on any machine.
+// stops reading, the process can print only a few more lines before it blocks,
+// so that a signal reaches it where the test wants, on any machine.
 class HeldProgram {
  public:
   HeldProgram(const std::string& program, const Strings& arguments,
@@ -75,15 +75,15 @@ class HeldProgram {
   // Reads up to and including `text`, `count` times; false if the output ends
   // first.
   bool ReadUntil(const std::string& text, int count = 1);
-  // Reads `count` lines in all, each from whichever of the two prints first, or
+  // Reads `count` lines in all, each from whichever process prints first, or
   // until both have ended. For processes that wait for each other: reading only
-  // one could wait for a line that it prints once the other goes on.
+  // one could wait for a line that it prints after the other goes on.
   static void ReadLinesOfEither(HeldProgram* a, HeldProgram* b, int count);
   void Signal(int number) const;
-  // Waits for the end of the process itself, not of its children; the process
-  // must not need a reader to end.
+  // Waits for the process itself, not its children; the process must not need a
+  // reader to end.
   void WaitForEnd() const;
-  // Reads to the end of the output, that of the process and of its children.
+  // Reads the output to its end, including that of the process's children.
   ProgramResult Finish();
 
  private:
@@ -95,7 +95,7 @@ class HeldProgram {
   ProgramResult result_;
 };
 
-// Looks until `condition` holds; false if it does not within `seconds`.
+// Polls until `condition` holds; false if it does not within `seconds`.
 bool WaitFor(double seconds, const std::function<bool()>& condition);
 
 #define EXPECT_SAYS(result, text)                          \

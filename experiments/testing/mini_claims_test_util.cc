@@ -17,8 +17,8 @@ using golden::AllocationPoint;
 using golden::MiniatureRun;
 using trainer::RunResult;
 
-// k_l after `updates`, on straight lines between the points of a run that
-// begins with equal k_l.
+// k_l after `updates`, linear between the points of a run that begins with
+// equal k_l.
 std::vector<double> AllocationAfter(int64_t updates, const MiniatureRun& run) {
   const std::vector<double>& last = run.allocation.back().allocation;
   double mean = 0;
@@ -46,7 +46,7 @@ RunResult ResultOf(const GridRun& run, const MiniatureRun& made_up) {
   final.active_experts = made_up.infer_ae;
   final.relative_load_variance = made_up.load_variance;
   result.train_ae = made_up.train_ae;
-  // With learning rates by which C3 can be tested, and both readings of the
+  // Uses learning rates at which C3 can be tested, and both readings of the
   // balance loss.
   result.config.training.learning_rate *= 8;
   result.config.router.load_balance = made_up.load_balance == "megatron"

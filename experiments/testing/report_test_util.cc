@@ -19,7 +19,7 @@ using trainer::Validation;
 constexpr int64_t kSteps = 40;
 constexpr int64_t kTokens = 1000;
 
-// Uniform in [0, 1), a function of the place where it is used.
+// Uniform in [0, 1), determined by the place where it is used.
 double Noise(int64_t seed, const GridRow& row, int64_t index) {
   uint32_t which = 0;
   for (const char c : row.id) which = 31 * which + static_cast<uint8_t>(c);
@@ -79,7 +79,7 @@ RunResult ExampleResult(const GridRun& run) {
   }
   r.parameters = 123456;
   for (int64_t l = 0; l < run.config.model.num_layers; ++l) {
-    // Learned: later layers get more, and the sum stays the same.
+    // Learned allocation: later layers get more, and the sum stays the same.
     const double shift =
         run.config.router.kind == RouterKind::kSoftLearned
             ? 0.25 * (2 * static_cast<double>(l) / (layers - 1) - 1)

@@ -13,7 +13,7 @@ namespace softmoe::experiments {
 
 struct ExampleOptions {
   std::vector<int64_t> seeds = {1234};
-  bool both_variants = false;  // of tau, in the soft rows
+  bool both_variants = false;  // of tau, in soft rows
   bool paper_sizes = false;    // the paper's model, corpus and schedule
 };
 
@@ -22,13 +22,13 @@ struct ExampleOptions {
 // give the same numbers.
 GridOutcome ExampleOutcome(const ExampleOptions& options = {});
 
-// What such a run leaves, of 40 steps; equal runs give equal results.
+// The result of such a run of 40 steps; equal runs give equal results.
 trainer::RunResult ExampleResult(const GridRun& run);
 
 // The first run of row `row_id`.
 RunOutcome& RunOf(GridOutcome& outcome, const std::string& row_id);
 
-// During its lifetime no program is found: PATH leads nowhere.
+// Hides all programs during its lifetime: PATH leads nowhere.
 class NoPrograms {
  public:
   NoPrograms();

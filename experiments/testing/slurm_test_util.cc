@@ -33,10 +33,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMachine[] = "softmoe";
-// For documentation (RFC 5737): Slurm wants more than a loopback address.
+// A documentation address (RFC 5737): Slurm needs more than a loopback address.
 constexpr char kAddress[] = "192.0.2.1";
 
-// Why this process has no namespaces of its own; "" if it has.
+// Why this process has no namespaces of its own; "" if it has them.
 std::string& Obstacle() {
   static std::string text = "CallInNamespaces was not called";
   return text;
@@ -75,7 +75,7 @@ void Require(int result, const char* what) {
   }
 }
 
-// The loopback device with an address.
+// Gives the loopback device an address.
 void MakeNetwork() {
   const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   Require(any, "socket");
@@ -101,7 +101,8 @@ void Furnish() {
   MakeNetwork();
 }
 
-// The exit status, as of a shell, of the child `process`; reaps all others.
+// Waits for the child `process` and returns its exit status as a shell does;
+// reaps all others.
 int ReapUntil(pid_t process) {
   while (true) {
     int status = 0;

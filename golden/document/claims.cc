@@ -36,8 +36,8 @@ namespace {
 
 constexpr char kNotWorse[] = ">~";
 
-// What the intervals `left` and `right` say about `claim`; `slack`: how far the
-// left side may be below and still be comparable.
+// The verdict of intervals `left` and `right` on `claim`; `slack` is how far
+// the left side may be below and still count as comparable.
 std::string VerdictOn(const Claim& claim, Interval left, Interval right,
                       double slack) {
   if (claim.op == "==") {
@@ -54,7 +54,7 @@ std::string VerdictOn(const Claim& claim, Interval left, Interval right,
   return never ? "REFUTED" : "NOT_RESOLVED_BY_PAPER";
 }
 
-// The number that a side stands for.
+// The number that a side represents.
 double ValueOf(const ClaimSide& side) {
   // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a number or a cell
   return side.is_number ? side.number : side.cell->value;
@@ -68,13 +68,13 @@ double SamplingVariance(const ClaimSide& side) {
   return 1e4 * p * (1 - p) / static_cast<double>(side.cell->proportion->total);
 }
 
-// How many percent are kResolvedErrors standard errors of a difference.
+// kResolvedErrors standard errors of the difference, in percent.
 double ResolvedDifference(const ClaimSide& left, const ClaimSide& right) {
   return kResolvedErrors *
          std::sqrt(SamplingVariance(left) + SamplingVariance(right));
 }
 
-// Whether it is a measurement of one run rather than a setting.
+// Whether the side is a measurement of one run rather than a setting.
 bool HasSeedNoise(const ClaimSide& side) {
   return !side.is_number && side.column->lane == Lane::kStatistical &&
          side.cell->low < side.cell->high;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// claims.h - what a claim says, and what intervals say about it.
+// claims.h - evaluates a claim on the intervals of printed numbers.
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_CLAIMS_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_CLAIMS_H_
 
@@ -33,24 +33,24 @@ ClaimSide FindSide(const Document& document, const Claim& claim,
 
 // What the printed intervals of `document` say about `claim`: "HOLDS" or
 // "REFUTED" if it is true or false for all values within them, "NO_DATA" if a
-// cell is empty or absent, else "NOT_RESOLVED_BY_PAPER". For ">~" the width that
-// is comparable is kResolvedErrors binomial standard errors of the difference, 0
-// where the numbers are no percentages of counted items.
+// cell is empty or absent, else "NOT_RESOLVED_BY_PAPER". For ">~" the
+// comparable width is kResolvedErrors binomial standard errors of the
+// difference, 0 if the numbers are not percentages of counted items.
 std::string PublishedVerdict(const Document& document, const Claim& claim);
 
 // A difference counts as resolved above this many standard errors.
 inline constexpr double kResolvedErrors = 1.96;
 
-// What a claim's published numbers are worth beyond their rounding. The paper
-// trained every configuration once.
+// How well a claim's published numbers support it beyond their rounding. The
+// paper trained every configuration once.
 struct PublishedEvidence {
   std::string as_printed;  // PublishedVerdict
-  // The same if percentages of counted items also have the noise of those
-  // items: binomial, kResolvedErrors standard errors of the difference. For
-  // other numbers equal to as_printed.
+  // The verdict if percentages of counted items also have binomial noise of
+  // kResolvedErrors standard errors of the difference. Equal to as_printed for
+  // other numbers.
   std::string resolved;
   double difference = 0;  // left - right as printed; 0 without data
-  // That noise, in the unit of the column; nullopt for other numbers.
+  // That noise, in the column's unit; nullopt for other numbers.
   std::optional<double> sampling;
   // For statistical columns without items: the deviation of one run over seeds
   // above which the verdict as printed would not be resolved. Empty if there is

@@ -12,8 +12,8 @@
 namespace softmoe::golden {
 namespace {
 
-// A document with the cells r:a and r:b, which have the given intervals; an
-// interval of negative length stands for an empty cell.
+// A document with cells r:a and r:b with the given intervals; an interval of
+// negative length makes an empty cell.
 Document TwoCells(Interval a, Interval b) {
   Document document;
   Table table;
@@ -54,7 +54,7 @@ TEST(PublishedVerdict, ComparesIntervals) {
   EXPECT_EQ(Verdict({1, 3}, "<", {2, 4}), kOpen);
   EXPECT_EQ(Verdict({1, 2}, ">", {3, 4}), "REFUTED");
   EXPECT_EQ(Verdict({3, 4}, ">=", {1, 2}), "HOLDS");
-  // Without counted items nothing lower is comparable.
+  // Without counted items no lower value is comparable.
   EXPECT_EQ(Verdict({3, 4}, ">~", {1, 2}), "HOLDS");
   EXPECT_EQ(Verdict({1, 2}, ">~", {3, 4}), "REFUTED");
 }
@@ -120,7 +120,7 @@ TEST(EvidenceOf, PercentagesAreResolvedAboveTheNoiseOfTheirItems) {
   EXPECT_EQ(OfPercentages(51.40, ">=", 50, 10'000).resolved, "HOLDS");
   EXPECT_EQ(OfPercentages(51.40, "==", 50, 10'000).resolved, "REFUTED");
   EXPECT_EQ(OfPercentages(50, "==", 50, 10'000).resolved, kOpen);
-  // Better or comparable: a tie, or lower by at most 1.386 points and what
+  // ">~" holds for a tie, or if lower by at most 1.386 points plus what
   // rounding leaves open.
   EXPECT_EQ(OfPercentages(50, ">~", 50, 10'000).as_printed, "HOLDS");
   EXPECT_EQ(OfPercentages(48.63, ">~", 50, 10'000).as_printed, "HOLDS");
@@ -129,11 +129,11 @@ TEST(EvidenceOf, PercentagesAreResolvedAboveTheNoiseOfTheirItems) {
   EXPECT_EQ(OfPercentages(48.63, ">=", 50, 10'000).as_printed, "REFUTED");
   EXPECT_EQ(OfPercentages(48.63, ">~", 50, 10'000).resolved, kOpen);
   EXPECT_EQ(OfPercentages(51, ">~", 50, 10'000).resolved, "HOLDS");
-  // A hundred times the items, a tenth of the noise.
+  // A hundred times the items have a tenth of the noise.
   EXPECT_EQ(OfPercentages(51.2, ">", 50, 1'000'000).resolved, "HOLDS");
 }
 
-// Two losses, or a loss and a number, in a column of this `lane`.
+// Two losses, or a loss and a number, in a column with this `lane`.
 PublishedEvidence OfLosses(Interval left, const std::string& op, Interval right,
                            Lane lane = Lane::kStatistical,
                            const std::string& number = "") {
@@ -161,7 +161,7 @@ TEST(EvidenceOf, LossesSayWhichSeedDeviationWouldLeaveThemUnresolved) {
   // A refutation can be noise as well.
   EXPECT_NEAR(*OfLosses({7, 8}, "<", {2, 3}).deviation,
               4 / (1.96 * std::sqrt(2.0)), 1e-12);
-  // For touching intervals any noise at all is enough.
+  // For touching intervals any noise is enough.
   EXPECT_EQ(OfLosses({2, 3}, "<=", {3, 4}).deviation, 0);
   // One side has no noise: a setting, or a number.
   EXPECT_NEAR(*OfLosses({2, 3}, "<", {7, 7}).deviation, 4 / 1.96, 1e-12);
@@ -185,7 +185,7 @@ Interval RandomInterval() {
           static_cast<double>(low + *rc::gen::inRange(0, 4))};
 }
 
-// By brute force over the integers and halves within the intervals.
+// Brute force over the integers and halves within the intervals.
 RC_GTEST_PROP(PublishedVerdictProperty, HoldsForAllValuesOrNone, ()) {
   const Interval a = RandomInterval(), b = RandomInterval();
   const std::string op =

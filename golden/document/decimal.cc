@@ -28,7 +28,7 @@ Decimal Narrow(Wide units, int decimals) {
   return Decimal(static_cast<int64_t>(units), decimals);
 }
 
-// Units at the finer of both scales: at most 18 + 18 digits, which fit.
+// Units at the finer of the two scales: at most 18 + 18 digits, which fit.
 Wide Scaled(const Decimal& value, int decimals) {
   return Wide{value.units()} * PowerOfTen(decimals - value.decimals());
 }
@@ -137,7 +137,7 @@ Interval PrintedInterval(const Decimal& text, Rounding rule) {
     high = text + half;
   }
   if (rule != Rounding::kNearest) {
-    // Truncation moves towards zero; what prints as 0 can have either sign.
+    // Truncation rounds towards zero; what prints as 0 can have either sign.
     if (text >= zero) high = text + unit;
     if (text <= zero) low = text - unit;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// decimal.h - printed numbers as what they are: exact decimals, and the
-// interval of values that print that way (FORMAT.md, "Cells").
+// decimal.h - printed numbers as exact decimals, and the interval of values
+// that print that way (FORMAT.md, "Cells").
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_DECIMAL_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_DECIMAL_H_
 
@@ -15,8 +15,8 @@
 
 namespace softmoe::golden {
 
-// units * 10^-decimals, exact. Every operation is exact or, where its result
-// does not fit into 18 digits, throws InternalError.
+// units * 10^-decimals, exact. Every operation is exact or throws InternalError
+// if its result does not fit into 18 digits.
 class Decimal {
  public:
   Decimal() = default;

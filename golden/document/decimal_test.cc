@@ -76,8 +76,8 @@ TEST(PrintedInterval, IsHalfAUnitOrAUnit) {
             (Interval{-0.1, 0.1}));
 }
 
-// A number lies in the interval of what is printed for it, and the intervals of
-// neighbouring prints share at most an end point.
+// A number lies in the interval of its print, and the intervals of neighbouring
+// prints share at most an end point.
 RC_GTEST_PROP(PrintedIntervalProperty, HoldsWhatPrintsSo, ()) {
   const auto units = *rc::gen::inRange<int64_t>(-9'999'999, 9'999'999);
   const int decimals = *rc::gen::inRange(0, 4);
@@ -104,7 +104,7 @@ RC_GTEST_PROP(DecimalProperty, ArithmeticAgreesWithIntegers, ()) {
   RC_ASSERT((x * y) == Decimal(a * b, 5));
   RC_ASSERT((x < y) == (10 * a < b));
   RC_ASSERT(Decimal::Parse(x.Text()) == x);
-  // Both are the double next to a/100.
+  // Both are the double nearest to a/100.
   RC_ASSERT(x.ToDouble() == static_cast<double>(a) / 100);
 }
 

@@ -25,7 +25,7 @@ enum class FieldClass { kMustMatch, kReport, kIgnore };
 enum class Known { kStated, kAssumed, kUnknown };
 
 // One fact about the set-up: "model.d_model" = "640". Operator == compares
-// values as texts, SameValue (fingerprint.h) as numbers where they are.
+// values as texts; SameValue (fingerprint.h) compares numbers as numbers.
 struct Field {
   std::string name;
   std::string value;
@@ -42,7 +42,7 @@ enum class Direction { kLowerIsBetter, kHigherIsBetter, kNone };
 // How a table's numbers got their last digit; kUnknown: either way.
 enum class Rounding { kNearest, kTruncate, kUnknown };
 
-// What the numbers of a column mean; all of them, the margin too, are in its
+// What the numbers of a column mean; they and the margin are in the column's
 // unit.
 struct Column {
   std::string id;      // "val_loss"
@@ -58,7 +58,7 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-// How many of `total` items a percentage means: several counts if rounding
+// Which counts of `total` items a percentage can mean: several if rounding
 // permits, none if no count gives it. Ascending.
 struct Proportion {
   int64_t total = 0;
@@ -69,11 +69,11 @@ struct Proportion {
 // One number, in the unit of its column.
 struct Cell {
   std::string text = {};  // as printed, a number; "" if the cell is empty ("-")
-  double value = 0;       // the point, or the mean over runs; 0 if empty
+  double value = 0;       // the value, or the mean over runs; 0 if empty
   double low = 0;         // the interval that the text stands for; 0 if empty
   double high = 0;
   bool bold = false;
-  int64_t runs = 1;  // that the value summarises, at least 1
+  int64_t runs = 1;  // the runs that the value summarises, at least 1
   // Standard deviation over the runs (n - 1), if there are at least two.
   std::optional<double> deviation = {};
   std::optional<Proportion> proportion = {};
@@ -109,7 +109,7 @@ struct Table {
   bool operator==(const Table&) const = default;
 };
 
-// A remark on the source and what it concerns: cells ("main_results/ROW/COL"),
+// A remark on the source, and what it concerns: cells ("main_results/ROW/COL"),
 // rows, tables, claims ("claim/ID") or passages ("text/PLACE").
 struct Note {
   std::string id;  // "N8"
@@ -118,7 +118,7 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
-// A statement that data can refute: left OP right, both about cells.
+// A statement that data can refute: "left OP right" about cells.
 struct Claim {
   std::string id;
   std::string text;
@@ -128,8 +128,8 @@ struct Claim {
   std::string op;
   std::string right;  // as left, or a number
   std::string scope;  // table
-  // What the source's own rounded numbers say: "HOLDS", "REFUTED",
-  // "NOT_RESOLVED_BY_PAPER", "NO_DATA".
+  // What the source's own rounded numbers say about the claim: "HOLDS",
+  // "REFUTED", "NOT_RESOLVED_BY_PAPER", "NO_DATA".
   std::string published_verdict;
   bool operator==(const Claim&) const = default;
 };
@@ -145,7 +145,7 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
-// What one file holds (FORMAT.md).
+// The contents of one file (FORMAT.md).
 struct Document {
   Provenance provenance;
   std::vector<Field> fields;  // of the whole document

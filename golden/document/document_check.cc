@@ -14,7 +14,7 @@ constexpr const char* kMeasure =
     "store what was measured; a run that gave no number has an empty cell "
     "with the flag DIVERGED";
 
-// Whether the text is a placeholder for something to be filled in later.
+// Whether the text is a placeholder to be filled in later.
 bool IsPlaceholder(const std::string& text) {
   std::string lower;
   for (unsigned char c : text) lower += static_cast<char>(std::tolower(c));
@@ -60,7 +60,7 @@ void CheckFinite(const std::string& place, double value) {
   }
 }
 
-// Ids of tables and columns are names of HDF5 groups.
+// Ids of tables and columns are also names of HDF5 groups.
 void CheckPathId(const std::string& place, const std::string& id) {
   const bool ok = !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';

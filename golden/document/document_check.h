@@ -11,7 +11,7 @@
 
 namespace softmoe::golden::internal {
 
-// Never leaves FirstProblem.
+// Caught inside FirstProblem.
 struct Problem {
   std::string text;
 };
@@ -26,16 +26,16 @@ inline constexpr const char* kFillIn =
 // No NUL and no placeholder ("TODO", "TBD", "?", ...).
 void CheckText(const std::string& place, const std::string& text);
 void CheckNonEmpty(const std::string& place, const std::string& text);
-// Neither NaN nor infinite nor a sentinel such as -999.
+// Refuses NaN, infinities and sentinels such as -999.
 void CheckFinite(const std::string& place, double value);
-// An id of a table or column: a name of an HDF5 group.
+// An id of a table or column: also the name of an HDF5 group.
 void CheckPathId(const std::string& place, const std::string& id);
-// An id of a row, field, note or claim: what references can spell.
+// An id of a row, field, note or claim: characters that references can spell.
 void CheckId(const std::string& place, const std::string& id);
 void CheckUnique(const std::string& place, const std::string& id,
                  std::set<std::string>* seen);
 
-// Checks that everything that notes and claims name is in the document.
+// Checks that everything named by notes and claims exists in the document.
 void CheckClaims(const Document& document);
 void CheckNotes(const Document& document);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// document_format.h - what the writer and the reader of documents share: kind,
-// version and the names of enumerations in the file (FORMAT.md).
+// document_format.h - shared by the writer and the reader of documents: kind,
+// version, and the names of enumerations in the file (FORMAT.md).
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_DOCUMENT_FORMAT_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_DOCUMENT_FORMAT_H_
 
@@ -24,7 +24,7 @@ inline Hdf5Kind GoldenKind() {
 template <typename E>
 using NamedValues = std::vector<std::pair<E, std::string>>;
 
-// The names of an enumeration's values, in the order of declaration.
+// Names of the enumeration's values, in order of declaration.
 template <typename E>
 const NamedValues<E>& Names();
 template <>
@@ -48,7 +48,7 @@ std::string NameOf(E value) {
   return "";  // FirstProblem reports it
 }
 
-// Sets `value` to what `name` stands for; false if it is not a name.
+// Sets `value` to the one called `name`; false if there is none.
 template <typename E>
 bool ParseName(const std::string& name, E* value) {
   for (const auto& [candidate, candidate_name] : Names<E>()) {
@@ -60,7 +60,7 @@ bool ParseName(const std::string& name, E* value) {
   return false;
 }
 
-// "'lower', 'higher' or 'none'": what a user may write.
+// The choices for the user: "'lower', 'higher' or 'none'".
 template <typename E>
 std::string Choices() {
   std::string text;

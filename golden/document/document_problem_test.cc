@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Meaningless documents are refused, with the place and the remedy in the
-// message. Files of another structure: document_refuse_test.cc.
+// Meaningless documents are refused with the place and the remedy. For files
+// with a wrong structure see document_refuse_test.cc.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,8 +27,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct BadDocument {
   std::string name;
   std::function<void(Document*)> spoil;
-  std::string place;   // what the message must name
-  std::string remedy;  // and say
+  std::string place;   // the message must name this
+  std::string remedy;  // and say this
 };
 
 Cell& LossCell(Document* document) {
@@ -179,7 +179,7 @@ std::vector<BadDocument> BadDocuments() {
   };
 }
 
-// The problem of the example once `spoil` has changed it.
+// The problem of the example document after `spoil`.
 std::string ProblemOf(const std::function<void(Document*)>& spoil) {
   Document document = ExampleDocument();
   spoil(&document);
@@ -302,7 +302,7 @@ TEST(FirstProblem, KnowsEveryCharacterThatAnIdMayHave) {
   const std::string of_tables = "0123456789_abcdefghijklmnopqrstuvwxyz";
   for (int c = 0; c < 256; ++c) {
     const std::string id = std::string("k") + static_cast<char>(c);
-    // The row that no claim and no note names.
+    // A row that no claim and no note names.
     const std::string row = ProblemOf([&](Document* d) {
       Row third = d->tables[0].rows[1];
       third.id = id;
@@ -378,7 +378,7 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
        "2.5 is outside its interval [2.625, 2.75]"},
       {loss(2, 2.5, 3, "2.50"), loss(2, 2.5, 2.25, "2.50"),
        "2.5 is outside its interval [2, 2.25]"},
-      // A unit of the last digit: what is cut off is off by almost as much.
+      // One unit of the last digit: truncation can be off by almost as much.
       {loss(2, 2.5, 3, "2.4"), loss(2, 2.5, 3, "2.3"), "but the value is 2.5"},
       {loss(1, 2, 3, "1"), loss(1, 2, 3, "0"), "but the value is 2"},
       {loss(1, 2, 3, "3"), loss(1, 2, 3, "4"), "but the value is 2"},
@@ -441,7 +441,7 @@ TEST(FirstProblem, FieldsMayHaveAnyValueThatIsOne) {
               d->fields[0].value = std::string("a\0b", 3);
             }).find("'/fields/value[0] (model.d_model)' contains a NUL"),
             std::string::npos);
-  // What is not known is empty; what is assumed is not.
+  // Unknown values are empty; assumed ones are not.
   EXPECT_EQ(ProblemOf([](Document* d) {
               d->fields[0].known = Known::kUnknown;
               d->fields[0].value = "";

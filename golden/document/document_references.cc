@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Claims and notes name cells, rows and tables: all of them must exist.
+// Checks that the cells, rows and tables that claims and notes name exist.
 #include <fmt/format.h>
 
 #include <set>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files that differ from FORMAT.md are refused, with file, place and remedy in
-// the message. Meaningless documents: document_problem_test.cc.
+// the message. For meaningless documents see document_problem_test.cc.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Writes a document as the schema says except for one object: `skip` is left
+// Writes a document as the schema says, except for one object: `skip` is left
 // out, and `extra` adds to the file.
 class FileMaker {
  public:

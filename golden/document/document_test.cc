@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is written is read back, and equal documents give equal bytes. Refused
-// files: document_refuse_test.cc.
+// Documents survive writing and reading, and equal ones give equal bytes. For
+// refused files see document_refuse_test.cc.
 #include "golden/document/document.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ Cell RandomCell() {
     cell.flags = {"DIVERGED"};
     return cell;
   }
-  // A proportion is in percent.
+  // Proportions are in percent.
   const bool proportional = *rc::gen::arbitrary<bool>();
   const int64_t units = proportional
                             ? *rc::gen::inRange<int64_t>(0, 101)

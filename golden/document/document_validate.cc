@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What makes a document meaningful, in the order of the file.
+// Checks that a document is meaningful, in the order of the file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,8 +34,8 @@ void CheckFields(const std::string& group, const std::vector<Field>& fields) {
     CheckUnique(fmt::format("{}/name[{}]", group, i), field.name, &seen);
     const std::string value_place =
         fmt::format("{}/value[{}] ({})", group, i, field.name);
-    // Fields may have the values "none" and "?"; what the source leaves unknown
-    // is empty.
+    // Fields may have the values "none" and "?"; a value that the source leaves
+    // unknown is empty.
     if (field.value.find('\0') != std::string::npos) {
       Fail(value_place, "contains a NUL character", "remove it");
     }

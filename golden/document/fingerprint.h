@@ -14,21 +14,21 @@ namespace softmoe::golden {
 // The fields of the document, overridden by those of the row.
 std::vector<Field> FieldsOf(const Document& document, const Row& row);
 
-// The value of the field `name` among them; "" if there is none.
+// The value of field `name`; "" if there is none.
 std::string FieldValue(const Document& document, const Row& row,
                        const std::string& name);
 
-// Equal as numbers where both are numbers ("1e-3" and "0.001"), otherwise as
-// texts; quotes around a text do not count.
+// Compares as numbers if both are numbers ("1e-3" and "0.001"), else as texts;
+// quotes around a text do not count.
 bool SameValue(const std::string& a, const std::string& b);
 
-// One field that does not simply agree.
+// A field that does not simply agree.
 struct FieldDifference {
   std::string name;
   std::string golden;  // "" if the golden does not know
   std::string ours;    // "" if the results do not say
-  // The golden says that there is something, and not what; the results have none
-  // of it.
+  // The golden states that there is something without saying what; the results
+  // have none.
   bool departs = false;
   bool operator==(const FieldDifference&) const = default;
 };

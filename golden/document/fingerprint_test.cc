@@ -34,7 +34,7 @@ TEST(SameValue, OnlyWholeQuotesAndWholeNumbersAreNone) {
   EXPECT_FALSE(SameValue("\"owt", "ow"));
   EXPECT_TRUE(SameValue("\"1e3\"", "1000"));
   EXPECT_TRUE(SameValue("-0", "+0"));
-  // Numbers at their beginnings only.
+  // Only the beginnings are numbers.
   EXPECT_FALSE(SameValue("1-2", "1"));
   EXPECT_FALSE(SameValue("1e", "1"));
   EXPECT_FALSE(SameValue(".", "0"));
@@ -86,14 +86,14 @@ TEST(CompareFingerprints, WhatTheGoldenLeavesOpenIsAssumed) {
                            Must("aux", "0.01", Known::kAssumed),
                            Must("noise", "", Known::kUnknown)});
   EXPECT_TRUE(comparison.comparable());
-  // Listed even where both agree: the paper's own value is not known.
+  // Listed even if both agree: the paper's own value is unknown.
   EXPECT_EQ(comparison.open, (Differences{{"tau", "1.8", "calibrated"},
                                           {"aux", "0.01", "0.01"},
                                           {"noise", "", ""}}));
 }
 
-// Noise that is stated without its kind: any kind is assumed, and none at all
-// departs from what is stated, but forbids nothing.
+// The paper states noise without its kind: any kind is assumed; none at all
+// departs from the statement, but forbids nothing.
 TEST(CompareFingerprints, NoneOfWhatIsStatedWithoutAValueDeparts) {
   const auto describe = [](const Field& ours, const Field& golden) {
     const auto comparison = CompareFingerprints({ours}, {golden});
@@ -123,7 +123,7 @@ TEST(CompareFingerprints, ReportsAndIgnores) {
   EXPECT_TRUE(comparison.comparable());
   EXPECT_TRUE(comparison.open.empty());
   EXPECT_EQ(comparison.reported, (Differences{{"gpu", "GH200", "none"}}));
-  // Agreement needs no word, but that nobody knows does.
+  // Agreement needs no mention, but an unknown value does.
   const auto silent = CompareFingerprints(
       {{"gpu", "GH200", FieldClass::kMustMatch, Known::kStated}},
       {{"gpu", "GH200", FieldClass::kReport, Known::kAssumed},

@@ -20,7 +20,7 @@ using Type = GpuField::Type;
 constexpr char kRemedy[] =
     "take the file as run_all.sh wrote it, or run that again";
 
-// Kept for the lines that say how stages ended.
+// Reserved for the lines that say how stages ended.
 constexpr int64_t kRoomForTheEnd = int64_t{1} << 20;
 
 const GpuLineKind* FindKind(const std::string& name) {
@@ -36,7 +36,7 @@ bool HasType(const Json& value, Type type) {
     case Type::kLongText:
       return value.is_string();
     case Type::kNumber:
-      // What JSON lacks is a text (json_lines.h).
+      // Numbers that JSON lacks are texts (json_lines.h).
       return value.is_number() || value == "inf" || value == "-inf" ||
              value == "nan";
     case Type::kWhole:
@@ -47,7 +47,7 @@ bool HasType(const Json& value, Type type) {
   return false;
 }
 
-// Cuts texts, at the end of a character.
+// Cuts long texts at a character boundary.
 void CutTexts(Json* line) {
   for (auto& [key, value] : line->items()) {
     if (!value.is_string()) continue;
@@ -65,7 +65,7 @@ void CutTexts(Json* line) {
   throw DataError(place + ": " + what + "; " + kRemedy);
 }
 
-// The line without its number and hashes, once these have been checked.
+// The line without its number and hashes, after checking them.
 Json Unwrapped(Json line, int64_t number, const std::string& previous,
                const std::string& place) {
   if (!IsSealed(line)) {
@@ -87,7 +87,8 @@ Json Unwrapped(Json line, int64_t number, const std::string& previous,
 
 const std::vector<GpuLineKind>& GpuLineKinds() {
   static const std::vector<GpuLineKind> kinds = {
-      // What was asked for. `planted`: an operation that was told to be wrong.
+      // The run that was asked for. `planted`: an operation that was made wrong
+      // on purpose.
       {"run",
        {{"version", Type::kWhole},
         {"backend", Type::kText},  // "cuda" or "simulated"
@@ -111,14 +112,14 @@ const std::vector<GpuLineKind>& GpuLineKinds() {
         {"value", Type::kNumber, true}}},
       {"operation",
        {{"name", Type::kText},
-        {"precision", Type::kText},  // of activations: "fp32", "bf16"
+        {"precision", Type::kText},  // the activations': "fp32", "bf16"
         {"sources", Type::kText},    // hash, bazel/hash_operation_sources.sh
         {"passed", Type::kYesNo},
         {"cases", Type::kWhole},
         {"failures", Type::kWhole},
-        {"bound", Type::kText},  // id of the derivation that was used most
+        {"bound", Type::kText},          // id of the most used derivation
         {"utilisation", Type::kNumber},  // largest error/bound
-        {"text", Type::kLongText}}},     // of the first failure
+        {"text", Type::kLongText}}},     // the first failure's
       {"check",
        {{"name", Type::kText},
         {"passed", Type::kYesNo},
@@ -130,14 +131,14 @@ const std::vector<GpuLineKind>& GpuLineKinds() {
         {"precision", Type::kText},
         {"shape", Type::kText},
         {"flops", Type::kNumber},
-        {"bytes", Type::kNumber},  // that must be moved
+        {"bytes", Type::kNumber},  // least amount to be moved
         {"seconds", Type::kNumber, true},
-        {"share", Type::kNumber, true}}},  // of what the ceilings allow
+        {"share", Type::kNumber, true}}},  // share of the ceilings
       {"algorithm",
        {{"name", Type::kText},
         {"precision", Type::kText},
         {"shape", Type::kText},
-        {"choice", Type::kWhole},  // of the heuristic, from 0
+        {"choice", Type::kWhole},  // index in the heuristic's list, from 0
         {"flops", Type::kNumber},
         {"seconds", Type::kNumber, true},
         {"share", Type::kNumber, true}}},
@@ -150,8 +151,8 @@ const std::vector<GpuLineKind>& GpuLineKinds() {
         {"memory_bytes", Type::kWhole},
         {"seconds", Type::kNumber, true},
         {"tokens_per_second", Type::kNumber, true}}},
-      // How a stage ended: "passed", "failed", "not run", "crashed",
-      // "ran too long".
+      // The end of a stage: "passed", "failed", "not run", "crashed", "ran too
+      // long".
       {"stage",
        {{"name", Type::kText},
         {"outcome", Type::kText},

@@ -42,7 +42,7 @@ class GpuRecordFile : public testing::Test {
     GpuRecordWriter writer(path_);
     for (const Json& line : lines) writer.Write(line);
   }
-  // The file's text after `change`, and what reading it says.
+  // Changes the file's text with `change` and returns the error of reading it.
   std::string RefusalOf(const std::function<void(std::string*)>& change) {
     std::string text = ReadWholeFile(path_);
     change(&text);
@@ -117,11 +117,11 @@ TEST_F(GpuRecordFile, RefusesWhatIsNotWhole) {
   ExpectSays(without(0), {":1: ", "number 0"});
   ExpectSays(without(1), {":2: ", "number 1"});
   ExpectSays(without(3), {"no line of kind \"end\""});
-  // There is an end, but it is not the end.
+  // An "end" line exists but is not last.
   Write({RunLine(), EndLine(), CheckLine()});
   ExpectSays(Refusal([&] { (void)ReadGpuRecord(path_); }), {"cut off"});
   Write({RunLine(), CheckLine(), CheckLine(), EndLine()});
-  // Half a line at the end; no line at all.
+  // Half a line at the end; no lines at all.
   ExpectSays(RefusalOf([](std::string* bytes) { bytes->pop_back(); }),
              {":4: ", "torn"});
   ExpectSays(
@@ -135,7 +135,7 @@ TEST_F(GpuRecordFile, RefusesWhatIsNotWhole) {
              {"too many", "16777216"});
 }
 
-// A line with a right hash is refused, too, if it cannot be one of a record.
+// A line with a correct hash is refused, too, if no record can contain it.
 TEST_F(GpuRecordFile, RefusesLinesOfAnotherRecord) {
   Write({RunLine(), EndLine()});
   const std::string text = ReadWholeFile(path_);
@@ -171,7 +171,7 @@ TEST_F(GpuRecordFile, RefusesLinesThatAreNone) {
              {"\"utilisation\"", "much"});
   ExpectSays(refusal(without(CheckLine(), "text")), {"has no \"text\""});
   ExpectSays(refusal(without(CheckLine(), "name")), {"\"passed\"", "belong"});
-  // What is measured may be left out; it is told in its order.
+  // Measured fields may be left out; the others keep their order.
   const Json stage = {
       {"kind", "stage"}, {"name", "x"}, {"outcome", "passed"}, {"text", ""}};
   writer.Write(stage);
@@ -198,7 +198,7 @@ TEST_F(GpuRecordFile, RefusesAnotherVersion) {
   ExpectSays(Refusal([&] { (void)ReadGpuRecord(path_); }), {"version"});
 }
 
-// However much there is to say, the record stays below its limit and ends.
+// However much is written, the record stays below its limit and ends properly.
 TEST_F(GpuRecordFile, StaysBelowItsLimit) {
   Json line = CheckLine();
   line["text"] = std::string(2 * kMaxGpuTextBytes, 'x');

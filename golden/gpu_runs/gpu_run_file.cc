@@ -33,7 +33,7 @@ std::string PathOf(const std::string& kind, const GpuField& field) {
 
 void WriteColumn(const std::vector<Json>& lines, const GpuField& field,
                  const std::string& path, Hdf5Writer* file) {
-  // The field of each line, as value_of has it.
+  // The field of every line, as given by value_of.
   const auto column = [&](const auto& value_of) {
     std::vector<std::invoke_result_t<decltype(value_of), const Json&>> values;
     for (const Json& line : lines) values.push_back(value_of(line));
@@ -47,8 +47,7 @@ void WriteColumn(const std::vector<Json>& lines, const GpuField& field,
       file->WriteDataset(path, column(text));
       break;
     case Type::kLongText: {
-      // As texts of one length, which is what HDF5 has, they would be mostly
-      // nothing.
+      // HDF5 would store them as texts of one length, mostly padding.
       const std::string bytes = Json(column(text)).dump();
       file->WriteDataset(path,
                          std::vector<uint8_t>(bytes.begin(), bytes.end()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gpu_run_file.h - a record of a run on a device as HDF5, to be kept in this
+// gpu_run_file.h - stores the record of a run on a device as HDF5 in this
 // folder (README.md).
 #ifndef SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUN_FILE_H_
 #define SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUN_FILE_H_
@@ -12,24 +12,24 @@
 
 namespace softmoe::golden {
 
-// Whose records become goldens: those of devices; in tests any.
+// Which records can become goldens: those of real devices; in tests any.
 enum class AcceptedRuns { kOfDevices, kOfTests };
 
-// Throws DataError, naming `place`, if the record is of a simulated device, or
-// of a run in which an operation was told to be wrong. What failed is no
-// reason: it is kept, too.
+// Throws DataError, naming `place`, if the record comes from a simulated
+// device, or from a run with a planted fault. Failures are no reason to refuse
+// it: they are kept, too.
 void RequireGolden(const GpuRecord& record, AcceptedRuns accepted,
                    const std::string& place);
 
-// "2026-11-22-sm_90-cc58959a": when, on what, and by which lines.
+// "2026-11-22-sm_90-cc58959a": date, device, and hash of the lines.
 std::string GpuRunName(const GpuRecord& record);
 
 // Equal records give equal bytes. Throws EnvironmentError.
 void WriteGpuRun(const std::filesystem::path& path, const GpuRecord& record);
 
-// What WriteGpuRun wrote, checked as the lines of a record are. Throws
-// EnvironmentError if the file is missing, DataError if it is not ours, altered,
-// or holds what no record does.
+// Reads the output of WriteGpuRun and checks it as the lines of a record.
+// Throws EnvironmentError if the file is missing, DataError if it is not ours,
+// altered, or holds what no record does.
 GpuRecord ReadGpuRun(const std::filesystem::path& path);
 
 }  // namespace softmoe::golden

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// A value of each type that a field may have.
+// A value for each type of field.
 Json Example(const GpuField& field, int number) {
   switch (field.type) {
     case GpuField::Type::kText:
@@ -35,8 +35,8 @@ Json Example(const GpuField& field, int number) {
   return nullptr;
 }
 
-// Two lines of each kind that may be there twice, the second without what may be
-// missing.
+// Two lines of each kind that may repeat, the second without its optional
+// fields.
 GpuRecord Everything(const std::string& backend = "cuda") {
   GpuRecord record;
   for (const GpuLineKind& kind : GpuLineKinds()) {
@@ -78,7 +78,7 @@ TEST(GpuRunFile, ReadsWhatWasWritten) {
   const fs::path path = FreshFolder("gpu_run") / "run.h5";
   for (const char* backend : {"cuda", "simulated"}) {
     GpuRecord record = Everything(backend);
-    // Kinds need not come one after the other, and numbers may be no numbers.
+    // Lines of one kind need not be adjacent, and numbers may be non-finite.
     std::swap(record.lines[2], record.lines[7]);
     for (Json& line : record.lines) {
       if (line["kind"] == "check") line["utilisation"] = "inf";
@@ -109,7 +109,7 @@ TEST(GpuRunFile, RefusesChangedBytes) {
   EXPECT_THROW((void)ReadGpuRun(path), DataError);
 }
 
-// A file with a right envelope that no program of ours wrote.
+// A file with a valid envelope that none of our programs wrote.
 TEST(GpuRunFile, RefusesWhatNoRecordHolds) {
   const fs::path path = FreshFolder("gpu_run") / "run.h5";
   const auto refusal = [&](const std::vector<std::string>& order,

@@ -24,8 +24,8 @@ std::vector<Json> LinesOf(const GpuRecord& run, const std::string& operation) {
   return lines;
 }
 
-// "rmsnorm 1.25 ms (83 %), rmsnorm, backward 2.5 ms (80 %)" of one precision; ""
-// if no time was taken.
+// "rmsnorm 1.25 ms (83 %), rmsnorm, backward 2.5 ms (80 %)" in one precision;
+// "" if no time was taken.
 std::string TimesOf(const GpuRecord& run, const std::string& operation,
                     const std::string& precision) {
   std::vector<std::string> times;
@@ -46,7 +46,7 @@ std::string TimesOf(const GpuRecord& run, const std::string& operation,
   return fmt::format("{}", fmt::join(times, ", "));
 }
 
-// What one run found of an operation.
+// One run's finding about an operation.
 std::string Finding(const GpuRecord& run, const std::string& operation,
                     const std::vector<Json>& lines) {
   std::vector<std::string> parts;

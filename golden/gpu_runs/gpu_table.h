@@ -13,14 +13,15 @@
 
 namespace softmoe::golden {
 
-// (operation, hash of its sources now), in the order of the table.
+// (operation, current hash of its sources), in table order.
 using OperationSources = std::vector<std::pair<std::string, std::string>>;
-// The lines "OPERATION HASH" of //bazel:operation_sources. Throws DataError.
+// Parses the lines "OPERATION HASH" of //bazel:operation_sources. Throws
+// DataError.
 OperationSources ParseOperationSources(const std::string& text);
 
-// A Markdown table with a line for each operation: what the latest run says that
-// was made of these sources; else that it is not verified on a device, or not
-// since.
+// A Markdown table with one line per operation: the finding of the latest run
+// made from these sources; without one, that it is not verified on a device, or
+// not since a given run.
 std::string GpuTable(const std::vector<GpuRecord>& runs,
                      const OperationSources& sources);
 

@@ -72,8 +72,8 @@ TEST(GpuTable, SaysWhatFailed) {
             "| gemm | H100, 2026-11-22: fp32 **FAILED** (7 of 100 cases) |\n");
 }
 
-// Whatever the order of the files: the latest run that was made of these
-// sources; and if there is none, the latest of all says since when.
+// In any order of the files, the latest run made from these sources counts;
+// without one, the latest of all says since when.
 TEST(GpuTable, AnOperationWhoseSourcesChangedIsNotVerifiedSince) {
   const GpuRecord first =
       RunOf("2026-11-20", {OperationLine("gemm", "fp32", kOld)});
@@ -84,7 +84,7 @@ TEST(GpuTable, AnOperationWhoseSourcesChangedIsNotVerifiedSince) {
               "| gemm | not verified on a device since its sources changed, "
               "after 2026-11-21 |\n");
   }
-  // One precision of another source is not enough.
+  // One precision made from the present sources is not enough.
   EXPECT_EQ(
       RowOf({RunOf("2026-11-22", {OperationLine("gemm", "fp32", kNew),
                                   OperationLine("gemm", "bf16", kOld)})}),

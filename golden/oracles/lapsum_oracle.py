@@ -26,7 +26,7 @@ from softmoe_hdf5 import EnvelopedFile
 DIGITS = 110
 STEP = mpmath.mpf("1e-30")
 FULL_JACOBIAN_UP_TO = 8
-# Scores per row -> cases. Most rows are small: one of 256 tests sums, not
+# Scores per row -> cases. Most rows are small: a row of 256 tests sums, not
 # logic.
 COUNTS = {1: 100, 2: 300, 3: 400, 8: 700, 32: 420, 64: 120, 256: 20}
 
@@ -76,7 +76,7 @@ class Problem:
             if residual == 0:
                 return x
             # Newton's steps may approach the root from one side for ever: a
-            # step a little beyond it closes the bracket on the other side.
+            # step slightly beyond it closes the bracket on the other side.
             step = self.temperature * residual / slope
             if residual > 0:
                 low, newton = x, x + step + tolerance / 4
@@ -175,7 +175,7 @@ def record(rng, n, recorder):
         temperature = rng.choice([1.0, 5.0, 1.7])
     scores = make_scores(rng, n)
     k = make_k(rng, scores, temperature)
-    # A direction of size 1, in the units in which the problem has size 1.
+    # A direction of size 1, in units in which the problem has size 1.
     d_scores = [rng.randrange(-64, 65) / 64 * temperature for _ in scores]
     d_k = rng.randrange(-64, 65) / 64 * min(k, n - k, 1.0)
     d_temperature = rng.randrange(-64, 65) / 64 * temperature
@@ -186,8 +186,8 @@ def record(rng, n, recorder):
     base = Problem(r, kk, t)
     root = base.solve()
     density = base.residual_and_slope(root)[1]
-    # Everything varies on the scale of T, except that the dependence on k has
-    # the scale of the sum of densities, tiny where the scores have a gap.
+    # Everything varies on the scale of T, except the dependence on k, whose
+    # scale is the sum of densities: tiny where the scores have a gap.
     k_step = STEP * min(density, kk, n - kk)
 
     def with_k(h):

@@ -30,7 +30,7 @@ KINDS = ["complete", "incomplete", "noisy", "edges"]
 STATUSES = ["SHOWN", "CONTRADICTED", "UNDECIDED", "NOT_TESTABLE", "REPORTED"]
 STEPS = 1000
 LAYERS = 10
-DIGITS = 13  # of what is computed
+DIGITS = 13  # relative to what is computed
 POWER = 0.8
 
 
@@ -70,7 +70,7 @@ class World:
         self.slope = rng.choice([-0.2, -0.01, 0.1])
         self.active = self.draw_active(rng.choice([0.4, 0.01, -0.3]))
         self.still = self.never_half = self.mixed = None
-        # Learning rates of all steps; of most grids enough for C3.
+        # Learning rates of all steps; for most grids, enough for C3.
         self.rates = rng.choice([1.0, 6.0, 6.0])
         self.readings = {row: "soft" for row in self.active}
         if rng.random() < 0.7:
@@ -180,12 +180,12 @@ class World:
             logs = 9.7 + self.slope * active + self.rng.normal(0, scale, count)
             result.append([active, [round(x, 6) for x in np.exp(logs).tolist()],
                            str(router) if active < 3 else "soft"])
-        if result and self.kind == "edges":  # measured besides
+        if result and self.kind == "edges":  # measured in addition
             result.append([2.0, [1e4, 1.01e4, 1.02e4], "sparse2"])
         return result
 
 
-# Quantities of one run; None if it has none.
+# Quantities of one run; None if it lacks one.
 
 
 def late_share(run, measure):
@@ -280,7 +280,7 @@ class Noise:
         self.table = table
         self.values = {row: np.array([table[row][seed] for seed in
                                       (seeds if paired else table[row])]) for row in rows}
-        # A number that is the same for all seeds is a setting.
+        # A number equal for all seeds is a setting.
         rows = [row for row in rows if np.ptp(self.values[row]) > 0] or rows
         self.own = self.find_own(rows, family)
         pooled = [r for r in rows if r not in self.own]
@@ -359,7 +359,7 @@ class Noise:
             case["own_error"], case["own_freedom"] = self.own_estimate(coefficients, seeds)
             if self.unequal and self.paired:
                 error, freedom = case["own_error"], case["own_freedom"]
-                own = []  # of the difference, not of a row
+                own = []  # the difference's, not a row's
         return case | {
             "seeds": min(counts[row] for row in coefficients),
             "effect": float(effect), "error": error, "freedom": freedom,
@@ -487,7 +487,7 @@ class CorpusJudge:
                    for name, of_row in self.pooled.items()}
         coefficients = {row: 1}
         for sparse, unit in zip(self.sparse, np.eye(len(self.k))):
-            # How much of this row's mean the readings of the curve have.
+            # The weight of this row's mean in the readings of the curve.
             weight = np.mean([read(row, seed, unit) for seed in seeds])
             coefficients |= {sparse: -weight} if weight > 0 else {}
         return self.difference(Noise(numbers, True, self.family), coefficients,
@@ -504,7 +504,8 @@ class CorpusJudge:
         if gap is None or interval(gap, self.family)[0] <= 0:
             return None
         cost = self.difference(self.noise, {row: 1}, values)
-        # How the two parts vary together is not known: the largest error.
+        # How the two parts covary is unknown, so take the largest possible
+        # error.
         return {"seeds": len(seeds), "effect": cost["effect"] - gap["effect"] / 2,
                 "error": cost["error"] + gap["error"] / 2,
                 "freedom": min(cost["freedom"], gap["freedom"]),
@@ -546,7 +547,7 @@ def mean_over_corpora(means):
 
 
 def benchmark_cases(measure, throughput, family):
-    # A number of active experts with two samples is pooled, though not tested.
+    # A number of active experts with two samples is pooled, even if not tested.
     logs = {f"AE {active:g}": [] for active in measure["active_experts"]}
     logs |= {f"AE {active:g}": np.log(speeds) for active, speeds, router in throughput
              if router == measure["router"]}

@@ -53,7 +53,7 @@ def soft_weights(scores, k, temperature):
     d = j - k
     h = np.sqrt(decay[i, j - 1] * a[i, j - 1] * b[i, j])
     root = np.hypot(d, h)
-    # j - k below 0: the other form of the root, anchored at s_{j+1}.
+    # If j - k < 0, the other form of the root, anchored at s_{j+1}.
     anchor[inner] = np.where(d > 0, s[i, j - 1], s[i, j])
     offset[inner] = np.where(d > 0, np.log((np.maximum(d, 0) + root) / a[i, j - 1]),
                              np.log(b[i, j] / (np.maximum(-d, 0) + root)))
@@ -85,7 +85,7 @@ def counted(rng, case):
 def result(rng, case):
     weights = counted(rng, case)
     made = dict(case)
-    if "tau" not in case:  # calibrated: exactly k ROWS weights are above
+    if "tau" not in case:  # calibrated: exactly k ROWS weights lie above it
         ranked = -np.sort(-weights.ravel())
         made["calibrated"] = True
         made["tau"] = round(float(ranked[round(case["k"] * ROWS) - 1:][:2].mean()), 9)
@@ -108,8 +108,9 @@ def cases():
             yield router | {"temperature": 2.5, "tau": tau}
             yield router | {"temperature": 1, "tau": tau}
             yield router | {"steps": size["steps"], "schedule": [5, 1], "tau": tau}
-    # Wide scores, where the order of two or three decides; few experts; a cutoff
-    # above one half, so that the largest alone can be active; many; no cap.
+    # Wide scores, where the order of two or three decides; few experts; a
+    # cutoff above one half, so that only the largest can be active; many
+    # experts; no cap.
     for experts, spread, k, cap, tau in [(32, 2.3, 1, 4, 1.1), (32, 4, 1.5, 3, 1.8),
                                          (32, 1, 2, 4, 2.0), (8, 1, 1, 4, 1.1),
                                          (8, 1, 1.5, 3, 3.2), (8, 4, 2, 4, 1.5),

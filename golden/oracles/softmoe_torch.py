@@ -61,7 +61,7 @@ def soft_top_k(scores, k, temperature):
         root = (low + high) / 2
         slope = -(torch.exp(-((scores - root) / temperature).abs()) / 2).sum(
             -1, keepdim=True) / temperature
-    # At the root this step has length 0, but the derivative of the root.
+    # At the root this step has length 0 but carries the root's derivative.
     total = laplace_cdf((scores - root) / temperature).sum(-1, keepdim=True)
     root = root - (total - k) / slope
     return laplace_cdf((scores - root) / temperature)
@@ -124,7 +124,7 @@ class Routing:
             self.margin = min(self.margin, (weights - cutoff).abs().min())
             self.without = (~active.any(-1)).sum().item()
             self.at_cap = (active.sum(-1) == most).sum().item()
-            # What the calibration of tau ranks.
+            # The ratios that tau's calibration ranks.
             self.ratios = (weights.detach() / (k / e))[rank < most]
             if case.get("fallback") == "top1":
                 active = active | (~active.any(-1, keepdim=True) & (rank == 0))

@@ -32,15 +32,15 @@ SIZES = dict(num_layers=2, d_model=8, num_heads=2, d_ffn=3, num_experts=4,
              vocab_size=11, sequence_length=5, rope_base=100.0,
              norm_epsilon=1e-5)
 GROUPS, GROUP_SEQUENCES = 2, 3
-# A warm-up of 1.5 steps: 0, 2/3 of the peak, then the cosine. The epsilon is
-# not small compared with the second moment, so that its place matters.
+# Warm-up of 1.5 steps: 0, 2/3 of the peak, then the cosine. Epsilon is not
+# small against the second moment, so that its place matters.
 TRAINING = dict(steps=4, warmup_fraction=0.375, learning_rate=0.05,
                 min_learning_rate=0.005, beta1=0.9, beta2=0.95,
                 adam_epsilon=1e-3, weight_decay=0.25,
                 seed=0x0123456789ABCDEF)
 TEMPERATURES = dict(temperature_start=2.0, temperature_end=0.75)
 PERTURBATIONS = 8
-MARGIN = 1e-4  # of a selection, far above float32's errors
+MARGIN = 1e-4  # margin of a selection, far above float32's errors
 
 COMMON = dict(expansion_factor=1.3, aux_loss_coeff=0.5, z_loss_coeff=0.25,
               fallback="none", noise="none", noise_amplitude=0.0,
@@ -56,7 +56,7 @@ CASES = {
                          load_balance="soft", noise="logit_gauss",
                          noise_amplitude=0.5, clip_norm=1.35),
 }
-# Schedules alone: steps, warm-up, and the updates to look at.
+# Schedules alone: steps, warm-up, and the updates to check.
 SCHEDULES = {
     "owt": (18000, 0.01, [0, 1, 90, 179, 180, 181, 5000, 9090, 17999, 18000]),
     "c4": (164000, 0.01, [0, 1, 1639, 1640, 1641, 40000, 163999, 164000]),
@@ -409,7 +409,7 @@ def main():
         file.group("/cases")
         for name, case in CASES.items():
             seed = 1
-            # The first seed whose selections are clear of every limit.
+            # The first seed whose selections are clear of all limits.
             while not write_case(file, name, COMMON | case, seed):
                 seed += 1
 

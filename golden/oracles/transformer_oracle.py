@@ -28,10 +28,10 @@ SEQUENCES = 3
 TEMPERATURE = 1.25
 LOSS_SCALE, GROUP_SCALE = 1 / 32, 0.5
 PERTURBATIONS = 8
-MARGIN = 1e-4  # of a selection, far above float32's errors
+MARGIN = 1e-4  # margin of a selection, far above float32's errors
 
 COMMON = dict(expansion_factor=1.3, aux_loss_coeff=0.5, z_loss_coeff=0.25)
-# What differs between the cases.
+# How the cases differ.
 CASES = {
     "sparse": dict(kind="sparse", k=2.0, tau=1.5, load_balance="megatron"),
     "soft_fixed": dict(kind="soft_fixed", k=1.5, tau=1.5, load_balance="soft"),
@@ -134,7 +134,7 @@ def main():
                                  f"float64; numpy {np.__version__}")
         for name, case in CASES.items():
             seed = 1
-            # The first seed whose selections are clear of every limit.
+            # The first seed whose selections are clear of all limits.
             while not record(file, name, COMMON | case, seed):
                 seed += 1
 

@@ -132,8 +132,8 @@ std::string DescribeClaims(const Document& document, const Table* table) {
   TextTable claims({"published verdict", "claim", "left", "op", "right",
                     "difference", "resolved above", "with sampling error",
                     "lost to seeds from"});
-  // For claims about percentages: the pairs, those that hold as printed, and
-  // those of them that are resolved.
+  // For claims about percentages: the number of pairs, of those that hold as
+  // printed, and of those that are resolved.
   struct Count {
     int pairs = 0, printed = 0, resolved = 0;
   };
@@ -182,7 +182,8 @@ std::string DescribeClaims(const Document& document, const Table* table) {
 
 std::string DescribeArithmetic(const std::vector<ArithmeticCheck>& checks) {
   TextTable wrong({"inconsistent", "printed", "computed", "note", "how"});
-  // Counts of consistent and of all checks, in the order of first appearance.
+  // Counts of consistent checks and of all checks, in order of first
+  // appearance.
   std::vector<std::string> rules;
   std::map<std::string, std::pair<int, int>> counts;
   for (const ArithmeticCheck& check : checks) {

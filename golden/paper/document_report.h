@@ -15,18 +15,18 @@ namespace softmoe::golden {
 // Origin, source, and the tables with their sizes.
 std::string DescribeDocument(const Document& document);
 
-// One table: '*' marks bold, '!' a percentage that no count gives.
+// One table: '*' marks bold, '!' a percentage that no count can give.
 std::string DescribeTable(const Document& document, const Table& table);
 
-// What every number stands for, one line for each cell that has a number: the
-// interval, the counts that a percentage can stand for, the runs in a mean with
-// their deviation, flags and notes. With `table`, only its own.
+// Explains every number, one line per cell that has one: the interval, the
+// counts that a percentage can stand for, the runs in a mean with their
+// deviation, flags and notes. With `table`, only its own.
 std::string DescribeCells(const Document& document, const Table* table);
 
 // Notes; with `table`, only those that concern it or its cells.
 std::string DescribeNotes(const Document& document, const Table* table);
 
-// Claims with their published verdicts, and how much of them survives sampling
+// Claims with their published verdicts, and how much of these survives sampling
 // and seed noise; with `table`, only its own.
 std::string DescribeClaims(const Document& document, const Table* table);
 

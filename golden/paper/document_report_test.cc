@@ -21,8 +21,8 @@ std::string Words(int count) {
   return text;
 }
 
-// The example, with texts that need more than one line, counts that are not
-// unique, and claims about percentages.
+// The example document plus texts longer than a line, ambiguous counts, and
+// claims about percentages.
 Document Shown() {
   Document document = ExampleDocument();
   Table& main = document.tables[0];
@@ -85,7 +85,7 @@ piqa    percent     statistical    2.25  accuracy
 params  1e6 params  exact             -  active parameters
 notes: N1 N22  (--notes shows them)
 )");
-  // Neither caption nor rows nor notes.
+  // A table without caption, rows and notes.
   EXPECT_EQ(DescribeTable(document, document.tables[1]),
             R"(Nothing yet  (a_table_without_rows)
 

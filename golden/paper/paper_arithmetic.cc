@@ -137,7 +137,7 @@ void CheckThroughput(const Document& paper, Checks* checks) {
   }
 }
 
-// The load of the cluster can turn this around (N7).
+// The cluster's load can reverse this order (N7).
 void CheckTimeOrder(const Document& paper, Checks* checks) {
   const Table& table = TableOf(paper, "compute");
   for (const char* corpus : {"owt", "c4"}) {

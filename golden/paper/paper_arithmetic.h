@@ -12,12 +12,12 @@
 
 namespace softmoe::golden {
 
-// One number of the paper, computed from others of its numbers, or compared
-// with what the text says about it.
+// One number of the paper, computed from its other numbers or compared with
+// what the text says about it.
 struct ArithmeticCheck {
   std::string rule;      // "active_params_law", ...
   std::string place;     // "main_results/owt/sparse/k1/active_params"
-  std::string printed;   // as the paper has it
+  std::string printed;   // as the paper prints it
   std::string computed;  // what it should be
   bool consistent = false;
   std::string note;         // the note that explains an inconsistency: "N1"

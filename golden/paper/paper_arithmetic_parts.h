@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paper_arithmetic_parts.h - the pieces of CheckArithmetic; each appends.
+// paper_arithmetic_parts.h - the pieces of CheckArithmetic, each of which
+// appends checks.
 #ifndef SOFTMOE_GOLDEN_PAPER_PAPER_ARITHMETIC_PARTS_H_
 #define SOFTMOE_GOLDEN_PAPER_PAPER_ARITHMETIC_PARTS_H_
 
@@ -31,9 +32,9 @@ void AddAtMost(const std::string& rule, const Table& table, const Row& row,
 std::string Place(const Table& table, const Row& row,
                   const std::string& column);
 bool IsSparse(const Row& row);
-// The bound of a row of T1 on its active experts: "<=2" -> 2.
+// The bound on active experts for a row of T1: "<=2" -> 2.
 Decimal Bound(const Document& paper, const Row& row);
-// The id of the Sparse MoE row of the same corpus and group of T1.
+// The id of the Sparse MoE row with the same corpus and group in T1.
 std::string BaselineOf(const Document& paper, const Row& row);
 
 // Derived columns: paper_arithmetic.cc.
@@ -41,12 +42,12 @@ void CheckParameters(const Document& paper, Checks* checks);
 void CheckHours(const Document& paper, Checks* checks);
 void CheckThroughput(const Document& paper, Checks* checks);
 void CheckTimeOrder(const Document& paper, Checks* checks);
-// Numbers against each other: paper_consistency.cc.
+// Numbers compared with each other: paper_consistency.cc.
 void CheckActiveExperts(const Document& paper, Checks* checks);
 void CheckCounts(const Document& paper, Checks* checks);
 void CheckRepeats(const Document& paper, Checks* checks);
 void CheckBold(const Document& paper, Checks* checks);
-// Numbers against what the text says about them: paper_statements.cc.
+// Numbers compared with the text: paper_statements.cc.
 void CheckSoftCosts(const Document& paper, Checks* checks);
 void CheckMeanActive(const Document& paper, Checks* checks);
 void CheckTauOrder(const Document& paper, Checks* checks);

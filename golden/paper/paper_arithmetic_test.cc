@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exactly these numbers of the paper disagree with others.
+// Exactly these numbers of the paper are inconsistent.
 #include "golden/paper/paper_arithmetic.h"
 
 #include <fmt/format.h>
@@ -133,7 +133,7 @@ TEST(CheckArithmetic, ThreePercentagesAreNoCountsByTheirTablesRule) {
                  "inference_tau_ablation/owt/softmoe/k2/a2/infer_tau1.2/piqa")
                 .computed,
             "1168 of 1838, by the other rule");
-  // Counts that only fit truncation (SPEC.md 5.1).
+  // Counts that fit only truncation (SPEC.md 5.1).
   EXPECT_EQ(Find("count",
                  "inference_tau_ablation/owt/softmoe/k2/a2/infer_tau2.4/piqa")
                 .computed,
@@ -155,7 +155,7 @@ TEST(CheckArithmetic, OneBoldNumberShouldNotBe) {
             Strings{"main_results/owt/softmoe_star/k2/a2/piqa N8"});
 }
 
-// What the text says about soft routing and the tables do not bear out.
+// Statements about soft routing that the tables do not support.
 TEST(CheckArithmetic, SoftRowsAgainstTheText) {
   EXPECT_EQ(Inconsistent("soft_time"),
             (Strings{"compute/owt/softmoe_star/k1.5/a2/gpu_hours N23",
@@ -223,7 +223,7 @@ TEST(CheckArithmetic, EveryInconsistencyHasItsNoteOnTheCell) {
   EXPECT_EQ(inconsistent, 18 + 3 + 3 + 1 + 3 + 2 + 1 + 7 + 4 + 10);
 }
 
-// A checker that always agreed would be no checker.
+// The checker notices a changed digit.
 TEST(CheckArithmetic, SeesAChangedDigit) {
   auto changed = [](const std::string& table_id, size_t row,
                     const std::string& column, const std::string& text) {
@@ -262,8 +262,8 @@ TEST(CheckArithmetic, SeesAChangedDigit) {
   EXPECT_EQ(changed("model_size", 0, "d_ffn", "2048"), Rules{"total_params"});
 }
 
-// One line for each check, consistent or not: what `show --arithmetic` would
-// say of it in a document where it fails.
+// One line per check, consistent or not: what `show --arithmetic` would print
+// if it failed.
 TEST(CheckArithmetic, EveryCheckIsTheOneThatWasRead) {
   std::string text;
   for (const ArithmeticCheck& check : Checks()) {
@@ -274,7 +274,7 @@ TEST(CheckArithmetic, EveryCheckIsTheOneThatWasRead) {
   }
   const std::string expected =
       ReadWholeFile(RunfilePath("golden/paper/testdata/checks.txt"));
-  // Line by line: a whole text would say little about where.
+  // Compared line by line, so that a failure shows where.
   std::istringstream ours(text), theirs(expected);
   for (std::string line, other; std::getline(ours, line);) {
     ASSERT_TRUE(std::getline(theirs, other)) << line;

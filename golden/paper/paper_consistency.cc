@@ -48,8 +48,8 @@ void AddAtMost(const std::string& rule, const Table& table, const Row& row,
 
 namespace {
 
-// ceil(alpha k) experts, or, with a learned allocation, what the caps of all
-// layers leave on average: (1/L) sum ceil(alpha k_l) < alpha k + 1.
+// ceil(alpha k) experts or, with a learned allocation, the mean of all layers'
+// caps: (1/L) sum ceil(alpha k_l) < alpha k + 1.
 void AddCap(const Document& paper, const Table& table, const Row& row,
             const std::string& column, Checks* checks) {
   const Decimal k =
@@ -144,7 +144,7 @@ void CheckRepeats(const Document& paper, Checks* checks) {
         NumberOf(other, RowOf(other, other_row), other_column), note,
         other.id + "/" + other_row + "/" + other_column, checks);
   };
-  // T6 and T7 contain the rows of T1 at the tau that T1 was trained with.
+  // T6 and T7 repeat rows of T1 at the tau that T1 was trained with.
   for (const char* id : {"tau_ablation", "inference_tau_ablation"}) {
     const Table& table = TableOf(paper, id);
     for (const Row& row : table.rows) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paper_lookup.h - cells of the paper's document by name, or DataError.
+// paper_lookup.h - looks up cells of the paper's document by name, or throws
+// DataError.
 #ifndef SOFTMOE_GOLDEN_PAPER_PAPER_LOOKUP_H_
 #define SOFTMOE_GOLDEN_PAPER_PAPER_LOOKUP_H_
 
@@ -11,20 +12,19 @@
 
 namespace softmoe::golden {
 
-// These look things up by id. Anything missing is a DataError which says that
-// only the paper's own goldens will do; the results live as long as the
-// document.
+// Lookups by id. Anything missing is a DataError that says that only the
+// paper's own goldens will do; the results live as long as the document.
 const Table& TableOf(const Document& paper, const std::string& table);
 const Row& RowOf(const Table& table, const std::string& row);
 const Column& ColumnOf(const Table& table, const std::string& column);
-// `row` is one of `table`.
+// `row` belongs to `table`.
 const Cell& CellOf(const Table& table, const Row& row,
                    const std::string& column);
 // The printed number of a cell, exactly, in the unit of its column. An empty
 // cell is a DataError, too.
 Decimal NumberOf(const Table& table, const Row& row, const std::string& column);
-// The value of a field of the row, or of the document where the row has none;
-// "" if the paper does not state it.
+// The value of a row's field, or else of the document's; "" if the paper does
+// not state it.
 std::string FieldOf(const Document& paper, const Row& row,
                     const std::string& field);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // paper_recorder PAPER.toml OUT.h5 - writes the paper's goldens. It runs in the
-// build, so that the file that ships cannot differ from its sources.
+// build, so the shipped file cannot differ from its sources.
 #include <filesystem>
 
 #include "core/errors.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paper_recorder is run by the build; here, that what it writes does not depend
-// on where, and what it refuses.
+// The build runs paper_recorder; this tests that its output does not depend on
+// the place, and what it refuses.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -32,7 +32,8 @@ void AddNoteToCells(const Note& note, const std::string& place, Table* table) {
   }
 }
 
-// "claim/ID" -> all of "claim/ID.1", "claim/ID.2", ...; else the place itself.
+// "claim/ID" -> all of "claim/ID.1", "claim/ID.2", ...; otherwise the place
+// itself.
 Strings Places(const std::string& place, const Document& document) {
   Strings places;
   for (const Claim& claim : document.claims) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Notes and claims in golden/paper/paper.h5: on the right cells, and with what
-// the paper's own numbers say about them.
+// Notes and claims in golden/paper/paper.h5: on the right cells, and consistent
+// with the paper's own numbers.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(Paper, AllNotesAreThereAndOnTheirCells) {
   EXPECT_TRUE(has(At("main_results", "c4/softmoe/k2/a2", "infer_ae"), "N25"));
   EXPECT_TRUE(
       has(At("main_results", "owt/softmoe_star/k1.5/a2", "train_ae"), "N28"));
-  // A claim's name stands for all of its pairs.
+  // A claim's name without a number stands for all its pairs.
   const auto& n22 = paper.notes[21].concerns;
   for (const char* place :
        {"claim/soft_higher_hellaswag.1", "claim/soft_higher_hellaswag.10",
@@ -56,8 +56,8 @@ TEST(Paper, AllNotesAreThereAndOnTheirCells) {
   }
 }
 
-// Values of ARC-E and PIQA that several rows share (N9), apart from the copies
-// of T1's rows in T6 and T7: found here, not read from the note.
+// ARC-E and PIQA values that several rows share (N9), apart from T1's rows
+// repeated in T6 and T7: found here, not read from the note.
 TEST(Paper, RepeatedAccuraciesAreNoted) {
   struct Place {
     std::string row, name;
@@ -81,7 +81,7 @@ TEST(Paper, RepeatedAccuraciesAreNoted) {
                  other.row == place.row;
         };
         if (std::all_of(cells.begin(), cells.end(), copies)) continue;
-        // The copy of a row of T1 needs no note of its own.
+        // A repeated row of T1 needs no note of its own.
         const bool is_copy =
             std::any_of(cells.begin(), cells.end(), [&](const Place& other) {
               return place.row.starts_with(other.row + "/");
@@ -102,7 +102,7 @@ TEST(Paper, ClaimsCarryTheVerdictOfThePapersNumbers) {
     verdicts[claim.id] = claim.published_verdict;
   }
   EXPECT_EQ(verdicts["star_lower_loss.1"], "HOLDS");  // 2.70 < 2.75
-  // 2.78 < 2.79 and 2.75 < 2.75: two decimals do not tell.
+  // 2.78 < 2.79 and 2.75 < 2.75: two decimals cannot tell.
   EXPECT_EQ(verdicts["star_lower_loss.2"], "NOT_RESOLVED_BY_PAPER");
   EXPECT_EQ(verdicts["star_lower_loss.3"], "NOT_RESOLVED_BY_PAPER");
   EXPECT_EQ(verdicts["star_lower_loss.6"], "REFUTED");  // N8
@@ -166,9 +166,9 @@ TEST(Paper, OneOfTenHellaswagPairsIsResolved) {
   }
 }
 
-// How many pairs of all claims on accuracies are resolved as claimed. None is
-// resolved the other way. Of "better or comparable" those count whose point is
-// higher, since what is comparable is that far away from both verdicts.
+// How many pairs of all claims on accuracies are resolved as claimed; none is
+// resolved the other way. A "better or comparable" pair counts if its point is
+// higher, since the comparable width separates both verdicts by that much.
 TEST(Paper, SamplingErrorLeavesLittleOfTheAccuracies) {
   std::map<std::string, int> holds;
   for (const Claim& claim : Paper().claims) {

@@ -21,12 +21,12 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// A column, with what only the source files say about it.
+// A column, plus what only the source files say about it.
 struct SourceColumn {
   Column column;
   std::string printed_as;        // name in the printed table
   std::string bold_name;         // name in the column of bold cells
-  std::optional<int64_t> items;  // a percentage of this many
+  std::optional<int64_t> items;  // a percentage of this many items
   bool exact = false;            // settings: printed in full
   bool exact_integers = false;   // integers are exact, decimals rounded
   std::string derived;           // from the cell of this column, exact if it is
@@ -212,14 +212,14 @@ class PaperBuilder {
     return table;
   }
 
-  // "k=1.5" for settings, the plain text for names.
+  // Settings become "k=1.5", names stay plain text.
   static std::string LabelText(const std::string& name,
                                const std::string& text) {
     return name == "dataset" || name == "model" ? text : name + "=" + text;
   }
 
-  // Fills "{column}" with the cell's text, or its name in [names]; a part
-  // whose column is empty is left out.
+  // Fills "{column}" with the cell's text, or its name in [names]; parts whose
+  // column is empty are left out.
   std::string RowId(const PrintedTable& printed, size_t row,
                     const Strings& parts) const {
     std::string id;
@@ -256,7 +256,7 @@ class PaperBuilder {
     return padded.find("|" + name + "|") != std::string::npos;
   }
 
-  // What is computed from an exact number is not a measurement either.
+  // A number computed from an exact one is not a measurement either.
   static void FlagDerived(const std::vector<SourceColumn>& columns, Row* row) {
     for (size_t c = 0; c < columns.size(); ++c) {
       for (size_t from = 0; from < columns.size(); ++from) {
@@ -275,7 +275,7 @@ class PaperBuilder {
     cell.text = printed.Get(row, source.printed_as);
     if (cell.empty()) return cell;
     const std::optional<Decimal> number = Decimal::Parse(cell.text);
-    // Intervals and counts need further digits, and there are 18 in all.
+    // Intervals and counts need more digits, and there are 18 in all.
     constexpr size_t kMaxLength = 14;
     if (!number || cell.text.size() > kMaxLength) {
       throw DataError(fmt::format(

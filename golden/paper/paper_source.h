@@ -14,9 +14,9 @@ namespace softmoe::golden {
 // Builds the document of paper.toml, the tables that it names, notes.toml and
 // claims.toml in `folder`: intervals from the rounding rules, the counts that
 // percentages stand for, fields by row, notes on the cells that they concern.
-// Throws DataError with FILE:LINE:COLUMN for anything that does not fit
-// together, also if claims.toml states another published verdict than the
-// paper's own numbers give, and EnvironmentError for a file that is not there.
+// Throws DataError with FILE:LINE:COLUMN for any inconsistency, including a
+// published verdict in claims.toml that the paper's own numbers contradict, and
+// EnvironmentError for a missing file.
 Document BuildPaper(const std::filesystem::path& folder);
 
 }  // namespace softmoe::golden

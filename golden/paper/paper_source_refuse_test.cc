@@ -91,7 +91,7 @@ TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
                       "val_loss@margin' is missing");
 }
 
-// Else a misspelt margin, rounding or note would silently not be there.
+// Otherwise a misspelt margin, rounding or note would be silently lost.
 TEST(BuildPaper, RefusesUnknownKeysInEveryTable) {
   const struct {
     const char *file, *from, *to;

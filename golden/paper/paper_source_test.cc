@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// golden/paper/paper.h5, as built, against the printed tables: every printed number,
-// its interval, bold, counts and fields. Notes and claims:
-// paper_remarks_test.cc. Wrong sources: paper_source_refuse_test.cc.
+// golden/paper/paper.h5, as built, against the printed tables: every printed
+// number, its interval, bold, counts and fields. For notes and claims see
+// paper_remarks_test.cc; for wrong sources, paper_source_refuse_test.cc.
 #include "golden/paper/paper_source.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::filesystem::path Sources() {
 
 struct TableColumns {
   std::string table;
-  // Column of the printed table -> column of the document, in this order.
+  // Column of the printed table -> column of the document, in order.
   std::vector<std::pair<std::string, std::string>> columns;
 };
 
@@ -118,7 +118,7 @@ bool HasPrintedCells(const Table& table) {
   });
 }
 
-// So that EveryPrintedCellIsThere looks at all of them.
+// Ensures that EveryPrintedCellIsThere looks at all tables.
 TEST(Paper, EveryPrintedTableIsListed) {
   std::set<std::string> printed, listed;
   for (const Table& table : Paper().tables) {
@@ -163,8 +163,8 @@ TEST(Paper, IntervalsFollowTheRuleOfTheTable) {
   EXPECT_EQ(At("inference_tau_ablation", t7 + "1.2", "piqa").low, 63.545);
   EXPECT_EQ(At("jitter", "unstated/sparse/k2/jitter0.05", "piqa").low, 60.715);
   EXPECT_EQ(At("jitter", "unstated/sparse/k1/jitter0.05", "piqa").low, 60.44);
-  // Where no count tells the rule of T7 and T8, both are possible: AE 3.75
-  // there and 3.76 in T1 do not disagree (N3).
+  // Where no count reveals the rule of T7 and T8, both rules are possible: AE
+  // 3.75 there and 3.76 in T1 do not disagree (N3).
   const Cell& ae =
       At("inference_tau_ablation", "c4/softmoe/k2/a2/infer_tau1.2", "ae");
   EXPECT_EQ(ae.low, 3.745);
@@ -175,15 +175,15 @@ TEST(Paper, IntervalsFollowTheRuleOfTheTable) {
   EXPECT_EQ(hellaswag.high, 32.7);
   EXPECT_EQ(At("jitter", "unstated/sparse/k1/jitternone", "val_loss").high,
             3.07);
-  // Settings and the active experts of top-k are exact.
+  // Settings and top-k's active experts are exact.
   EXPECT_EQ(At("main_results", "owt/sparse/k2", "infer_ae").high, 2.0);
   EXPECT_EQ(At("main_results", "c4/softmoe/k1.5/a2", "mean_active_experts").low,
             1.5);
   EXPECT_EQ(At("throughput", "owt/sparse/k2", "train_ae").low, 1.995);
 }
 
-// The counts that the percentages stand for (SPEC.md 5.1), written down
-// independently of CountsThatPrint.
+// The counts that percentages stand for (SPEC.md 5.1), independent of
+// CountsThatPrint.
 TEST(Paper, PercentagesKnowTheirCounts) {
   const std::map<std::string, std::pair<int64_t, int64_t>> kCounts = {
       {"owt/sparse/k1", {1131, 189}},
@@ -211,7 +211,8 @@ TEST(Paper, PercentagesKnowTheirCounts) {
     EXPECT_EQ(At("main_results", row, "arc_e").proportion,
               (Proportion{567, {counts.second}}))
         << row;
-    // The grid of 10042 is finer than two decimals: at least one count.
+    // The grid of 10042 counts is finer than two decimals, so at least one
+    // count fits.
     const auto& hellaswag = At("main_results", row, "hellaswag").proportion;
     ASSERT_TRUE(hellaswag);
     EXPECT_EQ(hellaswag->total, 10042);
@@ -268,8 +269,8 @@ TEST(Paper, MarginsFollowFromTheirBasis) {
     double margin;
   };
   // 2 sqrt(2 p (1-p) / N) in percent, to one decimal, for accuracies; ruling 2
-  // for the rest. An integer over a power of ten is the same double as its
-  // decimals when read.
+  // for the rest. An integer divided by a power of ten is the same double as
+  // its decimals parsed.
   auto accuracy = [](double p, double items) {
     return std::round(1000 * 2 * std::sqrt(2 * p * (1 - p) / items)) / 10;
   };
@@ -350,7 +351,7 @@ TEST(Paper, RowsKnowTheirSetUp) {
   EXPECT_EQ(FindField(Paper().fields, "model.vocab_size")->known,
             Known::kAssumed);
   EXPECT_EQ(FindField(Paper().fields, "model.d_model")->known, Known::kStated);
-  // Every row of the main table has one router kind, size and corpus.
+  // Every row of the main table has one router kind, one size and one corpus.
   for (const Row& r : Paper().FindTable("main_results")->rows) {
     for (const char* name : {"data.corpus", "router.kind", "training.steps",
                              "router.mean_active_experts"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of the paper against what its text says about them.
+// Compares the paper's numbers with its text.
 #include <fmt/format.h>
 
 #include "golden/paper/paper_arithmetic_parts.h"
@@ -9,7 +9,7 @@
 namespace softmoe::golden::internal {
 namespace {
 
-// A number of a soft row is at most that of the sparse baseline of its group.
+// A soft row's number is at most that of its group's sparse baseline.
 void CompareWithBaseline(const Document& paper, const std::string& rule,
                          const std::string& table_id, const std::string& column,
                          const std::string& note, Checks* checks) {

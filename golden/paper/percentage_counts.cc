@@ -20,8 +20,8 @@ bool Prints(int64_t count, int64_t total, const Decimal& percent,
 std::vector<int64_t> CountsThatPrint(const Decimal& percent, int64_t total,
                                      Rounding rule) {
   SOFTMOE_CHECK(total > 0 && total <= 1'000'000'000) << total;
-  // Both rules change a value by at most one unit of the last digit, so no
-  // other counts are possible.
+  // Both rules change a value by at most one unit of the last digit, which
+  // limits the possible counts.
   const double unit = std::pow(10.0, -percent.decimals());
   const double scale = static_cast<double>(total) / 100;
   const double value = percent.ToDouble();

@@ -14,7 +14,7 @@ Counts Find(const char* percent, int64_t total, Rounding rule) {
   return CountsThatPrint(Decimal::Parse(percent).value(), total, rule);
 }
 
-// Values of the tables of SPEC.md 6b.
+// Values from the tables of SPEC.md 6b.
 TEST(CountsThatPrint, KnowsThePapersValues) {
   EXPECT_EQ(Find("62.62", 1838, Rounding::kNearest), Counts{1151});
   EXPECT_EQ(Find("62.63", 1838, Rounding::kUnknown), Counts{});  // N2

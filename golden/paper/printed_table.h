@@ -12,14 +12,13 @@
 namespace softmoe::golden {
 
 struct PrintedTable {
-  std::string place;  // of the table, for messages
+  std::string place;  // the table's, for messages
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;  // each as long as `columns`
   std::vector<std::string> row_places;         // FILE:LINE:COLUMN of each row
 
-  // The cell of row `row` of `rows` in `column`; an empty text is an empty
-  // cell. Throws DataError if there is no such column, with the nearest
-  // existing name.
+  // The text of row `row` in `column`; "" is an empty cell. Throws DataError
+  // with the nearest existing name if there is no such column.
   const std::string& Get(size_t row, const std::string& column) const;
 };
 

@@ -18,7 +18,7 @@ namespace softmoe::golden {
 namespace {
 
 constexpr double kLeastSpread = 0.02, kMostSpread = 4;
-constexpr double kRatio = 1.1;  // of spreads that are looked at in turn
+constexpr double kRatio = 1.1;  // spreads, examined in turn
 constexpr size_t kWidth = 100;
 
 struct Curve {
@@ -30,8 +30,8 @@ double WithFallback(const StillActivity& activity, bool top1) {
   return activity.active_experts + (top1 ? activity.zero_active_fraction : 0);
 }
 
-// Where a function with these values crosses `wanted`, linearly between the
-// logarithms of the spreads.
+// Where a function with these values crosses `wanted`, interpolated linearly in
+// the logarithm of the spread.
 std::vector<double> Crossings(const std::vector<double>& spread,
                               const std::vector<double>& value, double wanted) {
   std::vector<double> found;
@@ -44,7 +44,7 @@ std::vector<double> Crossings(const std::vector<double>& spread,
   return found;
 }
 
-// The activity at the end with spreads from the least to the most.
+// The final activity as a function of the spread, from least to most.
 Curve EndCurve(StillScores scores, bool calibrated, double end) {
   Curve curve;
   const double start = scores.temperature;
@@ -69,7 +69,7 @@ double CalibratedAt(StillScores scores) {
     scores.spread = spread;
     return ActivityOf(scores).active_experts < scores.mean_active;
   };
-  // Equal scores have the weight k / E, and all are active if tau < 1.
+  // Equal scores have weight k / E, so all are active if tau < 1.
   double low = 0, high = kLeastSpread;
   if (!too_few(low)) return 0;
   while (too_few(high)) {
@@ -84,14 +84,13 @@ double CalibratedAt(StillScores scores) {
   return (low + high) / 2;
 }
 
-// A router in one reading of tau, without a fallback: what is the same in all
-// rows that have it.
+// A router in one reading of tau, without fallback: the part that rows share.
 struct Router {
   StillScores scores;  // at the start
   StillActivity start, middle, end;
   double calibrated_at = 0;
   Curve at_end;
-  std::map<double, StillActivity> train;  // by the number of steps
+  std::map<double, StillActivity> train;  // keyed by the number of steps
 };
 
 Router MakeRouter(StillScores scores, bool calibrated, double end) {

@@ -38,7 +38,7 @@ TEST(Protocol, EverySoftRowHasFourReadings) {
   EXPECT_EQ(Readings().size(), 4u * 10);
 }
 
-// N28 with the numbers that `show --protocol` prints.
+// N28 quotes the numbers that `show --protocol` prints.
 TEST(Protocol, N28HasTheNumbersThatAreComputed) {
   const Note* note = nullptr;
   for (const Note& each : Paper().notes) {
@@ -75,8 +75,8 @@ TEST(Protocol, N28HasTheNumbersThatAreComputed) {
   }
 }
 
-// The spreads that a printed Infer-AE needs do give it, and where there is none
-// the curve stays on one side.
+// At the listed spreads the curve has the printed Infer-AE; where none is
+// listed it stays on one side.
 TEST(Protocol, SpreadsGiveWhatIsPrinted) {
   int none = 0;
   for (const ProtocolReading& reading : Readings()) {
@@ -93,15 +93,14 @@ TEST(Protocol, SpreadsGiveWhatIsPrinted) {
                             .fallback_top1 = reading.fallback_top1};
       if (reading.calibrated) scores.tau = CalibratedTau(scores);
       scores.temperature = 1;
-      // Between two spreads 10 % apart the curve is not a line: two digits.
+      // Between spreads 10 % apart the curve is not linear: two digits.
       EXPECT_NEAR(ActivityOf(scores).active_experts, reading.printed_infer_ae,
                   0.02)
           << spread;
     }
   }
-  // No calibrated row with k = 1.5 gets there, with either fallback: 1.73, 1.81,
-  // 1.96 and 2.19.
-  // OWT's SoftMoE*-2, 3.12, needs a little more than 4.
+  // No calibrated row with k = 1.5 reaches it, with either fallback: 1.73,
+  // 1.81, 1.96 and 2.19. OWT's SoftMoE*-2, 3.12, needs slightly more than 4.
   EXPECT_EQ(none, 8 + 2);
 }
 

@@ -14,14 +14,14 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// Normal mass beyond it, 1e-15, is left out.
+// The normal mass beyond, 1e-15, is neglected.
 constexpr double kReach = 8;
-// A sum that is farther from its mean than Bernstein's bound allows with this
-// logarithm of the probability, 1e-7, is taken as certain.
+// Sums farther from their mean than Bernstein's bound allows at this
+// log-probability, of 1e-7, are taken as certain.
 constexpr double kTail = 16.1;
-// Where the characteristic function has fallen this low, its tail is left out.
+// The characteristic function's tail is dropped below this.
 constexpr double kSmall = 1e-8;
-// Steps of the inversion, at most: reached only where experts are few, or the
+// Maximum steps of the inversion, reached only with few experts, or if the
 // scores spread so widely that hardly any other is near the m-th largest.
 constexpr int kMostSteps = 1 << 10;
 constexpr int kMostTemperatures = 32;  // of a schedule
@@ -36,7 +36,7 @@ double LaplaceQuantile(double p) {
   return p <= 0.5 ? std::log(2 * p) : -std::log(2 * (1 - p));
 }
 
-// Gauss and Legendre's rule on [-1, 1].
+// The Gauss-Legendre rule on [-1, 1].
 template <int n>
 struct Rule {
   std::array<double, n> node, weight;
@@ -58,12 +58,12 @@ struct Rule {
   }
 };
 
-// The terms G of the scores on one side of r: values with probabilities.
+// The terms G of the scores on one side of r, as values with probabilities.
 struct Terms {
   std::vector<double> value, probability;
   double mean = 0, variance = 0, reach = 0;  // reach: of value from the mean
 
-  // z in [from, to], the score in units of its deviation.
+  // z in [from, to] is the score in units of its deviation.
   void Add(double from, double to, double z_of_r, double scale, double shift) {
     static const Rule<16> rule;
     if (!(to > from)) return;
@@ -89,7 +89,7 @@ struct Terms {
   }
 };
 
-// The characteristic function of a term at h/2, 3h/2, 5h/2, ...
+// A term's characteristic function at h/2, 3h/2, 5h/2, ...
 class Characteristic {
  public:
   Characteristic(const Terms& terms, double h) {
@@ -123,15 +123,16 @@ Complex Power(Complex base, int64_t exponent) {
   return result;
 }
 
-// Of the second half of the steps, so that a function that has not fallen by
-// then ends without a jump: the distribution is smoothed by some 1 / (steps h).
+// Tapers the second half of the steps, so that a function that has not decayed
+// by then ends without a jump: this smooths the distribution by about 1 /
+// (steps h).
 double Taper(int step) {
   const double late = 2.0 * step / kMostSteps - 1;
   return late <= 0 ? 1 : (1 + std::cos(M_PI * late)) / 2;
 }
 
 // P(the sum of `num_above` terms of one kind and `num_below` of the other <
-// limit). Gil-Pelaez' integral by the midpoint rule is off by no more than the
+// limit). Gil-Pelaez's integral by the midpoint rule errs by at most the
 // probability beyond pi / h from the limit (Davies 1973); h is chosen by
 // Bernstein's bound.
 double ProbabilityBelow(double limit, const Terms& above, int64_t num_above,
@@ -150,7 +151,8 @@ double ProbabilityBelow(double limit, const Terms& above, int64_t num_above,
   Characteristic of_above(above, num_above > 0 ? h : 0), of_below(below, h);
   double sum = 0;
   int small = 0;
-  // Ends after several small ones, since an oscillating one may pass near 0.
+  // Stops only after several small terms, since an oscillating one may pass
+  // near 0.
   for (int step = 0; step < kMostSteps && small < 8; ++step) {
     const double w = (step + 0.5) * h;
     Complex phi = Power(of_below.Next(), num_below);
@@ -162,15 +164,15 @@ double ProbabilityBelow(double limit, const Terms& above, int64_t num_above,
   return std::clamp(0.5 - sum / M_PI, 0.0, 1.0);
 }
 
-// What P(N >= m) needs of one score z, in units of its deviation.
+// The part of P(N >= m) that depends on one score z, in units of its deviation.
 class ScoreAt {
  public:
   ScoreAt(const StillScores& s, double cutoff, double z)
       : num_experts_(s.num_experts), limit_(s.mean_active - cutoff) {
     const double scale = s.spread / s.temperature;
     const double shift = LaplaceQuantile(cutoff);
-    // F has a kink in its derivative at 1/2, and is steep within some 1/scale:
-    // no panel of nodes spans either.
+    // F' has a kink at 1/2, and F is steep within about 1/scale: no panel of
+    // nodes spans either.
     std::vector<double> ends = {z - kReach - std::abs(z), z,
                                 z + kReach + std::abs(z)};
     for (const double u : {-shift, -6.0, 6.0, 6.0 - shift}) {
@@ -186,7 +188,7 @@ class ScoreAt {
     below_.Finish();
     above_.Finish();
   }
-  // P(active | this is the m-th largest).
+  // P(active | the score is the m-th largest).
   double ActiveAsRank(int64_t m) const {
     return ProbabilityBelow(limit_, above_, m - 1, below_, num_experts_ - m);
   }
@@ -219,7 +221,7 @@ std::vector<double> AtLeast(const StillScores& s) {
   if (s.spread == 0) return std::vector<double>(cap, s.tau < 1 ? 1.0 : 0.0);
   static const Rule<8> rule;
   std::vector<double> sums(cap), mass(cap);
-  // A rank's density is about sqrt(E) times as narrow as a score's.
+  // A rank's density is narrower than a score's by a factor of about sqrt(E).
   const int panels = static_cast<int>(
       16 * std::ceil(std::sqrt(static_cast<double>(s.num_experts) / 32)));
   const double width = 2 * kReach / panels;
@@ -277,14 +279,14 @@ StillActivity ActivityOf(const StillScores& scores) {
 double CalibratedTau(const StillScores& scores) {
   StillScores trial = scores;
   trial.fallback_top1 = false;
-  // No cutoff of 1 leaves anything active, and none of 0 leaves anything out.
-  // The slack is for a cap of k, where all tau below some have this value.
+  // A cutoff of 1 leaves nothing active, one of 0 leaves nothing out. The slack
+  // is for a cap of k, where all tau below some value have this mean.
   double low = 0,
          high = static_cast<double>(scores.num_experts) / scores.mean_active;
   const double wanted = scores.mean_active - 1e-6;
   double above = static_cast<double>(scores.max_active) - wanted;
   double below = -wanted;
-  // Regula falsi, the end that stays counted half (Illinois).
+  // Regula falsi that halves the weight of the retained end (Illinois).
   int same = 0;
   while (high - low > 1e-7 * high) {
     trial.tau = low + (high - low) * above / (above - below);

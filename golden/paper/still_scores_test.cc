@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// The paper's router with k = 1.5 at the start, tau as published.
+// The paper's router with k = 1.5 at the start, with published tau.
 StillScores PaperRouter() {
   return {.num_experts = 32,
           .mean_active = 1.5,
@@ -37,9 +37,9 @@ StillScores ScoresOf(const json& made) {
 }
 
 // golden/oracles/protocol.json: rows drawn and sorted in Python. Five standard
-// errors, of some eighty comparisons; a share that no row showed may still be
-// ten in all its rows (e^-10 = 5e-5). The last term is what the header states
-// for eight experts, and nothing where there are more.
+// errors, for about eighty comparisons; a share that no row showed may still
+// mean ten among all its rows (e^-10 = 5e-5). The last term is the header's
+// error for eight experts, and 0 for more.
 TEST(StillScores, AgreesWithScoresThatWereDrawn) {
   std::ifstream file(RunfilePath("golden/oracles/protocol.json"));
   const json oracle = json::parse(file);
@@ -68,7 +68,7 @@ TEST(StillScores, AgreesWithScoresThatWereDrawn) {
   EXPECT_EQ(runs, 6);
 }
 
-// SPEC.md 2.3 and N28, to the digits that they print.
+// SPEC.md 2.3 and N28, to their printed digits.
 TEST(StillScores, CalibratesAsTheSpecificationDoes) {
   struct Case {
     double k;
@@ -81,8 +81,8 @@ TEST(StillScores, CalibratesAsTheSpecificationDoes) {
     scores.mean_active = known.k;
     scores.max_active = known.cap;
     scores.tau = CalibratedTau(scores);
-    // Their tau are of 6000 tokens: the standard error of an active mean is at
-    // most sqrt(4 / 6000), over a slope of 20 active experts in tau.
+    // Their tau come from 6000 tokens: the standard error of an active mean is
+    // at most sqrt(4 / 6000), over a slope of 20 active experts in tau.
     EXPECT_NEAR(scores.tau, known.tau, 4 * std::sqrt(4.0 / 6000) / 20 + 0.0005);
     EXPECT_NEAR(ActivityOf(scores).active_experts, known.k, 2e-5);
     scores.temperature = 1;
@@ -149,7 +149,7 @@ TEST(StillScores, EdgesNeedNoQuadrature) {
   EXPECT_EQ(active(), 0);
 }
 
-// With a cap of k every tau below some leaves exactly k active.
+// With a cap of k, every tau below some value leaves exactly k active.
 TEST(StillScores, CalibrationWithACapOfKTakesTheLargestTau) {
   StillScores scores = PaperRouter();
   scores.mean_active = 2;
@@ -160,8 +160,8 @@ TEST(StillScores, CalibrationWithACapOfKTakesTheLargestTau) {
   EXPECT_LT(ActivityOf(scores).active_experts, 1.999);
 }
 
-// The mean of every step, one by one; and with 18000 of them what the paper's
-// row would have (N28).
+// The mean over steps taken one by one and, with 18000 of them, the paper's row
+// (N28).
 TEST(StillScores, TheMeanIsOverTheSteps) {
   StillScores scores = PaperRouter();
   constexpr int kSteps = 200;

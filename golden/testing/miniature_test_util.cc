@@ -20,7 +20,7 @@ struct RowTruth {
 };
 
 // Signs of the noise: multiplied by those of four seeds they sum to zero over
-// rows and over seeds, so that pairing removes none of it.
+// rows and seeds, so that pairing removes none of it.
 const std::map<std::string, RowTruth>& Truths() {
   static const std::map<std::string, RowTruth> kTruths = {
       {"sparse-1", {3.10, 1, 1}},
@@ -57,7 +57,8 @@ bool IsLearned(const std::string& row) {
   return row.starts_with("softmoe-1.5") || row.starts_with("softmoe-2");
 }
 
-// k_l grows with depth from below to above `mean`; `done` of the way there.
+// k_l that rises with depth from below to above `mean`; `done` is the part of
+// the way moved.
 std::vector<double> Rising(double mean, double done, double wobble) {
   std::vector<double> allocation;
   for (int layer = 0; layer < kLayers; ++layer) {
@@ -110,7 +111,7 @@ MiniatureResults MadeUpResults(const MiniatureClaims& claims,
           run.allocation = {{100, Rising(mean, 0.6, wobble), 1},
                             {200, Rising(mean, 0.8, wobble), 2},
                             {1000, Rising(mean, 1, wobble), 8}};
-          // At 150 steps about 0.7 of the way is done.
+          // At 150 steps about 0.7 of the movement is done.
           for (double& k : run.allocation[1].allocation) {
             k = mean + (k - mean) * (1 + 0.01 * NoiseSign(i));
           }

@@ -16,34 +16,33 @@ namespace softmoe::golden {
 // Changes one made-up run; `index` counts the seeds of its row from 0.
 using RunChange = std::function<void(size_t index, MiniatureRun* run)>;
 
-// LoadMiniatureClaims, read once.
+// LoadMiniatureClaims, cached.
 const MiniatureClaims& FrozenClaims();
 
-// All planned runs, such that every claim is shown except C6 and H2, for which
-// there are no numbers; the learned rows have the other reading of the balance
-// loss, and learning rates enough for C3. Each final loss has the effect of its seed, 0.05 * (+ -
-// + -), and noise whose deviation is MadeUpDeviation(); Infer-AE, load variance
-// and allocation have a little noise. `change` is called last.
+// All planned runs, such that every claim is shown except C6 and H2, which have
+// no numbers. Learned rows use the other reading of the balance loss, and
+// learning rates sufficient for C3. Each final loss has the effect of its seed,
+// 0.05 * (+ - + -), and noise whose deviation is MadeUpDeviation(); Infer-AE,
+// load variance and allocation have a little noise. `change` is called last.
 MiniatureResults MadeUpResults(const MiniatureClaims& claims,
                                const RunChange& change = {});
 
 // JudgeMiniature of MadeUpResults of FrozenClaims.
 MiniatureVerdicts JudgeMadeUp(const RunChange& change = {});
 
-// Adds to the final loss if the run is one of `row`.
+// Adds to the final loss if the run belongs to `row`.
 void AddToLoss(const std::string& row, double difference, MiniatureRun* run);
 
 // The exact deviation of the losses of MadeUpResults without the effects of
 // rows and seeds, pooled over the nine main rows of gcide.
 double MadeUpDeviation();
 
-// Definitions of `num_claims` (1 to 12) claims "P1", "P2", ... of one measure
-// each, on nine rows r1 to r9, corpus "text", seeds 1 to `num_seeds`: that the
-// loss of one row is below that of another. P1 compares r1 with r2, which no
-// other claim does.
+// `num_claims` (1 to 12) claims "P1", "P2", ... of one measure each, on nine
+// rows r1 to r9, corpus "text", seeds 1 to `num_seeds`: that one row's loss is
+// below another's. P1 compares r1 with r2; no other claim does.
 MiniatureClaims PairClaims(int num_claims, int num_seeds);
 
-// For GoogleTest's messages.
+// Used by GoogleTest's messages.
 void PrintTo(MiniatureStatus status, std::ostream* out);
 
 // A verdict by its id. InternalError if there is none.
@@ -51,8 +50,8 @@ const MiniatureVerdict& ClaimOf(const MiniatureVerdicts& verdicts,
                                 const std::string& id);
 const MiniatureMeasureVerdict& MeasureOf(const MiniatureVerdicts& verdicts,
                                          const std::string& id);
-// A case of a measure, or of its parts, by its corpus and the first row in its
-// label.
+// A case of a measure, or of its parts, found by corpus and the first row in
+// its label.
 const MiniatureCase& CaseOf(const MiniatureVerdicts& verdicts,
                             const std::string& measure,
                             const std::string& corpus, const std::string& row);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paper_test_util.h - golden/paper/paper.h5 as it was built, for tests.
+// paper_test_util.h - golden/paper/paper.h5 as built, for tests.
 #ifndef SOFTMOE_GOLDEN_TESTING_PAPER_TEST_UTIL_H_
 #define SOFTMOE_GOLDEN_TESTING_PAPER_TEST_UTIL_H_
 
@@ -10,7 +10,7 @@
 
 namespace softmoe::golden {
 
-// Read once.
+// The document, read once.
 const Document& Paper();
 
 // A cell of that document. Throws DataError if there is none.

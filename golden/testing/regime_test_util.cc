@@ -14,7 +14,7 @@ const RegimeDefinitions& FrozenRegime() {
   return kRegime;
 }
 
-// Where the made-up runs of a row lie.
+// The active experts of a row's made-up runs.
 static double ActiveExpertsOf(const RegimeRow& row) {
   if (row.infer_ae_aim > 0) return row.infer_ae_aim;
   if (row.fixed.empty()) return 1.77;

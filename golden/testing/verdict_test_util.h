@@ -17,8 +17,8 @@ namespace softmoe::golden {
 // A measured number with four digits after the point.
 void SetValue(Cell* cell, double value);
 
-// What a grid that reproduces the paper's table to the digit would report:
-// `runs` runs of each row with a standard deviation of `spread` margins.
+// The report of a grid that reproduces the paper's table to the digit: `runs`
+// runs of each row with a standard deviation of `spread` margins.
 Document Reproduction(int64_t runs, double spread);
 
 // A cell of the first table, a verdict on one, a verdict on a claim. Throw

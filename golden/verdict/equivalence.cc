@@ -18,14 +18,14 @@ Interval RoundingInterval(const Cell& ours, const Cell& golden) {
   return {ours.low - golden.high, ours.high - golden.low};
 }
 
-// How far all values within the intervals lie outside +-margin; negative or
-// zero if some do not.
+// How far all values within the intervals lie outside +-margin; at most zero if
+// some lie inside.
 double Excess(const Interval& rounding, double margin) {
   return std::max(rounding.low - margin, -margin - rounding.high);
 }
 
 struct Noise {
-  double below = 0, above = 0;  // extent of the interval on either side
+  double below = 0, above = 0;  // the interval's extent on either side
   double p_outside = 1;
 };
 
@@ -43,7 +43,7 @@ Noise SeedNoise(int64_t runs, int64_t golden_runs, const PooledDeviation& pool,
   return {half, half, p};
 }
 
-// The noise of the items that a percentage counts; none for other numbers.
+// The noise of the items counted by a percentage; none for other numbers.
 Noise SamplingNoise(const Cell& ours, const Cell& golden, double excess) {
   if (!ours.proportion || !golden.proportion) return {};
   auto fraction = [](const Cell& cell) {
@@ -57,7 +57,7 @@ Noise SamplingNoise(const Cell& ours, const Cell& golden, double excess) {
   noise.below = 100 * (p - q - interval.low);
   noise.above = 100 * (interval.high - (p - q));
   if (excess > 0) {
-    // The side towards the margin.
+    // The interval's side towards the margin.
     const double half = p > q ? noise.below : noise.above;
     const double error = half / NormalQuantile(1 - kLevel);
     noise.p_outside = 1 - NormalCdf(excess / error);
@@ -95,7 +95,7 @@ Difference Compare(const Cell& ours, const Cell& golden,
   const double above = std::max(seeds.above, items.above);
   difference.interval = {rounding.low - below, rounding.high + above};
   difference.half_width = std::max(below, above);
-  // Both noises must rule the margin out; without sampling its p is 1.
+  // Both noises must rule the margin out; without sampling noise its p is 1.
   const bool counted = ours.proportion && golden.proportion;
   difference.p_outside =
       counted ? std::max(seeds.p_outside, items.p_outside) : seeds.p_outside;
@@ -114,8 +114,8 @@ bool RunsAreEqual(const Cell& ours) {
 Status Equivalence(const Difference& difference, const PooledDeviation& noise,
                    double margin, bool by_construction) {
   const Interval& interval = difference.interval;
-  // Runs that agree to the last bit were probably one run: an interval of no
-  // width decides for neither side.
+  // Runs that agree to the last bit were probably one run: an interval of width
+  // zero is evidence for neither side.
   const bool suspicious =
       noise.deviation == 0 && difference.point != 0 && !by_construction;
   if (interval.low >= -margin && interval.high <= margin) {
@@ -129,7 +129,7 @@ Status Equivalence(const Difference& difference, const PooledDeviation& noise,
 
 std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
                                   const PooledDeviation& noise, double margin) {
-  if (!noise.known()) return 2;  // the fewest that show any noise
+  if (!noise.known()) return 2;  // the fewest runs that show any noise
   Cell more = ours;
   // More runs narrow the interval monotonically: search by doubling.
   auto decided = [&](int64_t runs) {

@@ -19,7 +19,7 @@ namespace softmoe::golden {
 // Error rate of each one-sided test; intervals have 1 - 2 * level.
 inline constexpr double kLevel = 0.05;
 
-// Standard deviation over seeds, pooled over cells and in their unit, and its
+// Standard deviation over seeds, pooled over cells, in their unit, with its
 // degrees of freedom.
 struct PooledDeviation {
   double deviation = 0;
@@ -28,11 +28,11 @@ struct PooledDeviation {
 };
 
 // sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1)) over the cells that have a
-// deviation. Cells whose runs are all equal (a setting, not a measurement) are
-// left out, so that they do not dilute those that vary.
+// deviation. Cells whose runs are all equal (settings, not measurements) are
+// left out, so that they do not dilute the others.
 PooledDeviation Pool(const std::vector<const Cell*>& cells);
 
-// What is known about the difference ours - golden, in the unit of the cells.
+// The difference ours - golden, in the cells' unit.
 struct Difference {
   double point = 0;  // of the values
   // Confidence interval at 1 - 2 kLevel, widened by rounding; infinite if the
@@ -40,15 +40,15 @@ struct Difference {
   Interval interval;
   double half_width = 0;  // without the rounding
   // p-values of the tests of "difference <= bound" and ">= -bound": small if
-  // the difference exceeds the margin with certainty.
+  // the difference certainly exceeds the margin.
   double p_outside = 1;
 };
 
 // Compares two cells with values in one unit; margin > 0. The noise is the
 // larger of two: seeds (t distribution of the pooled deviation, sqrt(1/n +
 // 1/n_golden)), and, for percentages of counted items, their sampling
-// (Newcombe's interval). Not their sum: seeds already scatter the answers to
-// the same items.
+// (Newcombe's interval). Not their sum, since seeds already scatter the answers
+// to the same items.
 Difference Compare(const Cell& ours, const Cell& golden,
                    const PooledDeviation& noise, double margin);
 
@@ -57,15 +57,15 @@ Difference Compare(const Cell& ours, const Cell& golden,
 // not evidence.
 bool RunsAreEqual(const Cell& ours);
 
-// PASS if the interval lies within +-margin, FAIL if outside it, else
-// INCONCLUSIVE; MISTRUSTED instead of PASS and FAIL if all runs that the noise
-// was estimated from are equal, unless they are so `by_construction`.
+// PASS if the interval lies within +-margin, FAIL if outside, else
+// INCONCLUSIVE. MISTRUSTED instead of PASS and FAIL if all runs from which the
+// noise was estimated are equal, unless they are so `by_construction`.
 Status Equivalence(const Difference& difference, const PooledDeviation& noise,
                    double margin, bool by_construction = false);
 
-// The least number of our runs that would decide PASS or FAIL if difference and
-// deviation stayed as they are; 2 if the noise is not known yet, nullopt if no
-// number up to 10,000 would. For a pair that is INCONCLUSIVE.
+// For an INCONCLUSIVE pair: the least number of our runs that would decide PASS
+// or FAIL if difference and deviation stayed the same; 2 if the noise is still
+// unknown, nullopt if no number up to 10,000 decides.
 std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
                                   const PooledDeviation& noise, double margin);
 

@@ -35,8 +35,8 @@ Status Judge(const Cell& ours, const Cell& golden, double margin) {
   return Equivalence(Compare(ours, golden, noise, margin), noise, margin);
 }
 
-// The example of FORMAT.md: with s = 0.005 and n = 3 the half-width is 0.017,
-// plus 0.005 for rounding: equivalence tighter than 0.022 cannot be shown.
+// FORMAT.md's example: with s = 0.005 and n = 3 the half-width is 0.017, plus
+// 0.005 for rounding: equivalence within less than 0.022 cannot be shown.
 TEST(Equivalence, AgreesWithTheExampleOfTheDocumentation) {
   const Cell ours = Measured(2.75, 3, 0.005), golden = Printed(2.75, 0.005);
   const Difference difference = Compare(ours, golden, Pool({&ours}), 0.03);
@@ -69,7 +69,7 @@ TEST(Equivalence, RunsThatAreAllEqualAreMistrusted) {
             Status::kMistrusted);
   // A number that is exact on both sides is not a measurement.
   EXPECT_EQ(Judge(Measured(2, 3, 0), Printed(2, 0), 0.3), Status::kPass);
-  // Nor do equal runs prove that a number is different.
+  // Equal runs do not prove that a number differs, either.
   EXPECT_EQ(Judge(Measured(2.85, 3, 0), Printed(2.75, 0.005), 0.03),
             Status::kMistrusted);
 }
@@ -93,7 +93,7 @@ TEST(RunsAreEqual, NeedsTwoRunsWithoutDeviation) {
 }
 
 // Roundings of a mean over runs and steps are not noise, neither to trust nor
-// to pool: 2 active experts in every step of every run.
+// to pool: every step of every run has 2 active experts.
 TEST(RunsAreEqual, LooksThroughRoundings) {
   const double ulp = 0x1p-51;
   const Cell sparse = Measured(2 + ulp, 5, ulp), soft = Measured(1.73, 3, 0.25);
@@ -189,7 +189,7 @@ RC_GTEST_PROP(EquivalenceProperty, ALargerMarginOnlyHelps, ()) {
   const Status before = Judge(c), after = Judge(wider);
   if (before == Status::kPass) RC_ASSERT(after == Status::kPass);
   if (after == Status::kFail) RC_ASSERT(before == Status::kFail);
-  // The argument of the distribution function falls, roundings included.
+  // The distribution function's argument decreases, roundings included.
   RC_ASSERT(
       Compare(wider.ours, wider.golden, wider.noise, wider.margin).p_outside >=
       Compare(c.ours, c.golden, c.noise, c.margin).p_outside -
@@ -225,7 +225,7 @@ RC_GTEST_PROP(EquivalenceProperty, MoreRunsNeverUndecide, ()) {
 RC_GTEST_PROP(EquivalenceProperty, FailsExactlyWhereTheTestRejects, ()) {
   const Case c = RandomCase();
   const Difference difference = Compare(c.ours, c.golden, c.noise, c.margin);
-  // The same test twice: as an interval and as a p-value. Close to the level
+  // One test in two forms: as an interval and as a p-value. Close to the level
   // the two may differ by roundings: of the distribution function twice, and of
   // numbers below 1 at most 16 times, in units of a noise of at least
   // c.noise.deviation (the density is below 1/2).

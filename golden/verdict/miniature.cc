@@ -30,8 +30,8 @@ bool Contains(const Strings& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-// Whether the mean over rows is that of one sum of rows: not where the curve,
-// or the items of a task, have an error of their own.
+// Whether the mean over rows is one sum of rows: not if the curve, or a task's
+// items, have their own error.
 bool HasMean(const MiniatureMeasure& measure) {
   return measure.quantity != Quantity::kHellaswag &&
          (measure.against == Against::kZero ||
@@ -39,7 +39,7 @@ bool HasMean(const MiniatureMeasure& measure) {
           measure.against == Against::kBudgetGroup);
 }
 
-// Whether this comparison is meaningful.
+// Whether this quantity can be compared with this.
 bool GoTogether(Quantity quantity, Against against) {
   switch (quantity) {
     case Quantity::kLoss:
@@ -295,7 +295,7 @@ class MiniatureReader {
                              measure->against == Against::kHalfOfSparseRange;
     if (with_sparse)
       RequirePlanned(reader, "against", claims_.sparse, *measure);
-    // The rows whose noise a case has must be in the pool.
+    // Every row whose noise a case uses must be in the pool.
     Strings compared = measure->rows;
     compared.insert(compared.end(), measure->against_rows.begin(),
                     measure->against_rows.end());
@@ -319,7 +319,7 @@ class MiniatureReader {
     }
   }
 
-  // The rows that a list names, by themselves or by their group.
+  // The rows that a list names, directly or by group.
   Strings PlannedRows(TomlReader* reader, const std::string& key,
                       const MiniatureMeasure& measure) const {
     Strings rows;

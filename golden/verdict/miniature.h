@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature.h - the paper's claims in a form without scale, with their margins,
-// and what earlier margins gave (paper/miniature.toml; FORMAT.md, "Claims in
+// miniature.h - the paper's claims in a scale-free form, their margins, and the
+// verdicts of earlier margins (paper/miniature.toml; FORMAT.md, "Claims in
 // miniature").
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_H_
@@ -15,7 +15,7 @@
 
 namespace softmoe::golden {
 
-// What a measure takes from one run.
+// The number that a measure takes from one run.
 enum class Quantity {
   kLoss,             // final validation loss at T = 1, nat/token
   kInferAe,          // active experts of the final model on validation
@@ -28,7 +28,7 @@ enum class Quantity {
   kLogThroughput,  // natural logarithm of tokens per second
 };
 
-// What is subtracted from it.
+// The reference that is subtracted from it.
 enum class Against {
   kZero,
   kBudgetGroup,        // the sparse row of the smallest k >= mean Infer-AE
@@ -38,20 +38,19 @@ enum class Against {
   kNextActiveExperts,  // the benchmark at the next larger number of experts
 };
 
-// Where the difference must lie for a case to hold: < margin, > margin, or in
-// (-margin, margin).
+// Where the difference must lie for a case to hold: below the margin, above it,
+// or in (-margin, margin).
 enum class Holds { kBelow, kAbove, kWithin };
 
-// How many cases must hold: all, more than half of them, or the one that is the
-// mean of them all; kNone: they are reported without a verdict.
+// How many cases must hold: all, more than half, or the single mean of all;
+// kNone: reported without a verdict.
 enum class OfCases { kEvery, kMost, kMean, kNone };
 
-// Whether the effect of the seed, common to all rows, is removed from the
-// deviation.
+// Whether the seed's effect, common to all rows, is removed from the deviation.
 enum class Noise { kPaired, kPlain };
 
-// One number that is compared, and when it speaks for the claim. Lists are ids
-// of rows, without names of groups.
+// One compared number, and when it supports the claim. Lists hold ids of rows,
+// not names of groups.
 struct MiniatureMeasure {
   std::string id, text, unit;
   Quantity quantity = Quantity::kLoss;
@@ -68,8 +67,8 @@ struct MiniatureMeasure {
   double share_of_layers = 0;  // kLateShare, kEarlyMovement: in (0, 1)
   double share_of_steps = 0;   // kEarlyMovement: in (0, 1)
   double least_movement = 0;   // kEarlyMovement: of the budget
-  // kEarlyMovement: what share of the budget the last layers end with in the
-  // paper, and what part of the way there the learning rates must suffice for.
+  // kEarlyMovement: the last layers' final share of the budget in the paper,
+  // and the part of that movement that the learning rates must allow.
   double final_share = 0, share_of_movement = 0;
   // kLogLoadVariance: readings of the balance loss that must have been run.
   std::vector<std::string> readings;
@@ -80,21 +79,21 @@ struct MiniatureMeasure {
   std::string router;                  // kLogThroughput: "soft"
 
   bool judged() const { return of_cases != OfCases::kNone; }
-  // Whether it takes in the row: those that are compared are pooled, too.
+  // Whether the measure uses the row: compared rows are pooled, too.
   bool Uses(const std::string& row) const;
-  // Cases that must hold, of `cases`.
+  // How many of `cases` must hold.
   int64_t CasesNeeded(int64_t cases) const {
     if (!judged()) return 0;
     return of_cases == OfCases::kMost ? cases / 2 + 1 : cases;
   }
 };
 
-// A claim is shown if all of its measures that are judged are.
+// A claim is shown if all its judged measures are.
 struct MiniatureClaim {
   std::string id, title;
   bool of_paper = true;         // false: a hypothesis of this project
-  std::string sentence, where;  // of the paper; what suggested a hypothesis
-  std::string not_testable;     // when nothing can be said
+  std::string sentence, where;  // of the paper, or what suggested a hypothesis
+  std::string not_testable;     // when no verdict is possible
   std::string assumes;
   std::vector<MiniatureMeasure> measures;
 };
@@ -106,16 +105,16 @@ struct PlannedRuns {
   std::vector<int64_t> seeds;
 };
 
-// What became of a claim under earlier definitions, and under which claims it
-// stands now.
+// A claim's verdict under earlier definitions, and the present claims that
+// continue it.
 struct EarlierVerdict {
   std::string claim, verdict;
   std::vector<std::string> now;
-  std::string why;  // it is judged otherwise; "" if it is not
+  std::string why;  // the claims that continue it; "" if none
 };
 
-// Definitions that were replaced. Runs that were recorded under their hash are
-// judged by the present ones, with both verdicts side by side.
+// Replaced definitions. Runs recorded under their hash are judged by the
+// present ones, with both verdicts side by side.
 struct EarlierClaims {
   std::string hash;
   int64_t procedure = 0;
@@ -126,30 +125,29 @@ struct EarlierClaims {
   const EarlierVerdict* Before(const std::string& id) const;
 };
 
-// The procedure that this program's judge follows: FORMAT.md, "Claims in
-// miniature". A change in what it decides makes it another procedure.
+// The procedure that this program's judge follows (FORMAT.md, "Claims in
+// miniature"). Any change in what it decides makes a new procedure.
 inline constexpr int64_t kMiniatureProcedure = 2;
 
-// The whole file.
+// The contents of the file.
 struct MiniatureClaims {
   double level = 0;               // of Holm's procedure over all measures
-  double confidence = 0;          // of the intervals that are printed
+  double confidence = 0;          // of the printed intervals
   double own_deviation = 0;       // a row keeps its own above this many
-  double own_deviation_rows = 0;  // at most this share of the pooled rows do
+  double own_deviation_rows = 0;  // at most this share of the pooled rows does
   double equal_deviations = 0;    // level of Bartlett's test before pooling
   std::vector<PlannedRuns> planned;
   std::vector<std::string> sparse;     // rows of k = 1, 2, ...
   std::vector<MiniatureClaim> claims;  // hypotheses last
   std::vector<EarlierClaims> history;
 
-  // Measures of all claims and hypotheses that are judged: Holm's family.
+  // The judged measures of all claims and hypotheses: Holm's family.
   int64_t num_measures() const;
-  // Row and corpus, in the order of the plan, with their seeds; nullptr if no
-  // such run is planned.
+  // The planned seeds of `row` on `corpus`; nullptr if no such run is planned.
   const std::vector<int64_t>* PlannedSeeds(const std::string& row,
                                            const std::string& corpus) const;
-  // What decides a verdict, as JSON with sorted keys and all digits: everything
-  // but titles, sentences, places, reasons and history.
+  // Everything that decides verdicts, as JSON with sorted keys and all digits:
+  // all but titles, sentences, places, reasons and history.
   std::string DecisiveText() const;
   // SHA-256 of DecisiveText, 64 hex digits. Results with another hash were
   // recorded under other margins.
@@ -162,7 +160,7 @@ struct MiniatureClaims {
 MiniatureClaims ParseMiniatureClaims(const std::string& text,
                                      const std::string& name);
 
-// golden/paper/miniature.toml of this program. Throws EnvironmentError if it is
+// This program's golden/paper/miniature.toml. Throws EnvironmentError if it is
 // missing.
 MiniatureClaims LoadMiniatureClaims();
 

@@ -59,15 +59,15 @@ class SparseCurve {
   Values losses_;
 };
 
-// How a corpus scatters, and of what numbers that was found.
+// A corpus's scatter, and the numbers it was estimated from.
 struct Scatter {
   SeedValues values;
   RowNoise noise;
   Noise kind = Noise::kPlain;
 };
 
-// Stores the error of the sum in the case: ErrorOf, or OwnErrorOf where nothing
-// is pooled. `seeds`: those of all terms, or none where they are no pairs.
+// Stores the error of the sum in the case: ErrorOf, or OwnErrorOf if nothing is
+// pooled. `seeds`: common to all terms, or empty if they are not paired.
 void SetError(const std::vector<Term>& terms, const Scatter& scatter,
               const std::vector<int64_t>& seeds, MiniatureCase* result) {
   const RowNoise& noise = scatter.noise;
@@ -145,7 +145,7 @@ class CorpusCases {
     return cases;
   }
 
-  // The mean of the cases that Make returned, which are of no curve or range.
+  // The mean of the cases that Make returned, which use no curve or range.
   MiniatureCase MeanOf(const std::vector<MiniatureCase>& cases) const {
     MiniatureCase result;
     result.corpus = corpus_;
@@ -193,7 +193,7 @@ class CorpusCases {
   Scatter ScatterOf(SeedValues values, Noise kind) const {
     RowNoise noise = PoolRows(values, kind, claims_);
     if (measure_.quantity == Quantity::kDepthOrder) {
-      // Kendall's tau moves in steps: one exchange of neighbours is the
+      // Kendall's tau moves in steps; one exchange of neighbours is the
       // smallest.
       size_t layers = 2;
       for (const auto& [row, seeds] : runs_) {
@@ -212,8 +212,7 @@ class CorpusCases {
         .values = std::move(values), .noise = std::move(noise), .kind = kind};
   }
 
-  // The problem of a run that cannot be read, for it may be bad because of its
-  // row.
+  // The problem of a run that cannot be read: its row may be the cause.
   std::string ProblemOf(const std::string& row,
                         const MiniatureMeasure& measure) const {
     if (RunsOf(row).size() < 2) {
@@ -244,7 +243,7 @@ class CorpusCases {
     return Mean(experts);
   }
 
-  // Logits that cannot yet have moved so far are not late.
+  // Logits that could not have moved this far yet do not count as late.
   std::string LearningRateProblem(const std::string& row) const {
     if (measure_.quantity != Quantity::kEarlyMovement) return "";
     Values sums, needed;
@@ -259,7 +258,7 @@ class CorpusCases {
         row, Mean(sums), measure_.share_of_movement, Mean(needed));
   }
 
-  // An allocation that hardly moves has no time at which it does.
+  // An allocation that hardly moves has no time of movement.
   std::string MovementProblem(const std::string& row) const {
     if (measure_.quantity != Quantity::kEarlyMovement) return "";
     Values movements;
@@ -271,7 +270,7 @@ class CorpusCases {
                        Mean(movements), measure_.least_movement);
   }
 
-  // Why no accuracy is better than guessing; "" if one is.
+  // Why no accuracy exceeds guessing; "" if one does.
   std::string TaskProblem() const {
     if (measure_.quantity != Quantity::kHellaswag) return "";
     const SeedValues values = ValuesOf(measure_.pooled, measure_);
@@ -289,8 +288,8 @@ class CorpusCases {
     return "no row is above chance";
   }
 
-  // The seeds that all rows of `terms` have, at least two, or a problem; sets
-  // the counts of the terms.
+  // The seeds common to all rows of `terms`, at least two, or a problem; sets
+  // the terms' counts.
   std::vector<int64_t> CommonSeeds(std::vector<Term>* terms,
                                    MiniatureCase* result) const {
     std::vector<int64_t> seeds;
@@ -310,8 +309,7 @@ class CorpusCases {
     return seeds;
   }
 
-  // Compares a sum of rows with the noise of the measure; all of them can be
-  // read.
+  // Compares a sum of rows, all of them readable, with the measure's noise.
   void Compare(std::vector<Term> terms, MiniatureCase* result) const {
     const std::vector<int64_t> seeds = CommonSeeds(&terms, result);
     if (!result->problem.empty()) return;
@@ -331,7 +329,8 @@ class CorpusCases {
     SetError(terms, scatter_, seeds, result);
   }
 
-  // With what the r-th row is compared: "" for zero, or if there is a problem.
+  // The row that the r-th row is compared with; "" for zero, or if there is a
+  // problem.
   std::string OtherRow(size_t r, MiniatureCase* result) const {
     if (measure_.against == Against::kRows) return measure_.against_rows[r];
     if (measure_.against == Against::kZero) return "";
@@ -392,7 +391,7 @@ class CorpusCases {
     return SparseCurve(losses);
   }
 
-  // A run counts with its distance from the curve at its own Infer-AE; the
+  // A run counts by its distance from the curve at its own Infer-AE; the
   // curve's own noise enters with the mean weights of the sparse rows.
   void AgainstCurve(const std::string& row, MiniatureCase* result) {
     result->label = row + " - sparse curve";
@@ -467,7 +466,7 @@ class CorpusCases {
     SetError({terms[0]}, scatter_, seeds, result);
     if (result->problem.empty()) result->problem = of_range.problem;
     if (!result->problem.empty()) return;
-    // The two-sided interval of the range must hold only positive values.
+    // The two-sided interval of the range must contain only positive values.
     if (of_range.seed_error == 0 ||
         StudentCdf(-range / of_range.seed_error, of_range.freedom) >=
             (1 - claims_.confidence) / 2) {
@@ -477,8 +476,7 @@ class CorpusCases {
           first, last, range, of_range.seed_error);
       return;
     }
-    // How the two vary together is not known, so this is the largest possible
-    // error.
+    // How the two covary is unknown, so this is the largest possible error.
     result->estimate = cost - range / 2;
     result->seed_error += of_range.seed_error / 2;
     result->freedom = std::min(result->freedom, of_range.freedom);
@@ -498,7 +496,7 @@ class CorpusCases {
   Scatter scatter_;
 };
 
-// The mean of the corpora's means, which are independent of each other.
+// The mean of the corpora's independent means.
 MiniatureCase MeanOverCorpora(const std::vector<MiniatureCase>& corpora) {
   if (corpora.size() == 1) return corpora[0];
   MiniatureCase mean;
@@ -545,7 +543,7 @@ MiniatureCase MeanOverCorpora(const std::vector<MiniatureCase>& corpora) {
   return mean;
 }
 
-// Which of the readings that the measure needs no run of its rows has.
+// Which reading that the measure needs is missing from all runs of its rows.
 std::string ReadingProblem(const MiniatureMeasure& measure,
                            const RunIndex& runs) {
   std::set<std::string> run;
@@ -585,7 +583,7 @@ std::vector<MiniatureCase> ThroughputCases(
       logs[static_cast<int64_t>(logs.size())] = std::log(speed);
     }
   }
-  SeedValues measured;  // the samples that the measure names
+  SeedValues measured;  // only the samples that the measure names
   for (const double experts : measure.active_experts) {
     const auto found = values.find(name(experts));
     if (found != values.end()) measured.insert(*found);

@@ -12,7 +12,7 @@
 
 namespace softmoe::golden {
 
-// What a measure tests, and, if that is a mean, the cases of which it is one.
+// The cases that a measure tests and, if the only one is a mean, its parts.
 struct MeasureCases {
   std::vector<MiniatureCase> cases, parts;
 };

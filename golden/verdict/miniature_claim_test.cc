@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every claim, worked out by hand on made-up runs whose deviations are known
-// exactly.
+// Every claim worked out by hand, on made-up runs with exactly known
+// deviations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using enum MiniatureStatus;
 
-// Sums of a hundred numbers near 3, each with a rounding or two.
+// Sums of a hundred numbers near 3, each rounded once or twice.
 constexpr double kRounding = 1e-13;
 
 bool IsSparse(const MiniatureRun& run) { return run.row.starts_with("sparse"); }
@@ -39,7 +39,7 @@ MiniatureResults WithThroughput(const std::vector<double>& speeds) {
 
 TEST(MiniatureClaim, BudgetGroupByHand) {
   const MiniatureVerdicts verdicts = JudgeMadeUp();
-  // 1.8 active experts: against Sparse-2, 2.93 - 3.00.
+  // At 1.8 active experts, against Sparse-2: 2.93 - 3.00.
   const MiniatureCase& star =
       CaseOf(verdicts, "C1a.group", "gcide", "softmoe-star-1.5-calibrated");
   EXPECT_EQ(star.label, "softmoe-star-1.5-calibrated - sparse-2");
@@ -57,7 +57,7 @@ TEST(MiniatureClaim, BudgetGroupByHand) {
   EXPECT_NEAR(star.interval.high, -0.07 + t_975_24 * error, kRounding);
   EXPECT_EQ(star.p_shown,
             StudentCdf(star.estimate / star.seed_error, star.freedom));
-  // Six cases: three rows on two corpora, and all are needed.
+  // Six cases, three rows on two corpora; all must hold.
   const MiniatureMeasureVerdict& measure = MeasureOf(verdicts, "C1a.group");
   EXPECT_EQ(measure.cases.size(), 6u);
   EXPECT_EQ(measure.cases_needed, 6);
@@ -108,7 +108,7 @@ TEST(MiniatureClaim, FewerThanOneActiveExpertHasAGroupButNoCurve) {
 }
 
 TEST(MiniatureClaim, SparseCurveByHand) {
-  // Without noise in the Infer-AE, the curve moves none of the losses.
+  // Without noise in the Infer-AE the curve adds nothing to the losses.
   const MiniatureVerdicts verdicts = JudgeMadeUp([](size_t, MiniatureRun* run) {
     if (run->row == "softmoe-star-1.5-calibrated") run->infer_ae = 1.8;
   });
@@ -118,18 +118,18 @@ TEST(MiniatureClaim, SparseCurveByHand) {
   EXPECT_NEAR(star.estimate, 2.93 - 3.02, kRounding);
   EXPECT_EQ(star.seeds, 4);
   EXPECT_TRUE(star.own_deviation.empty());
-  // The curve's own noise: 0.2 of Sparse-1 and 0.8 of Sparse-2.
+  // The curve's own noise: weight 0.2 on Sparse-1 and 0.8 on Sparse-2.
   const MiniatureCase& group =
       CaseOf(verdicts, "C1a.group", "gcide", "softmoe-star-1.5-calibrated");
   const double per_run = group.seed_error / std::sqrt(2.0 / 4);
-  // Other rows' Infer-AE moves along the curve: a slope of at most 0.1
+  // Other rows' Infer-AE moves them along the curve: a slope of at most 0.1
   // nat/expert times 0.003 experts, less than a third of their noise.
   EXPECT_NEAR(star.seed_error,
               per_run * std::sqrt((1 + 0.2 * 0.2 + 0.8 * 0.8) / 4),
               0.3 * per_run);
 }
 
-// One run of a row may lie beyond an end of the curve, though their mean does
+// One run of a row may lie beyond an end of the curve although the mean does
 // not: it is compared with the row at that end.
 TEST(MiniatureClaim, TheCurveEndsAtItsFirstRow) {
   const MiniatureVerdicts verdicts =
@@ -146,8 +146,8 @@ TEST(MiniatureClaim, TheCurveEndsAtItsFirstRow) {
       2.93 - (3 * 3.10 + 3.04) / 4, kRounding);
 }
 
-// A run with more active experts has the lower loss for that: what counts is
-// its distance from the curve.
+// A run with more active experts has a lower loss for that reason: its distance
+// from the curve counts.
 TEST(MiniatureClaim, CurveTakesTheEffectOfMoreExpertsOutOfTheNoise) {
   const MiniatureVerdicts verdicts =
       JudgeMadeUp([](size_t i, MiniatureRun* run) {
@@ -176,9 +176,9 @@ TEST(MiniatureClaim, InAllConfigurationsNeedsEveryPair) {
   EXPECT_FALSE(measure.leans_to_shown);
   EXPECT_EQ(measure.cases[measure.deciding].label,
             "softmoe-star-1-calibrated - sparse-4");
-  // Any one reversed case of six would do: Bonferroni over them.
+  // Any of the six cases could be the reversed one: Bonferroni over them.
   EXPECT_EQ(measure.p, 2 * 6 * measure.cases[measure.deciding].p_contradicted);
-  // With one pair alike, five are not enough, and nothing is contradicted.
+  // If one pair is equal, five are not enough, and nothing is contradicted.
   const MiniatureVerdicts alike = JudgeMadeUp([](size_t, MiniatureRun* run) {
     if (run->corpus == "gcide")
       AddToLoss("softmoe-star-1-calibrated", 0.0705, run);
@@ -197,11 +197,11 @@ TEST(MiniatureClaim, LaterLayersByHand) {
   const MiniatureCase& order =
       CaseOf(verdicts, "C2.order", "gcide", "softmoe-2-calibrated");
   EXPECT_EQ(order.estimate, 1);
-  // Without any deviation, one exchange of neighbours is assumed, 2 of 45.
+  // With zero deviation, one exchange of neighbours is assumed: 2 of 45.
   EXPECT_NEAR(order.seed_error, 2.0 / 45 / 2, kRounding);
 }
 
-// Of ten layers only the last three count.
+// Only the last three of ten layers count.
 TEST(MiniatureClaim, ShareIsThatOfTheLastThreeOfTenLayers) {
   auto status = [](const std::vector<double>& final) {
     const MiniatureVerdicts verdicts =
@@ -215,7 +215,7 @@ TEST(MiniatureClaim, ShareIsThatOfTheLastThreeOfTenLayers) {
   };
   // Layers 6 and 7, which half of the layers would include, have little.
   EXPECT_EQ(status({2, 2, 2, 2, 2, 1, 1, 2.4, 2.4, 2.4}), kShown);
-  // They have much, and the last three have little, as have the first three.
+  // They have much; the last three have little, as do the first three.
   EXPECT_EQ(status({1, 1, 1, 2, 2, 4, 4, 1.5, 1.5, 1.5}), kContradicted);
   EXPECT_EQ(status({3, 3, 3, 2, 2, 2, 2, 1, 1, 1}), kContradicted);
 }
@@ -242,7 +242,7 @@ TEST(MiniatureClaim, ShareThatFallsWithDepthIsContradicted) {
     }
   });
   EXPECT_EQ(MeasureOf(verdicts, "C2.share").status, kContradicted);
-  // The order is reported, whichever it is.
+  // The order is reported whatever it is.
   const MiniatureMeasureVerdict& order = MeasureOf(verdicts, "C2.order");
   EXPECT_EQ(order.status, kReported);
   EXPECT_EQ(order.reason, "reported, not judged: -1 to -1 in 4 cases");
@@ -253,7 +253,7 @@ TEST(MiniatureClaim, EarlyMovementByHand) {
   // At 150 of 1000 steps: half way from 0.6 to 0.8.
   const MiniatureCase& early =
       CaseOf(verdicts, "C3.early", "gcide", "softmoe-1.5-calibrated");
-  EXPECT_NEAR(early.estimate, 0.7, 1e-3);  // its noise is not linear
+  EXPECT_NEAR(early.estimate, 0.7, 1e-3);  // its noise is nonlinear
   EXPECT_EQ(MeasureOf(verdicts, "C3.early").cases.size(), 2u);
   auto status = [](double half_way) {
     const MiniatureVerdicts changed =
@@ -321,7 +321,7 @@ TEST(MiniatureClaim, LoadBalanceIsAlikeInTheMeanWithinAFactorOfTwoEitherWay) {
   EXPECT_EQ(verdict(1 / 3.0, "softmoe"), kContradicted);
   EXPECT_EQ(verdict(2, "softmoe"), kUndecided);
   EXPECT_EQ(verdict(0.5, "softmoe"), kUndecided);
-  // One row of five at three times: in the mean a factor of 1.25.
+  // One row of five is off by a factor of three, the mean by 1.25.
   EXPECT_EQ(verdict(3, "softmoe-2-calibrated"), kShown);
   EXPECT_EQ(verdict(0, "softmoe-2-calibrated"), kNotTestable);
 }
@@ -373,7 +373,7 @@ TEST(MiniatureClaim, BalanceNeedsBothReadingsOfItsLoss) {
   EXPECT_EQ(balance.reason,
             "no run has the reading megatron of the balance loss, which the "
             "claim needs beside the other");
-  // Its parts are shown all the same.
+  // Its parts are still shown.
   EXPECT_EQ(balance.parts[0].problem, "");
   EXPECT_EQ(ClaimOf(verdicts, "C4").status, kNotTestable);
 }
@@ -405,7 +405,7 @@ TEST(MiniatureClaim, TypicallyIsMoreThanHalfOfThePairs) {
     if (run->corpus == "gcide") AddToLoss("softmoe-2-calibrated", 0.05, run);
   });
   EXPECT_EQ(MeasureOf(one, "C5.loss").status, kShown);
-  // With two, three can no longer hold.
+  // With two reversed, three can no longer hold.
   const MiniatureVerdicts two = JudgeMadeUp([](size_t, MiniatureRun* run) {
     if (run->corpus == "gcide") {
       AddToLoss("softmoe-2-calibrated", 0.05, run);
@@ -431,15 +431,15 @@ TEST(MiniatureClaim, MoreExpertsInTheMeanStandBesideTheirCaps) {
       << experts.reason;
   EXPECT_NE(experts.reason.find("which is 1.25 of the effect"),
             std::string::npos);
-  // One pair far below zero: the mean is what counts, not how many.
+  // One pair is far below zero: the mean counts, not the number of pairs.
   const MiniatureVerdicts one = JudgeMadeUp([](size_t, MiniatureRun* run) {
     if (run->row == "softmoe-2-calibrated") run->infer_ae -= 1.5;
   });
   EXPECT_EQ(MeasureOf(one, "C5.experts").status, kContradicted);
 }
 
-// Learned rows far below the caps of the fixed ones: no pool, but each
-// difference's own deviation, seed by seed.
+// Learned rows far below the caps of the fixed ones: nothing is pooled; each
+// difference uses its own deviation, seed by seed.
 TEST(MiniatureClaim, RowsThatScatterUnequallyAreNotPooled) {
   const double kNoise[] = {0.05, -0.03, -0.04, 0.02};
   const MiniatureVerdicts verdicts =
@@ -459,7 +459,7 @@ TEST(MiniatureClaim, RowsThatScatterUnequallyAreNotPooled) {
   EXPECT_LT(pair.bartlett, 0.01);
   EXPECT_EQ(pair.freedom, 3);
   EXPECT_EQ(pair.seed_error, pair.own_error);
-  // The mean on gcide has the own deviation of the mean of both differences.
+  // The mean on gcide uses the deviation of the mean of both differences.
   const MiniatureMeasureVerdict& experts = MeasureOf(verdicts, "C5.experts");
   EXPECT_TRUE(experts.cases[0].not_pooled);
   EXPECT_EQ(experts.cases[0].sources[0].freedom, 3);
@@ -467,12 +467,12 @@ TEST(MiniatureClaim, RowsThatScatterUnequallyAreNotPooled) {
                 "not pooled, for the rows scatter unequally (Bartlett, gcide"),
             std::string::npos)
       << experts.reason;
-  // Losses are pooled as ever.
+  // Losses are pooled as usual.
   EXPECT_FALSE(CaseOf(verdicts, "C5.loss", "gcide", "softmoe-1.5-calibrated")
                    .not_pooled);
 }
 
-// A row that the pool leaves out is no reason not to pool the others.
+// A row that is left out of the pool does not prevent pooling the others.
 TEST(MiniatureClaim, RowsThatAreLeftOutAreNotHeldAgainstTheOthers) {
   const MiniatureVerdicts verdicts =
       JudgeMadeUp([](size_t i, MiniatureRun* run) {
@@ -486,14 +486,14 @@ TEST(MiniatureClaim, RowsThatAreLeftOutAreNotHeldAgainstTheOthers) {
   EXPECT_EQ(other.left_out,
             std::vector<std::string>{"softmoe-star-2-calibrated"});
   EXPECT_TRUE(other.own_deviation.empty());
-  // Named though no difference has it.
+  // Named although no difference contains it.
   EXPECT_NE(
       MeasureOf(verdicts, "C4.balance")
           .reason.find("left out of the pool: gcide/softmoe-star-2-calibrated"),
       std::string::npos);
 }
 
-// The same difference of the pairs, by the pool and by their own deviations.
+// The pairs' same difference, by the pool and by their own deviations.
 TEST(MiniatureClaim, SaysWhatPWouldBeIfNothingWerePooled) {
   const MiniatureVerdicts verdicts =
       JudgeMadeUp([](size_t i, MiniatureRun* run) {
@@ -518,7 +518,7 @@ TEST(MiniatureClaim, MatchesOrOutperformsAllowsAHundredthOfANat) {
   auto status = [](double worse) {
     const MiniatureVerdicts verdicts =
         JudgeMadeUp([&](size_t, MiniatureRun* run) {
-          // On the curve: 2.99 at 2.2, 2.932 at 3.6 active experts.
+          // On the curve: 2.99 at 2.2 and 2.932 at 3.6 active experts.
           if (run->row == "softmoe-1.5-calibrated") {
             run->infer_ae = 2.2;
             run->loss += 2.99 - 2.90 + worse;
@@ -593,7 +593,7 @@ TEST(MiniatureClaim, HellaswagIsNotTestableWhileNoRowIsAboveChance) {
   EXPECT_EQ(ClaimOf(chance, "C6").status, kNotTestable);
   EXPECT_NE(MeasureOf(chance, "C6.hellaswag").reason.find("above chance"),
             std::string::npos);
-  // The sampling of the items is the larger noise: 1.96 * sqrt(2) * 0.0045.
+  // The items' sampling noise is larger: 1.96 * sqrt(2) * 0.0045.
   const MiniatureVerdicts near = judged(0.287, 0.28);
   EXPECT_EQ(ClaimOf(near, "C6").status, kUndecided);
   const MiniatureCase& pair =
@@ -605,7 +605,7 @@ TEST(MiniatureClaim, HellaswagIsNotTestableWhileNoRowIsAboveChance) {
   EXPECT_EQ(ClaimOf(judged(0.28, 0.35), "C6").status, kContradicted);
 }
 
-// The items still may be others: that is a number to compare with.
+// Other items could still have been drawn: that noise can be tested against.
 TEST(MiniatureClaim, HellaswagIsTestedThoughAllSeedsAgree) {
   const MiniatureVerdicts verdicts = JudgeMadeUp([](size_t, MiniatureRun* run) {
     run->hellaswag = IsSparse(*run) ? 0.25 : 0.5;
@@ -680,7 +680,7 @@ TEST(MiniatureClaim, HalvingIsNotTestableWhereSparseRowsAreAlike) {
 TEST(MiniatureClaim, ThroughputIsThatOfTheSoftRouter) {
   MiniatureResults results = WithThroughput({500, 400, 300, 200, 150});
   results.throughput[2].router = "sparse";
-  // Beside the soft router, another at the same number disturbs nothing.
+  // A router other than the soft one at the same number changes nothing.
   results.throughput.push_back({1, {1, 1, 1}, "sparse"});
   const MiniatureVerdicts verdicts = JudgeMiniature(FrozenClaims(), results);
   const MiniatureMeasureVerdict& throughput =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature_evidence.h - what cases say about a measure: p-values of
-// differences, and of how many of them hold (FORMAT.md, "Claims in miniature").
+// miniature_evidence.h - combines the cases of a measure: p-values of
+// differences, and of how many hold (FORMAT.md, "Claims in miniature").
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_EVIDENCE_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_EVIDENCE_H_
 
@@ -15,28 +15,28 @@
 
 namespace softmoe::golden {
 
-// Sets both p-values of every case that can be tested, as if each had `seeds`
-// seeds, or with its own if that is nullopt.
+// Sets both p-values of every testable case as if each had `seeds` seeds, or
+// with its own number if nullopt.
 void TestCases(const MiniatureMeasure& measure, std::optional<int64_t> seeds,
                std::vector<MiniatureCase>* cases);
 
-// What the cases of a measure say together.
+// The joint result of a measure's cases.
 struct MeasureTest {
   double p = 1;
   bool leans_to_shown = true;
   size_t deciding = 0;
 };
 
-// Combines the cases, of which `needed`, at least 1, must hold. Tests both
+// Combines the cases, of which `needed` (at least 1) must hold. Tests both
 // directions.
 MeasureTest Combine(const std::vector<MiniatureCase>& cases, int64_t needed);
 
 // Whether an estimate of theta lies where `holds` wants theta.
 bool PointsToClaim(const MiniatureMeasure& measure, double estimate);
 
-// The least number of seeds in every case for which Combine's p is at most
-// `level`, if estimates and deviations stay the same; nullopt if 10,000 are not
-// enough. For cases that do not decide yet.
+// For cases that do not decide yet: the least number of seeds per case for
+// which Combine's p is at most `level` if estimates and deviations stay the
+// same; nullopt if 10,000 are not enough.
 std::optional<int64_t> SeedsNeeded(const MiniatureMeasure& measure,
                                    std::vector<MiniatureCase> cases,
                                    int64_t needed, double level);

@@ -28,7 +28,7 @@ class MiniatureJudge {
   MiniatureJudge(const MiniatureClaims& claims, const MiniatureResults& results)
       : claims_(claims), results_(results) {}
 
-  // everything: also what TestMiniature leaves out.
+  // everything: includes what TestMiniature leaves out.
   MiniatureVerdicts Run(bool everything) {
     RequireThroughput(results_.throughput);
     runs_ = IndexRuns(claims_, results_.runs);
@@ -152,7 +152,7 @@ class MiniatureJudge {
     return verdict;
   }
 
-  // The level that Holm's procedure requires of the first of all measures.
+  // The level that Holm's procedure requires of the smallest p.
   double LevelOfOne() const {
     return claims_.level / static_cast<double>(claims_.num_measures());
   }
@@ -166,7 +166,7 @@ class MiniatureJudge {
         DetectableEffect(error, each->freedom, LevelOfOne(), kPower);
   }
 
-  // p as if nothing had been pooled, if all deviations for that are known.
+  // p as if nothing were pooled, if all deviations for that are known.
   static void AddNotPooled(const MiniatureMeasure& measure,
                            MiniatureMeasureVerdict* verdict) {
     std::vector<MiniatureCase> cases = verdict->cases;
@@ -182,7 +182,7 @@ class MiniatureJudge {
     verdict->p_not_pooled = Combine(cases, verdict->cases_needed).p;
   }
 
-  // The same few degrees of freedom occur again and again.
+  // Cached: few distinct degrees of freedom occur, many times each.
   double Quantile(double freedom) {
     const auto found = quantiles_.find(freedom);
     if (found != quantiles_.end()) return found->second;
@@ -265,7 +265,7 @@ class MiniatureJudge {
                        least, most, tested, tested == 1 ? "" : "s");
   }
 
-  // What a rise of active experts would be if every token filled its cap.
+  // The rise of active experts if every token filled its cap.
   static std::string CapsAlone(const MiniatureMeasureVerdict& measure) {
     std::vector<std::string> rises;
     for (const MiniatureCase& each :
@@ -285,7 +285,8 @@ class MiniatureJudge {
     return text;
   }
 
-  // Which deviations were not pooled, and how much hangs on the others.
+  // Which deviations were not pooled, and how much depends on pooling the
+  // others.
   static std::string Deviations(const MiniatureMeasureVerdict& measure) {
     std::set<std::string> out, unequal;
     for (const MiniatureCase& each :
@@ -315,7 +316,7 @@ class MiniatureJudge {
     return text;
   }
 
-  // Lists each problem once, for most cases have the same.
+  // Lists each problem once, since most cases have the same.
   static std::string ProblemsOf(const std::vector<MiniatureCase>& cases) {
     constexpr size_t kMost = 2;
     std::vector<std::string> problems;
@@ -388,7 +389,7 @@ class MiniatureJudge {
       const PooledDeviation& paired = of_pairs.pooled;
       if (!paired.known() || resolution.seeds < 2) continue;
       const RowNoise of_rows = pool(Noise::kPlain);
-      // Where rows scatter unequally there is no one deviation to tell.
+      // If rows scatter unequally there is no single deviation to report.
       if (of_pairs.unequal || of_rows.unequal) continue;
       resolution.plain_own = of_rows.left_out;
       resolution.paired_own = of_pairs.left_out;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature_judge.h - what the runs of the mini grid say about the paper's
-// claims (FORMAT.md, "Claims in miniature"). Knows numbers and ids of runs,
-// nothing about grids and files.
+// miniature_judge.h - judges the paper's claims by the runs of the mini grid
+// (FORMAT.md, "Claims in miniature"). Knows numbers and ids of runs, nothing
+// about grids and files.
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_JUDGE_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_JUDGE_H_
 
@@ -20,10 +20,10 @@ namespace softmoe::golden {
 struct AllocationPoint {
   int64_t step = 0;
   std::vector<double> allocation;
-  double learning_rate_sum = 0;  // of those updates
+  double learning_rate_sum = 0;  // learning rates of those updates
 };
 
-// The final model, evaluated at `factor` times the tau of its training.
+// The final model evaluated at `factor` times its training tau.
 struct TauPoint {
   double factor = 1;
   double infer_ae = 0;
@@ -38,19 +38,18 @@ struct MiniatureRun {
   double loss = 0;      // nat/token
   double infer_ae = 0;  // active experts, mean over tokens and layers
   double mean_cap =
-      0;  // of the final allocation, mean over layers; sparse rows: k
+      0;  // from the final allocation, mean over layers; sparse rows: k
   double train_ae = 0;              // shown, not judged
   double load_variance = 0;         // var/mean^2, mean over layers
   std::string load_balance;         // soft rows: reading of the balance loss
   std::optional<double> hellaswag;  // accuracy in [0, 1]
-  // Rows of learned allocation: by step, ascending; the last is the end of
-  // training. Before the first, training started from equal k_l.
+  // Rows with learned allocation, ascending by step; the last is the end of
+  // training. Training starts with equal k_l before the first.
   std::vector<AllocationPoint> allocation;
-  std::vector<TauPoint>
-      at_tau;  // soft rows: by factor, ascending, 1 among them
+  std::vector<TauPoint> at_tau;  // soft rows: ascending by factor, including 1
 };
 
-// What //:bench measured with one router at one number of active experts.
+// The result of //:bench for one router at one number of active experts.
 struct ThroughputSamples {
   double active_experts = 0;
   std::vector<double> tokens_per_second;
@@ -77,40 +76,41 @@ enum class MiniatureStatus {
 // "MISTRUSTED", "INTERIM".
 const char* MiniatureStatusName(MiniatureStatus status);
 
-// What one corpus adds to the error of a mean over corpora.
+// One corpus's part of the error of a mean over corpora.
 struct ErrorSource {
   double error = 0, freedom = 0;
   int64_t seeds = 0;
 };
 
-// One row on one corpus, two neighbours of the benchmark, or the mean of them
-// all.
+// One row on one corpus, two neighbours of the benchmark, or the mean of all
+// cases.
 struct MiniatureCase {
   std::string label;    // "softmoe-2-calibrated - sparse-4"
-  std::string corpus;   // "" for the benchmark, and for several
-  int64_t seeds = 0;    // or samples
-  std::string problem;  // why it cannot be tested; "" if it can
-  // The rest is valid only if there is no problem; in the unit of the measure.
+  std::string corpus;   // "" for the benchmark and for several rows
+  int64_t seeds = 0;    // the seeds' number, or the samples'
+  std::string problem;  // why the case cannot be tested; "" if it can
+  // Valid only without a problem; in the measure's unit.
   double estimate = 0;     // theta
   double seed_error = 0;   // standard error over seeds
-  double least_error = 0;  // of the items of an accuracy
+  double least_error = 0;  // from the items of an accuracy
   double freedom = 0;      // degrees of freedom of seed_error
-  Interval interval;       // two-sided, at the confidence of the definitions
-  // How far from the margin theta must lie for this case alone, first in Holm's
+  Interval interval;       // two-sided, at the definitions' confidence
+  // How far theta must lie from the margin for this case alone, first in Holm's
   // order, to be decided in 80 % of cases.
   double resolves = 0;
   double p_shown = 1, p_contradicted = 1;  // one-sided
   std::vector<std::string> own_deviation;  // rows whose deviation is not pooled
-  // Rows that its corpus leaves out of the pool, in this difference or not.
+  // Rows that the corpus leaves out of the pool, whether or not this difference
+  // contains them.
   std::vector<std::string> left_out;
-  // p of Bartlett's test; where it rejects, `not_pooled`, and the error is that
-  // of the difference's own deviation.
+  // p of Bartlett's test. If it rejects, `not_pooled` is set and the error uses
+  // the difference's own deviation.
   double bartlett = 1;
   bool not_pooled = false;
-  // By that own deviation, whether or not it decides; freedom 0: unknown.
+  // By that own deviation, whether or not it is used; freedom 0: unknown.
   double own_error = 0, own_freedom = 0;
-  std::vector<ErrorSource> sources;  // of a mean over several corpora
-  // Of active experts: the same difference of the mean caps.
+  std::vector<ErrorSource> sources;  // for a mean over several corpora
+  // Active experts only: the same difference of the mean caps.
   std::optional<double> cap_rise;
 };
 
@@ -120,19 +120,19 @@ struct MiniatureMeasureVerdict {
   MiniatureStatus status = MiniatureStatus::kUndecided;
   std::vector<MiniatureCase> cases;
   std::vector<MiniatureCase> parts;  // whose mean the one case is, if it is one
-  int64_t cases_needed = 0;          // how many must hold
-  // Whether enough cases can be tested for it to be shown, whatever they say.
+  int64_t cases_needed = 0;          // how many cases must hold
+  // Whether enough cases can be tested to show it, whatever they say.
   bool could_be_shown = false;
-  // The case on which p hangs: the last one that must hold, or, if p speaks
+  // The case that determines p: the last one that must hold or, if p speaks
   // against the measure, the last one that must be reversed.
   size_t deciding = 0;
-  double p = 1;  // two directions; before Holm's procedure
+  double p = 1;  // both directions, before Holm's procedure
   bool leans_to_shown = true;
-  // The same with no deviation pooled; nullopt if it is not known.
+  // p with no deviation pooled; nullopt if unknown.
   std::optional<double> p_not_pooled;
-  // If UNDECIDED: how many seeds on each corpus (samples, for the benchmark)
-  // would decide if everything stayed as it is; nullopt if no number up to
-  // 10,000 would.
+  // If UNDECIDED: the number of seeds per corpus (samples, for the benchmark)
+  // that would decide if everything else stayed the same; nullopt if no number
+  // up to 10,000 does.
   std::optional<int64_t> seeds_needed;
   std::string reason;  // one sentence
 };
@@ -141,19 +141,19 @@ struct MiniatureVerdict {
   std::string id, title;
   bool of_paper = true;  // false: a hypothesis of this project
   MiniatureStatus status = MiniatureStatus::kUndecided;
-  // What the status would be if no run were missing.
+  // The status if no run were missing.
   MiniatureStatus leaning = MiniatureStatus::kUndecided;
   std::string assumes;
   std::vector<MiniatureMeasureVerdict> measures;
 };
 
-// How small a difference of final losses the runs of a corpus can show.
+// The smallest difference of final losses that a corpus's runs can show.
 struct MiniatureResolution {
   std::string corpus;
   int64_t rows = 0, seeds = 0;
-  double plain = 0, paired = 0;  // deviations of a run, nat/token
+  double plain = 0, paired = 0;  // a run's deviations, nat/token
   double paired_freedom = 0;
-  // Rows that keep their own deviation, outside `plain` and `paired`.
+  // Rows with their own deviation, not part of `plain` and `paired`.
   std::vector<std::string> plain_own, paired_own;
   // Differences between two rows that are detected in 80 % of cases, by a
   // single test and among all measures.
@@ -161,9 +161,9 @@ struct MiniatureResolution {
 };
 
 struct MiniatureVerdicts {
-  std::string hash;  // of the definitions
-  // The earlier ones under which the runs were recorded: then every verdict
-  // came after the fact.
+  std::string hash;  // the definitions'
+  // The earlier definitions under which the runs were recorded; if set, every
+  // verdict came after the fact.
   std::optional<EarlierClaims> recorded_under;
   int64_t planned = 0, finished = 0;
   std::vector<std::string> missing;      // "gcide/sparse-1/seed1234"
@@ -172,10 +172,10 @@ struct MiniatureVerdicts {
   std::vector<MiniatureResolution> resolution;  // corpora with known noise
 };
 
-// Judges the claims by the present definitions. Results that were recorded
-// under earlier ones name them (RecordedUnder). Throws DataError for a run that
-// is not planned or occurs twice, for steps, factors or layers out of order,
-// and for a throughput that is not positive.
+// Judges the claims by the present definitions. Results recorded under earlier
+// ones name these (RecordedUnder). Throws DataError for a run that is not
+// planned or occurs twice, for steps, factors or layers out of order, and for a
+// throughput that is not positive.
 MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
                                  const MiniatureResults& results,
                                  const EarlierClaims* recorded_under = nullptr);
@@ -185,21 +185,21 @@ MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
 MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
                                 const MiniatureResults& results);
 
-// The earlier definitions under which results were recorded, out of the history
-// of `claims`; nullptr if it was these. Throws DataError, naming both hashes,
+// The earlier definitions in the history of `claims` under which results were
+// recorded; nullptr if they were these. Throws DataError, naming both hashes,
 // for any other.
 const EarlierClaims* RecordedUnder(const MiniatureClaims& claims,
                                    const std::string& recorded_hash,
                                    const std::string& where);
 
-// How far from its margin an effect with a standard error must lie for a
-// two-sided test at `level` to detect it in a share `power` of cases, by t
+// How far from its margin an effect with this standard error must lie for a
+// two-sided test at `level` to detect it with probability `power`, by t
 // quantiles.
 double DetectableEffect(double error, double freedom, double level,
                         double power);
 
 // The difference between two rows with `seeds` runs each that a two-sided test
-// at `level` detects in a share `power` of cases, by t quantiles.
+// at `level` detects with probability `power`, by t quantiles.
 double DetectableDifference(double deviation, double freedom, int64_t seeds,
                             double level, double power);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole family: pairing, Holm, missing, equal and bad runs.
+// The judge over the whole family of measures: pairing, Holm, missing, equal
+// and bad runs.
 #include "golden/verdict/miniature_judge.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ namespace {
 using enum MiniatureStatus;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-// Sums of a hundred numbers near 3, each with a rounding or two.
+// Sums of a hundred numbers near 3, each rounded once or twice.
 constexpr double kRounding = 1e-13;
 
 TEST(MiniatureJudge, RunsLikeThePaperShowEveryClaimThatHasNumbers) {
@@ -54,8 +55,8 @@ TEST(MiniatureJudge, PairsShowWhatTheEffectOfTheSeedWouldHide) {
       CaseOf(unpaired, "C5.loss", "gcide", "softmoe-2-calibrated").freedom, 27);
 }
 
-// The other eleven measures have no effect: the family must not find what one
-// test would find at 5 %.
+// The other eleven measures have no effect: the family must not decide what a
+// single test would at 5 %.
 TEST(MiniatureJudge, HolmHoldsBackWhatOneTestWouldDecide) {
   auto results = [](const MiniatureClaims& claims, double difference) {
     MiniatureResults made;
@@ -93,7 +94,7 @@ TEST(MiniatureJudge, HolmHoldsBackWhatOneTestWouldDecide) {
   EXPECT_EQ(ClaimOf(reversed, "P1").status, kContradicted);
 }
 
-// What cannot be tested points nowhere.
+// Cases that cannot be tested point nowhere.
 TEST(MiniatureJudge, CountsTheCasesThatPointToAClaim) {
   const MiniatureVerdicts verdicts = JudgeMadeUp([](size_t, MiniatureRun* run) {
     AddToLoss("softmoe-star-1-calibrated", 1, run);
@@ -144,7 +145,7 @@ TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
       MeasureOf(verdicts, "C5.loss")
           .reason.find("left out of the pool: gcide/softmoe-2-calibrated"),
       std::string::npos);
-  // The others keep theirs: eight rows, four seeds.
+  // The others keep the pooled one: eight rows, four seeds.
   const MiniatureCase& calm =
       CaseOf(verdicts, "C5.loss", "gcide", "softmoe-1.5-calibrated");
   EXPECT_TRUE(calm.own_deviation.empty());
@@ -152,7 +153,7 @@ TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
   EXPECT_DOUBLE_EQ(calm.freedom, 21);
   EXPECT_NEAR(calm.seed_error, 1e-3 * std::sqrt(32.0 / 21) * std::sqrt(0.5),
               kRounding);
-  // Beside the effects of the seeds its noise is small.
+  // Compared with the seeds' effects its noise is small.
   const MiniatureResolution& gcide = verdicts.resolution[0];
   EXPECT_EQ(gcide.paired_own,
             (std::vector<std::string>{"softmoe-2-calibrated"}));
@@ -171,10 +172,10 @@ TEST(MiniatureJudge, RunThatDivergedIsNotTestable) {
   EXPECT_NE(MeasureOf(verdicts, "C1b.curve")
                 .reason.find("softmoe-2-calibrated, seed 1236, gave no number"),
             std::string::npos);
-  // Nor is anything else of that run worth a comparison.
+  // Nothing else of that run is used for a comparison, either.
   EXPECT_EQ(MeasureOf(verdicts, "C2.share").status, kNotTestable);
   EXPECT_EQ(MeasureOf(verdicts, "C4.balance").status, kNotTestable);
-  // Three of four pairs are left, and three are needed.
+  // Three of four pairs remain, and three are needed.
   EXPECT_EQ(MeasureOf(verdicts, "C5.loss").status, kShown);
 }
 
@@ -219,7 +220,7 @@ TEST(MiniatureJudge, SaysWhyAnAllocationCannotBeRead) {
             run + "has an allocation that never moved");
 }
 
-// The comparisons with one sparse row of their budget stand as they are.
+// Comparisons with the one sparse row of the budget remain.
 TEST(MiniatureJudge, CurveNeedsAllSparseRows) {
   const MiniatureVerdicts verdicts = JudgeMiniature(
       FrozenClaims(),
@@ -288,7 +289,7 @@ TEST(MiniatureJudge, MissingRunsMakeEveryVerdictInterim) {
   }
   EXPECT_EQ(ClaimOf(verdicts, "C1a").leaning, kShown);
   EXPECT_EQ(ClaimOf(verdicts, "C6").leaning, kNotTestable);
-  // The pair is judged on the three seeds that both of its rows have.
+  // The pair is judged on the three seeds that both rows have.
   EXPECT_EQ(
       CaseOf(verdicts, "C7.jitter", "gcide", "sparse-3-jitter-0.05").seeds, 3);
   const MiniatureVerdicts nothing = JudgeMiniature(FrozenClaims(), {});
@@ -346,7 +347,7 @@ TEST(MiniatureJudge, RunsThatDoNotBelongAreRefused) {
   ExpectRefused(bad, "throughput of 'soft' at 1 active experts is there twice");
 }
 
-// Procedure 1's, under which golden/runs/mini.h5 was recorded.
+// The hash of procedure 1, under which golden/runs/mini.h5 was recorded.
 constexpr char kProcedure1[] =
     "f40f63b96e499623cb50f40f0e5ead2d8c412f7584ef1218cfd2de19a16cbe00";
 
@@ -378,7 +379,7 @@ TEST(MiniatureJudge, ResultsUnderEarlierMarginsAreJudgedAfterTheFact) {
       JudgeMiniature(FrozenClaims(), results, earlier);
   ASSERT_TRUE(verdicts.recorded_under.has_value());
   EXPECT_EQ(verdicts.recorded_under->hash, kProcedure1);
-  // By the present rules, with the verdict of before at hand.
+  // Judged by the present rules, with the earlier verdict alongside.
   EXPECT_EQ(verdicts.hash, FrozenClaims().Hash());
   EXPECT_EQ(ClaimOf(verdicts, "C3").status, kShown);
   for (const auto& [now, before] :
@@ -421,7 +422,7 @@ TEST(MiniatureJudge, EffectOnTheMarginNeedsMoreSeedsThanAnybodyTrains) {
   const MiniatureVerdicts verdicts = JudgeMiniature(
       FrozenClaims(),
       MadeUpResults(FrozenClaims(), [](size_t, MiniatureRun* run) {
-        // On the margin, to the last digits of the sums.
+        // On the margin up to the sums' last digits.
         if (run->row.find("jitter") != std::string::npos) run->loss -= 0.04;
       }));
   const MiniatureMeasureVerdict& measure = MeasureOf(verdicts, "C7.jitter");
@@ -443,7 +444,7 @@ TEST(MiniatureJudge, ResolutionTellsTheGainOfPairing) {
       std::sqrt((9 * 2 * (0.05 * 0.05 + 0.03 * 0.03) + 8 * 4 * 1e-6) / 27),
       kRounding);
   EXPECT_DOUBLE_EQ(gcide.paired_freedom, 24);
-  // What the grid was planned for: 2.1 deviations for one test, 2.8 among
+  // The grid's planned resolution: 2.1 deviations for one test, 2.8 among
   // twelve, to their last printed digit.
   EXPECT_NEAR(gcide.one_test / gcide.paired, 2.1, 0.05);
   EXPECT_NEAR(gcide.family / gcide.paired, 2.8, 0.05);

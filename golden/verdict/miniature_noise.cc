@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// Rows and their values in the order of seeds; kPaired: the same seeds in all.
+// Rows and their values, ordered by seed; kPaired: all have the same seeds.
 struct Block {
   std::vector<std::string> rows;
   std::vector<Values> values;
@@ -52,8 +52,8 @@ std::set<int64_t> CommonSeeds(const SeedValues& values,
   return common;
 }
 
-// An unfinished grid has no full table: rows are dropped, those with the fewest
-// seeds first, until the others have two seeds in common.
+// An unfinished grid has no full table: rows with the fewest seeds are dropped
+// first, until the others have two seeds in common.
 Block MakeBlock(const SeedValues& values, Noise noise) {
   Block block;
   for (const auto& [row, seeds] : values) {
@@ -119,7 +119,7 @@ PooledDeviation PoolOf(const std::vector<const Values*>& rows, Noise noise) {
   return Deviation(squares, freedom);
 }
 
-// The own deviation of a row that is not among `others`.
+// The own deviation of a row outside of `others`.
 PooledDeviation OwnOf(const Values& row,
                       const std::vector<const Values*>& others, Noise noise) {
   const double squares = noise == Noise::kPaired
@@ -130,7 +130,7 @@ PooledDeviation OwnOf(const Values& row,
 
 RowNoise PoolBlock(const Block& block, Noise noise,
                    const MiniatureClaims& claims) {
-  // If nothing varies at all, the deviation is known to be 0.
+  // If no row varies, the deviation is known to be 0.
   std::vector<size_t> rows;
   for (size_t r = 0; r < block.rows.size(); ++r) {
     if (!AllEqual(block.values[r])) rows.push_back(r);
@@ -140,7 +140,7 @@ RowNoise PoolBlock(const Block& block, Noise noise,
     for (const Values& row : block.values) all.push_back(&row);
     return {PoolOf(all, noise), {}, {}};
   }
-  // The noisiest first.
+  // Noisiest first.
   for (const size_t r : rows) all.push_back(&block.values[r]);
   const Values means = noise == Noise::kPaired ? SeedMeans(all) : Values();
   auto scatter = [&](size_t r) {
@@ -171,8 +171,8 @@ RowNoise PoolBlock(const Block& block, Noise noise,
   return {PoolOf(all, noise), {}, {}};
 }
 
-// p of Bartlett's test that rows, none of which is constant, have one
-// deviation (Bartlett 1937, with his correction).
+// p of Bartlett's test that the rows, none of them constant, have one deviation
+// (Bartlett 1937, with his correction).
 double BartlettP(const std::vector<const Values*>& rows) {
   if (rows.size() < 2) return 1;
   double squares = 0, freedom = 0, logarithms = 0, inverses = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature_noise.h - how much the runs of a grid scatter over seeds
-// (FORMAT.md, "Claims in miniature").
+// miniature_noise.h - the scatter of a grid's runs over seeds (FORMAT.md,
+// "Claims in miniature").
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_NOISE_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_NOISE_H_
 
@@ -23,9 +23,9 @@ using SeedValues = std::map<std::string, std::map<int64_t, double>>;
 struct RowNoise {
   PooledDeviation pooled;
   std::map<std::string, PooledDeviation> own;  // rows that keep their own
-  std::vector<std::string> left_out;           // of the pool, named
-  // p of Bartlett's test that the pooled rows have one plain deviation; 1 if
-  // there are fewer than two. `unequal`: it is rejected, and nothing is pooled.
+  std::vector<std::string> left_out;           // the pool's, named
+  // p of Bartlett's test that the pooled rows have one plain deviation; 1 for
+  // fewer than two rows. `unequal`: it rejects, and nothing is pooled.
   double bartlett = 1;
   bool unequal = false;
 
@@ -35,14 +35,14 @@ struct RowNoise {
   }
 };
 
-// The deviation pooled over rows with two seeds or more. kPaired: of those rows
-// and seeds that make a full table, less the mean of each row and the effect of
-// each seed. A row above `own_deviation` times the pool of the others keeps its
-// own; at most the share `own_rows` do, and at least two rows remain. Rows
-// whose value is the same for all seeds, a setting rather than a measurement,
-// are left out so as not to dilute the pool. Where Bartlett's test rejects,
-// plain rows all keep their own, and paired differences take OwnErrorOf. The
-// rules' numbers are those of `claims`.
+// The deviation pooled over rows with two seeds or more. kPaired: over the rows
+// and seeds that make a full table, less each row's mean and each seed's
+// effect. A row above `own_deviation` times the pool of the others keeps its
+// own; at most the share `own_rows` of the rows does, and at least two remain
+// pooled. Rows whose value is the same for all seeds, a setting rather than a
+// measurement, are left out so as not to dilute the pool. If Bartlett's test
+// rejects, all plain rows keep their own, and paired differences use
+// OwnErrorOf. The thresholds are those of `claims`.
 RowNoise PoolRows(const SeedValues& values, Noise noise,
                   const MiniatureClaims& claims);
 
@@ -54,19 +54,19 @@ struct Term {
   size_t count = 0;
 };
 
-// Standard error of such a sum, its degrees of freedom, and the rows in it that
-// keep their own deviation.
+// Standard error of such a sum, its degrees of freedom, and those of its rows
+// that keep their own deviation.
 struct SumError {
   double error = 0, freedom = 0;
   std::vector<std::string> own;
 };
 
-// Variances of several sources combine as Welch and Satterthwaite do. The
+// Combines variances of several sources as Welch and Satterthwaite do. The
 // pooled deviation must be known, counts positive.
 SumError ErrorOf(const std::vector<Term>& terms, const RowNoise& noise);
 
-// The same by the deviation of the sum itself over `seeds`, at least two, which
-// all of its rows have in `values`; seeds - 1 degrees of freedom.
+// The same from the deviation of the sum itself over `seeds`, at least two,
+// which all its rows have in `values`; seeds - 1 degrees of freedom.
 SumError OwnErrorOf(const std::vector<Term>& terms, const SeedValues& values,
                     const std::vector<int64_t>& seeds);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The judge against golden/oracles/miniature.json: made-up grids that a program
-// in Python judged, which shares nothing with this one but FORMAT.md, "Claims in
-// miniature", and the margins (golden/oracles/README.md).
+// The judge against golden/oracles/miniature.json: made-up grids judged by a
+// Python program that shares only FORMAT.md, "Claims in miniature", and the
+// margins with this one (golden/oracles/README.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,7 +106,7 @@ void CompareCases(const std::vector<MiniatureCase>& ours, const json& oracle) {
   for (size_t i = 0; i < ours.size(); ++i) CompareCase(ours[i], oracle[i]);
 }
 
-// "3 of 4 cases point to the claim, ...": only where that is what is said.
+// "3 of 4 cases point to the claim, ...": only if the verdict says so.
 void CompareCount(const MiniatureMeasureVerdict& ours, const json& oracle) {
   if (ours.status == MiniatureStatus::kNotTestable ||
       ours.status == MiniatureStatus::kReported) {

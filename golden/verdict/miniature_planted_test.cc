@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Planted effects: made-up runs with known means and deviations. An effect that
-// is not there must not be found too often, and one that is there must be found
-// as often as planned.
+// Planted effects: made-up runs with known means and deviations. An absent
+// effect must not be found too often, and a present one must be found as often
+// as planned.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ namespace {
 using enum MiniatureStatus;
 
 constexpr int kDraws = 2000;
-// 5 % and three standard errors of a share of 2000 draws.
+// 5 % plus three standard errors of a share of 2000 draws.
 constexpr double kFamilyLimit = 0.065;
 
 // A sequence of standard normals.
@@ -53,9 +53,9 @@ bool AnyDecided(const MiniatureVerdicts& verdicts) {
 }
 
 // Random runs in which every claim just fails to hold: all cases lie on their
-// margins, or only as many as keep a claim from holding, and the others far on
-// its side. Whatever is decided is decided falsely. Losses, load and accuracies
-// share the effect of their seed.
+// margins, or only as many as prevent the claim, with the others far on its
+// side. Any decision is false. Losses, load and accuracies share their seed's
+// effect.
 class BoundaryRuns {
  public:
   BoundaryRuns(const MiniatureClaims& claims, bool all_on_margin)
@@ -96,7 +96,7 @@ class BoundaryRuns {
     const bool learned =
         row.starts_with("softmoe-1.5") || row.starts_with("softmoe-2");
     // The pairs of k = 1.5 on one corpus: without them `every` cannot hold, and
-    // of four pairs `most` needs one of them.
+    // `most` needs one of them among four pairs.
     const bool pair = row.find("-1.5-") != std::string::npos;
     const bool on_margin = all_ || (corpus == "gcide" && pair);
     const bool even = all_ || pair;  // learned and fixed allocation are alike
@@ -104,8 +104,8 @@ class BoundaryRuns {
     run.row = row;
     run.corpus = corpus;
     run.seed = seed;
-    // Sparse rows beyond the first are alike, so that the groups and the curve
-    // have the same loss wherever the Infer-AE of a row lies.
+    // Sparse rows beyond the first are equal, so that groups and curve have the
+    // same loss wherever a row's Infer-AE lies.
     double loss = row.starts_with("sparse-1") ? 3.2 : 3.0;
     if (!sparse && !on_margin) loss = learned && !even ? 2.8 : 2.9;
     if (row.find("jitter") != std::string::npos) {
@@ -114,8 +114,8 @@ class BoundaryRuns {
                   : 0.3;
     }
     run.loss = loss + effect + 0.01 * normals->Next();
-    // Of the mean over pairs, and of that over rows, two of ten of which are on
-    // the margin, the case is zero, or log 2, as well.
+    // The means over pairs, and over rows (two of ten on the margin), are zero,
+    // or log 2, as well.
     const double more = all_ || !learned ? 0 : pair ? -0.5 : 0.5;
     run.infer_ae = sparse ? row[7] - '0' : 2.9 + more + 0.02 * normals->Next();
     const double parts = all_ ? 1 : 5;
@@ -141,7 +141,7 @@ class BoundaryRuns {
       run.allocation = {early, last};
     }
     if (!sparse) {
-      // Half of what separates Sparse-1 from Sparse-4.
+      // Half of the gap between Sparse-1 and Sparse-4.
       const double cost =
           (all_ || corpus == "gcide" ? 0.1 : -0.5) + 0.01 * normals->Next();
       run.at_tau = {{1, run.infer_ae, run.loss},
@@ -156,8 +156,8 @@ class BoundaryRuns {
 
 double ShareOfFalseFinds(bool all_on_margin) {
   MiniatureClaims claims = LoadMiniatureClaims();
-  // No loss can lie on this margin and on that of C5.loss at once; where it
-  // lies changes nothing in how often a test errs.
+  // No loss can lie on this margin and on C5.loss's at once; where it lies does
+  // not affect how often a test errs.
   for (MiniatureClaim& claim : claims.claims) {
     if (claim.id == "C1b") claim.measures[0].margin = 0;
   }
@@ -177,8 +177,8 @@ TEST(PlantedEffect, NothingIsFoundTooOftenWhereOneCaseKeepsAClaimFromHolding) {
   EXPECT_LT(ShareOfFalseFinds(false), kFamilyLimit);
 }
 
-// Nine rows and four seeds whose losses scatter by 0.01 nat, with an effect of
-// the seed that is ten times that; the first pair differs by `difference`.
+// Nine rows and four seeds whose losses scatter by 0.01 nat, with a seed effect
+// ten times as large; the first pair differs by `difference`.
 double ShareFound(const MiniatureClaims& claims, double difference,
                   int* false_finds) {
   int found = 0;
@@ -212,9 +212,9 @@ double ShareFound(const MiniatureClaims& claims, double difference,
   return static_cast<double>(found) / kDraws;
 }
 
-// As planned: 80 % for 2.1 deviations by one test, for 2.8 among twelve. The
-// tolerance is three standard errors of the share, and 0.01 for the planning
-// formula, which treats the noncentral distribution as a shifted one.
+// As planned: 80 % for 2.1 deviations in one test, and for 2.8 among twelve.
+// The tolerance is three standard errors of the share, and 0.01 for the
+// planning formula, which treats the noncentral distribution as a shifted one.
 constexpr double kPower = 0.8;
 constexpr double kPowerError = 0.027 + 0.01;
 
@@ -236,9 +236,9 @@ TEST(PlantedEffect, TwelveTestsFindWhatTheyArePlannedToFind) {
   EXPECT_LT(false_finds, kFamilyLimit * kDraws);
 }
 
-// Of nine rows with the same deviation: how often some row is taken for much
-// noisier than the others, and how often an interval of 95 % for the difference
-// of two pooled rows holds the truth.
+// For nine rows with the same deviation: how often some row is taken for much
+// noisier than the others, and how often a 95 % interval for the difference of
+// two pooled rows holds the truth.
 struct TakenForNoisy {
   double share = 0, coverage = 0;
 };

@@ -22,13 +22,13 @@ double Mean(const Values& values) {
   return Sum(values) / static_cast<double>(values.size());
 }
 
-// How many the last layers are: as many as the share rounds up to; 0.3 * 10 may
-// be a little above 3.
+// The number of last layers, the share rounded up; 0.3 * 10 may be slightly
+// above 3.
 double NumLate(double layers, double share_of_layers) {
   return std::ceil(share_of_layers * layers - 1e-6);
 }
 
-// Share of the last layers, minus what they would have if all were equal.
+// Share of the last layers, minus their share if all were equal.
 double LateShare(const Values& allocation, double share_of_layers) {
   const auto layers = static_cast<double>(allocation.size());
   const double late = NumLate(layers, share_of_layers);
@@ -60,13 +60,13 @@ double Distance(const Values& a, const Values& b) {
   return sum;
 }
 
-// Every layer begins with the same k_l.
+// Every layer starts with the same k_l.
 Values FirstAllocation(const MiniatureRun& run) {
   const Values& final = run.allocation.back().allocation;
   return Values(final.size(), Mean(final));
 }
 
-// The run at that share of its steps; linear between recorded ones.
+// The run at that share of its steps, linear between recorded steps.
 AllocationPoint PointAt(const MiniatureRun& run, double share_of_steps) {
   const AllocationPoint& last = run.allocation.back();
   const double when = share_of_steps * static_cast<double>(last.step);
@@ -89,15 +89,15 @@ AllocationPoint PointAt(const MiniatureRun& run, double share_of_steps) {
   return last;  // not reached: `when` is before the last step
 }
 
-// 1 - (the distance to the final allocation that remains at that share of the
-// steps) / (the whole distance).
+// 1 - (distance to the final allocation at that share of the steps) / (whole
+// distance).
 double EarlyMovement(const MiniatureRun& run, double share_of_steps) {
   const Values& last = run.allocation.back().allocation;
   return 1 - Distance(PointAt(run, share_of_steps).allocation, last) /
                  Distance(FirstAllocation(run), last);
 }
 
-// Loss at half the active experts minus that at the trained tau.
+// Loss at half the active experts minus loss at the trained tau.
 QuantityValue HalvingCost(const MiniatureRun& run) {
   const auto trained =
       std::find_if(run.at_tau.begin(), run.at_tau.end(),
@@ -154,7 +154,8 @@ double LearningRateNeeded(const MiniatureMeasure& measure,
   const auto layers = static_cast<double>(final.size());
   const double late = NumLate(layers, measure.share_of_layers);
   const double budget = Sum(final);
-  // k_l = 1 + (budget - layers) softmax_l: of the softmax, all late layers.
+  // k_l = 1 + (budget - layers) softmax_l; this is the late layers' total
+  // softmax.
   const double late_softmax =
       (measure.final_share * budget - late) / (budget - layers);
   if (!(late_softmax > 0 && late_softmax < 1)) {
@@ -173,7 +174,7 @@ double DepthOrderStep(size_t layers) { return 2 / NumPairs(layers); }
 
 QuantityValue ReadQuantity(const MiniatureMeasure& measure,
                            const MiniatureRun& run) {
-  // Nothing of a diverged run is worth a comparison.
+  // No number of a diverged run is usable.
   if (!std::isfinite(run.loss)) return {.problem = "gave no number"};
   QuantityValue result;
   switch (measure.quantity) {

@@ -19,28 +19,28 @@ struct QuantityValue {
   std::string problem;
 };
 
-// Problems are NaN numbers, any number of a run without a loss, and allocations
-// that never move.
+// Problems: NaN, any number of a run without a loss, and allocations that never
+// move.
 QuantityValue ReadQuantity(const MiniatureMeasure& measure,
                            const MiniatureRun& run);
 
-// Share of the budget that is in another layer at the end than at the start.
-// The run must have an allocation.
+// Share of the budget that has changed layers between start and end. The run
+// must have an allocation.
 double MovementOf(const MiniatureRun& run);
 
 // Sum of the learning rates up to that share of the steps, linear between
-// recorded ones. The run must have an allocation.
+// recorded steps. The run must have an allocation.
 double LearningRateSum(const MiniatureRun& run, double share_of_steps);
 
-// What it must at least be for budget logits to go as far as kEarlyMovement
-// asks, if an update moves each by its learning rate: half of the difference
-// of logits that is there when that share of the paper's movement is done, for
-// the logits of late and early layers move apart. Infinite if no logits give
-// the paper's final share. The run must have an allocation.
+// The least learning-rate sum with which budget logits can move as far as
+// kEarlyMovement asks, if an update moves each by its learning rate: half of
+// the logit difference after that share of the paper's movement, since late and
+// early layers' logits move apart. Infinite if no logits give the paper's final
+// share. The run must have an allocation.
 double LearningRateNeeded(const MiniatureMeasure& measure,
                           const MiniatureRun& run);
 
-// The smallest change of Kendall's tau: one exchange of two neighbours among
+// The smallest change of Kendall's tau: one exchange of neighbours among
 // `layers` layers, at least two.
 double DepthOrderStep(size_t layers);
 

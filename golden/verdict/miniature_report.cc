@@ -56,15 +56,16 @@ std::string Reasons(const MiniatureVerdicts& verdicts) {
   return text;
 }
 
-// The predecessor of a claim under the definitions of which its runs are.
+// A claim's predecessor under the definitions that its runs were recorded
+// under.
 const EarlierVerdict* Before(const MiniatureVerdicts& verdicts,
                              const MiniatureVerdict& claim) {
   return verdicts.recorded_under ? verdicts.recorded_under->Before(claim.id)
                                  : nullptr;
 }
 
-// Why verdicts are not those of the definitions under which the runs were
-// recorded; "" where they are.
+// Why verdicts differ from those of the definitions that the runs were recorded
+// under; "" if they are the same.
 std::string Changes(const MiniatureVerdicts& verdicts, const char* bullet) {
   if (!verdicts.recorded_under) return "";
   const EarlierClaims& before = *verdicts.recorded_under;
@@ -125,8 +126,8 @@ std::string MarkdownLine(const std::vector<std::string>& cells) {
   return fmt::format("| {} |\n", fmt::join(cells, " | "));
 }
 
-// "own deviation: a; rounding of caps alone: +0.45": what a reader of a case
-// must know besides.
+// "own deviation: a; rounding of caps alone: +0.45": what else a reader of a
+// case must know.
 std::string Remarks(const MiniatureCase& each) {
   if (!each.problem.empty()) return each.problem;
   std::vector<std::string> remarks;
@@ -157,20 +158,19 @@ std::string Remarks(const MiniatureCase& each) {
   return fmt::format("{}", fmt::join(remarks, "; "));
 }
 
-// What MiniatureMeasureTable and MiniatureMarkdown say of p.
+// The text for p in MiniatureMeasureTable and MiniatureMarkdown.
 std::string TextOfP(const MiniatureMeasureVerdict& measure) {
   const bool judged = measure.status != MiniatureStatus::kReported;
   return judged ? fmt::format("{:.2g}", measure.p) : "-";
 }
 
-// Whether a measure has a case on which its verdict hangs.
+// Whether a measure has a deciding case.
 bool HasDeciding(const MiniatureMeasureVerdict& measure) {
   return measure.status != MiniatureStatus::kReported &&
          measure.cases[measure.deciding].problem.empty();
 }
 
-// Its deciding case and, where rounding of caps is part of the effect, what that
-// alone gives.
+// Its deciding case and, if rounding of caps is part of the effect, that part.
 std::string DecidingText(const MiniatureMeasureVerdict& measure) {
   const MiniatureCase& deciding = measure.cases[measure.deciding];
   std::string text = Place(deciding);
@@ -550,7 +550,7 @@ std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
       status += fmt::format("; {} was {}", before->claim, before->verdict);
     }
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
-      // Once for each claim.
+      // Added once per claim.
       claims.rows.push_back(
           {std::exchange(title, ""), std::exchange(status, "")});
       std::ranges::copy(MarkdownMeasure(measure),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature_report.h - verdicts on the claims in miniature, as text for a
-// terminal and as JSON for programs.
+// miniature_report.h - the verdicts on the claims in miniature as text,
+// Markdown and JSON.
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_REPORT_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_REPORT_H_
 
@@ -13,7 +13,7 @@
 
 namespace softmoe::golden {
 
-// A table of texts; each row has as many as the header.
+// A table of texts; each row has as many cells as the header.
 struct MiniatureTable {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
@@ -22,8 +22,8 @@ struct MiniatureTable {
 std::string TextOf(const MiniatureTable& table);      // for a terminal
 std::string MarkdownOf(const MiniatureTable& table);  // for a document
 
-// Whether each claim could have been shown, and why not; which reading of the
-// runs can say before any of them is read for what it says.
+// Whether each claim could have been shown, and if not why: what a reader can
+// know about the runs before reading their results.
 MiniatureTable MiniatureDesignTable(const MiniatureVerdicts& verdicts);
 
 // A row for each claim of the paper, or for each hypothesis of this project,
@@ -37,17 +37,17 @@ MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts);
 MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts);
 MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts);
 
-// What all of it is, and what it is not: a reproduction.
+// States what all this is and is not: a reproduction.
 const char* MiniatureDisclaimer();
 
-// When the margins were fixed, as seen from the runs that they judge.
+// When the margins were fixed, relative to the runs that they judge.
 std::string MiniatureMarginsFixed(const MiniatureVerdicts& verdicts);
 
-// How the columns of MiniatureMeasureTable are to be read.
+// How to read the columns of MiniatureMeasureTable.
 const char* MiniatureMeasureLegend();
 
-// "INTERIM (SHOWN so far)"; "SHOWN, after the fact" by definitions that were
-// made when the runs were known.
+// "INTERIM (SHOWN so far)"; "SHOWN, after the fact" under definitions made when
+// the runs were known.
 std::string ClaimStatusText(const MiniatureVerdicts& verdicts,
                             const MiniatureVerdict& claim);
 
@@ -57,11 +57,11 @@ std::string ClaimStatusText(const MiniatureVerdicts& verdicts,
 // difference each corpus can resolve. Equal verdicts give equal text.
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
 
-// MiniatureCaseTable.
+// Prints MiniatureCaseTable.
 std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts);
 
-// Mean and deviation over seeds of every planned row that has runs, including
-// those that enter no claim, which are marked.
+// Mean and deviation over seeds of every planned row that has runs; rows that
+// enter no claim are included and marked.
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                   const MiniatureResults& results);
 

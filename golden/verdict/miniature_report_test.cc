@@ -30,7 +30,7 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
   ExpectHas(text, "No reproduction of the paper,\nwhatever the verdicts");
   ExpectHas(text, "margins  " + claims.Hash() +
                       ", procedure 2, fixed before these runs\n");
-  // First of all, what could have been shown.
+  // The text begins with what could have been shown.
   ExpectHas(text, "\n\nclaim  could it be shown  why not");
   ExpectHas(text,
             "\nC6     no                 C6.hellaswag: foldoc: there are "
@@ -51,7 +51,7 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
             "C7.jitter, final loss with input jitter 0.05 minus that "
             "without: 3 of 3 cases point to the claim");
   ExpectHas(text, "H2 assumes: one idle machine; the soft router throughout");
-  // Whose effect it is, and of how many seeds.
+  // The effect's owner, and its number of seeds.
   ExpectHas(text, "  seeds needed  deciding case\n");
   ExpectHas(text, "gcide      9      4");
   EXPECT_EQ(text.find("leaves out"), std::string::npos);
@@ -77,7 +77,7 @@ TEST(DescribeMiniature, NamesMissingRunsAndWhatVerdictsLeanTo) {
   ExpectHas(text, "measure        so far ");
 }
 
-// Also of a row that enters no claim.
+// Includes rows that enter no claim.
 TEST(DescribeMiniature, NamesSeedsWithEqualBits) {
   MiniatureResults results = Results();
   double first = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature_runs.h - the runs that are judged, checked and indexed by their
-// ids.
+// miniature_runs.h - checks the judged runs and indexes them by their ids.
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_RUNS_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_RUNS_H_
 
@@ -15,7 +14,7 @@
 
 namespace softmoe::golden {
 
-// The runs of one row by seed, and of all corpora and rows.
+// The runs of one row by seed; and the runs of all corpora and rows.
 using SeedRuns = std::map<int64_t, const MiniatureRun*>;
 using RunIndex = std::map<std::string, std::map<std::string, SeedRuns>>;
 
@@ -23,8 +22,8 @@ using RunIndex = std::map<std::string, std::map<std::string, SeedRuns>>;
 std::string NameOfRun(const std::string& corpus, const std::string& row,
                       int64_t seed);
 
-// The index of `runs`, which must outlive it. Throws DataError for a run that
-// is not planned or occurs twice, and for steps, factors or layers out of
+// Indexes `runs`, which must outlive the result. Throws DataError for a run
+// that is not planned or occurs twice, and for steps, factors or layers out of
 // order.
 RunIndex IndexRuns(const MiniatureClaims& claims,
                    const std::vector<MiniatureRun>& runs);

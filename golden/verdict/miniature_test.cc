@@ -31,7 +31,7 @@ std::string FileText() {
   return ReadWholeFile(RunfilePath("golden/paper/miniature.toml"));
 }
 
-// The file with the first `from` replaced.
+// The file with the first occurrence of `from` replaced.
 std::string Changed(const std::string& from, const std::string& to) {
   std::string text = FileText();
   const size_t at = text.find(from);
@@ -49,7 +49,7 @@ TEST(MiniatureClaims, TwelveMeasuresOfClaimsAndHypothesesOnSeventySixRuns) {
     EXPECT_EQ(claim.of_paper, claim.id[0] == 'C') << claim.id;
   }
   EXPECT_EQ(ids, "C1a C1b C2 C3 C4 C5 C6 C7 H1 H2 ");
-  // The order of layers is reported, and in no family.
+  // The order of layers is reported, outside the family.
   EXPECT_FALSE(Measure(claims, "C2.order").judged());
   size_t runs = 0;
   for (const PlannedRuns& planned : claims.planned) {
@@ -80,8 +80,8 @@ TEST(MiniatureClaims, MarginsAndSharesAreThoseOfTheDesign) {
   EXPECT_EQ(Measure(claims, "C3.early").share_of_movement, 0.5);
 }
 
-// The paper's words: "across all configurations" is every one, "typically" and
-// "in most cases" most, a summary without such a word the mean.
+// The paper's words decide: "across all configurations" means every,
+// "typically" and "in most cases" most, a summary without such a word the mean.
 TEST(MiniatureClaims, QuantifiersAreThePapersWords) {
   const MiniatureClaims claims = LoadMiniatureClaims();
   for (const char* id : {"C1a.group", "C1a.curve", "C1b.curve", "C2.share",
@@ -117,8 +117,8 @@ TEST(MiniatureClaims, MostIsMoreThanHalfAndEveryIsAll) {
   EXPECT_EQ(measure.CasesNeeded(4), 0);
 }
 
-// Another hash refuses all results that were recorded before, unless this one
-// goes into the history.
+// Another hash refuses all earlier results, unless this one goes into the
+// history.
 TEST(MiniatureClaims, HashIsTheFrozenOne) {
   EXPECT_EQ(LoadMiniatureClaims().Hash(),
             "5787bb7056f5578c23f4dd793736b35dad8c9dbc36717b638097e11e6cbaab12");
@@ -132,7 +132,7 @@ TEST(MiniatureClaims, HistoryHasProcedure1AndWhatBecameOfItsClaims) {
             "f40f63b96e499623cb50f40f0e5ead2d8c412f7584ef1218cfd2de19a16cbe00");
   EXPECT_EQ(first.procedure, 1);
   EXPECT_EQ(first.verdicts.size(), 9u);
-  // Every claim that stands now has its predecessor.
+  // Every present claim has its predecessor.
   for (const MiniatureClaim& claim : claims.claims) {
     EXPECT_NE(first.Before(claim.id), nullptr) << claim.id;
   }
@@ -257,7 +257,7 @@ TEST(MiniatureClaims, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
                 "'assumes' is missing");
 }
 
-// A key that nobody reads would be a margin or a row that nobody heeds.
+// An unread key would be a margin or a row without effect.
 TEST(MiniatureClaims, UnknownKeysAreRefusedInEveryTable) {
   const std::pair<const char*, const char*> kTables[] = {
       {"[family]", "odd = 1\n[family]"},
@@ -271,7 +271,7 @@ TEST(MiniatureClaims, UnknownKeysAreRefusedInEveryTable) {
   for (const auto& [from, to] : kTables) {
     ExpectRefused(from, to, "unknown key 'odd'");
   }
-  // Keys of another quantity, of another comparison.
+  // Keys of another quantity or another comparison.
   for (const char* other :
        {"share_of_layers = 0.3", "share_of_steps = 0.3", "least_movement = 0.3",
         "final_share = 0.5", "share_of_movement = 0.5", "readings = [\"soft\"]",
@@ -302,7 +302,7 @@ TEST(MiniatureClaims, NumbersAreRefusedFromTheEndsOfTheirRangesOn) {
     ExpectRefused("own_deviation = 3", std::string("own_deviation = ") + value,
                   "must be between 1 and 1e+06");
   }
-  // The paper's last layers have more than their number.
+  // The paper's last layers have more than their uniform share.
   for (const char* value : {"0.3", "1.0", "nan"}) {
     ExpectRefused("final_share = 0.5", std::string("final_share = ") + value,
                   "must be between 0.3 and 1");
@@ -317,7 +317,7 @@ TEST(MiniatureClaims, NumbersAreRefusedFromTheEndsOfTheirRangesOn) {
                   std::string("active_experts = ") + experts,
                   "two or more positive numbers, ascending");
   }
-  // The last that are accepted.
+  // The last accepted values.
   const MiniatureClaims least =
       ParseMiniatureClaims(Changed("items = 10042", "items = 1"), "least.toml");
   EXPECT_EQ(Measure(least, "C6.hellaswag").items, 1);
@@ -400,7 +400,7 @@ TEST(MiniatureClaims, HistoryIsOfHashesAndOfClaimsThatStand) {
   const std::string again = text.substr(text.find("[[history]]\n"));
   ExpectRefused("[[history]]\n", again + "\n[[history]]\n",
                 "is there a second time");
-  // None of the readings is called so.
+  // No reading has this name.
   ExpectRefused(
       "readings = [\"soft\", \"megatron\"]",
       "readings = [\"soft\", \"megatrom\"]",

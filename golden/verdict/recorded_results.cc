@@ -3,7 +3,7 @@
 //   /miniature/json   u8 [bytes]: MiniatureResults as JSON, with all digits
 //   /results/NAME     u8 [bytes]: the file that WriteDocument writes
 //
-// As bytes, since those of one long dataset are compressed.
+// Stored as bytes, because one long dataset is compressed.
 #include "golden/verdict/recorded_results.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// recorded_results.h - what a record of runs (kind "run-record"; GRIDS.md,
-// "Records") holds for those who judge it: its numbers in the words of the
-// judges, beside the runs themselves, which only the grid's programs read.
+// recorded_results.h - the part of a record of runs (kind "run-record";
+// GRIDS.md, "Records") that is for the judges: its numbers in their terms. Only
+// the grid's programs read the runs themselves.
 #ifndef SOFTMOE_GOLDEN_VERDICT_RECORDED_RESULTS_H_
 #define SOFTMOE_GOLDEN_VERDICT_RECORDED_RESULTS_H_
 

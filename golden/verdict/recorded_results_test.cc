@@ -71,7 +71,7 @@ TEST(RecordedResults, ReadBackEveryNumber) {
   EXPECT_EQ(read.miniature.throughput[0].tokens_per_second,
             (std::vector<double>{1e5, 1.1e5, 1.2e5}));
   EXPECT_EQ(read.miniature.throughput[1].router, "sparse");
-  // Every number of every run decides somewhere, or stands among the rows.
+  // Every number of every run affects a verdict or appears among the rows.
   EXPECT_EQ(MiniatureJson(JudgeMiniature(FrozenClaims(), read.miniature)),
             MiniatureJson(JudgeMiniature(FrozenClaims(), written.miniature)));
   EXPECT_EQ(DescribeMiniatureRows(FrozenClaims(), read.miniature),
@@ -81,8 +81,8 @@ TEST(RecordedResults, ReadBackEveryNumber) {
   EXPECT_EQ(ReadWholeFile(folder / "b.h5"), ReadWholeFile(folder / "a.h5"));
 }
 
-// 76 runs of the mini grid, 16 with k_l of ten layers at 151 steps, of which no
-// digit repeats: less than a tenth of what a record may have.
+// 76 runs of the mini grid, 16 with k_l of ten layers at 151 steps, no digits
+// repeated: less than a tenth of a record's allowed size.
 TEST(RecordedResults, AreSmall) {
   const fs::path path = FreshFolder("recorded_small") / "a.h5";
   RecordedResults results = Example();
@@ -151,7 +151,7 @@ TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
   }
 }
 
-// A record of a disk that is full stays what it was: Commit is the last step.
+// If the disk is full the record stays as it was: Commit is the last step.
 TEST(RecordedResults, AreNotWrittenInPart) {
   const fs::path path = FreshFolder("recorded_full") / "a.h5";
   Write(Example(), path);

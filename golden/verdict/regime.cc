@@ -23,7 +23,7 @@ namespace {
 using Seeds = std::vector<int64_t>;
 
 constexpr const char* kFile = "golden/paper/regime.toml";
-// Three are left where one is left out of the smooth curve, which has three
+// Leaving one out must leave three for the smooth curve, which has three
 // parameters.
 constexpr size_t kLeastSparseRows = 4;
 
@@ -147,8 +147,8 @@ class RegimeReader {
     regime_.rows.push_back(std::move(row));
   }
 
-  // A soft row is read beside the sparse ones, and a learned one beside its
-  // fixed one, seed by seed.
+  // A soft row is compared with the sparse rows seed by seed, a learned one
+  // also with its fixed row.
   void ReadSoftRow(TomlReader* reader, RegimeRow* row) const {
     for (const RegimeRow* sparse : regime_.RowsOf("sparse")) {
       RequireSeedsOf(reader, *row, *sparse);
@@ -209,7 +209,7 @@ class RegimeReader {
     }
   }
 
-  // Their mean is judged, seed by seed, and once more without the known seeds.
+  // The rows' mean is judged seed by seed, and again without the known seeds.
   void RequirePrimaryRows(TomlReader* reader) const {
     const std::vector<const RegimeRow*> rows = regime_.RowsOf("primary");
     if (rows.empty()) reader->FailAt("rows", "has no primary one");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// regime.h - what the experiment `regime` runs and how it is judged, fixed
-// before its first judged run (paper/regime.toml; FORMAT.md, "The regime
+// regime.h - the runs of the experiment `regime` and the rules that judge them,
+// fixed before the first judged run (paper/regime.toml; FORMAT.md, "The regime
 // experiment").
 #ifndef SOFTMOE_GOLDEN_VERDICT_REGIME_H_
 #define SOFTMOE_GOLDEN_VERDICT_REGIME_H_
@@ -17,33 +17,33 @@ namespace softmoe::golden {
 // One row of the experiment.
 struct RegimeRow {
   std::string id;
-  std::vector<int64_t> seeds;  // of the judged runs
+  std::vector<int64_t> seeds;  // of its judged runs
   std::string role;            // "sparse", "primary", "secondary", "learned"
-  // What the pilots aim at, in active experts; sparse: k; 0: no pilots.
+  // The pilots' target in active experts; sparse: k; 0: no pilots.
   double infer_ae_aim = 0;
-  // The Train-AE of the paper's rows; both 0: the paper has no such row.
+  // Train-AE of the paper's rows; both 0: the paper has no such row.
   double paper_train_low = 0, paper_train_high = 0;
   std::string fixed;  // learned rows: the row of fixed allocation, the same tau
 };
 
-// What the judge must find, and must not find, in runs whose answer is known.
+// Runs with a known answer, which the judge must get right.
 struct RegimeControls {
   std::string relabelled;    // a sparse row that is called a soft one ...
-  double relabelled_at = 0;  // ... at so many experts, fewer than its own
+  double relabelled_at = 0;  // ... at this many experts, fewer than its own
   std::string halved;        // a primary row
-  std::vector<int64_t> first_half, second_half;  // of its seeds
+  std::vector<int64_t> first_half, second_half;  // its seeds
   double halves_level = 0;                       // of a two-sided test
   std::string left_out;  // a sparse row between two others
 };
 
-// The procedure that this program's judge follows: FORMAT.md, "The regime
-// experiment". A change in what it decides makes it another procedure.
+// The procedure that this program's judge follows (FORMAT.md, "The regime
+// experiment"). Any change in what it decides makes a new procedure.
 inline constexpr int64_t kRegimeProcedure = 1;
 
-// The whole file.
+// The contents of the file.
 struct RegimeDefinitions {
   std::string corpus;
-  double confidence = 0;       // of the intervals, by which verdicts are given
+  double confidence = 0;       // of the intervals that decide verdicts
   double margin = 0;           // nat/token
   double infer_ae_within = 0;  // of the aim, mean over a row's pilots
   double train_ae_within =
@@ -56,10 +56,11 @@ struct RegimeDefinitions {
 
   const RegimeRow* Row(const std::string& id) const;  // nullptr if none
   std::vector<const RegimeRow*> RowsOf(const std::string& role) const;
-  // Whether the run is planned: to be judged, or to choose tau.
+  // Whether the run is planned: either judged, or a pilot that chooses tau.
   bool Judges(const std::string& row, int64_t seed) const;
   bool IsPilot(const std::string& row, int64_t seed) const;
-  // The file without its remarks, as JSON with sorted keys and all digits.
+  // The file's content without remarks, as JSON with sorted keys and all
+  // digits.
   std::string DecisiveText() const;
   // SHA-256 of DecisiveText, 64 hex digits. Results with another hash were
   // recorded under other definitions.
@@ -68,11 +69,11 @@ struct RegimeDefinitions {
 
 // Parses and checks the text of such a file, which messages call `name`. Throws
 // DataError with FILE:LINE:COLUMN if a key is missing or unknown, a number is
-// out of range, a seed of a pilot is to be judged, or a row names another that
-// is not there or has other seeds.
+// out of range, a pilot's seed is also judged, or a row names another that is
+// missing or has other seeds.
 RegimeDefinitions ParseRegime(const std::string& text, const std::string& name);
 
-// golden/paper/regime.toml of this program. Throws EnvironmentError if it is
+// This program's golden/paper/regime.toml. Throws EnvironmentError if it is
 // missing.
 RegimeDefinitions LoadRegime();
 

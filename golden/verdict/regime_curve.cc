@@ -12,9 +12,9 @@ namespace softmoe::golden {
 namespace {
 
 // The sum of squares may have two minima, one of them at an end: the lower one
-// is found if they are more than a step of this grid apart.
+// is found if they are more than one step of this grid apart.
 constexpr int kGridSteps = 64;
-// A step of the grid is halved so often that a double has no more digits.
+// Enough halvings of a grid step to exhaust a double's digits.
 constexpr int kHalvings = 60;
 
 double Mean(const std::vector<double>& numbers) {
@@ -33,7 +33,7 @@ double SquaresAroundMean(const std::vector<double>& numbers) {
 struct SmoothFit {
   std::vector<double> x;
   double mean_x = 0, mean_y = 0, slope = 0;
-  double explained = 0;  // of the squares of y around its mean
+  double explained = 0;  // squared deviations of y from its mean
 
   SmoothFit(const std::vector<double>& k, const std::vector<double>& y,
             double exponent) {
@@ -52,7 +52,7 @@ struct SmoothFit {
   double At(double value) const { return mean_y + slope * (value - mean_x); }
 };
 
-// Half of the derivative by p of the sum of squared residuals.
+// Half of the derivative with respect to p of the sum of squared residuals.
 double SlopeOfSquares(const std::vector<double>& k,
                       const std::vector<double>& losses, double exponent) {
   const SmoothFit fit(k, losses, exponent);
@@ -93,8 +93,8 @@ double SmoothExponent(const std::vector<double>& k,
       best = i;
     }
   }
-  // The squares fall before the minimum, and rise behind it; at an end of the
-  // range one of the two may be all that there is.
+  // The squares fall before the minimum and rise after it; at an end of the
+  // range only one side exists.
   double low = first + step * std::max(best - 1, 0);
   double high = first + step * std::min(best + 1, kGridSteps);
   for (int i = 0; i < kHalvings; ++i) {

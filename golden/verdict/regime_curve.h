@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// regime_curve.h - how far runs lie from the losses of the sparse rows at the
-// same number of active experts, and what follows (FORMAT.md, "The regime
-// experiment"). Numbers alone: simulations call it tens of thousands of times.
+// regime_curve.h - the distance of runs from the sparse rows' losses at the
+// same number of active experts, and the verdict on it (FORMAT.md, "The regime
+// experiment"). It takes plain numbers, since simulations call it tens of
+// thousands of times.
 #ifndef SOFTMOE_GOLDEN_VERDICT_REGIME_CURVE_H_
 #define SOFTMOE_GOLDEN_VERDICT_REGIME_CURVE_H_
 
@@ -12,7 +13,7 @@
 
 namespace softmoe::golden {
 
-// The runs of some rows and of the sparse ones under the same seeds.
+// The runs of some rows, and of the sparse rows under the same seeds.
 struct RegimeTable {
   std::vector<double> k;                    // of the sparse rows, ascending
   std::vector<std::vector<double>> sparse;  // [seeds][k], nat/token
@@ -26,28 +27,29 @@ struct RegimeDistances {
   double exponent = 0;  // p of the smooth curve
 };
 
-// Active experts must lie within the ends of k; one seed or more.
+// Active experts must lie within the range of k; needs at least one seed.
 RegimeDistances DistancesFromCurve(const RegimeTable& table,
                                    const Interval& exponents);
 
-// The p in `exponents` for which a + b k^-p is nearest to the losses, by least
-// squares; the first of equals. Two or more losses at ascending k >= 1.
+// The p in `exponents` for which a + b k^-p fits the losses best by least
+// squares; the smallest of equals. Needs two or more losses at ascending k >=
+// 1.
 double SmoothExponent(const std::vector<double>& k,
                       const std::vector<double>& losses,
                       const Interval& exponents);
 
-// The same curve, of one seed's losses, at `active` experts.
+// That curve for one seed's losses, at `active` experts.
 double ReadSmoothCurve(const std::vector<double>& k,
                        const std::vector<double>& losses, double exponent,
                        double active);
 
-// A mean over seeds, with Student's interval, in the unit of the numbers.
+// A mean over seeds with Student's interval, in the numbers' unit.
 struct RegimeReading {
   double estimate = 0, error = 0;
   Interval interval;
 };
 
-// Of two numbers or more.
+// Needs at least two numbers.
 RegimeReading ReadingOf(const std::vector<double>& numbers, double confidence);
 
 enum class RegimeStatus {
@@ -60,17 +62,17 @@ enum class RegimeStatus {
   kInterim,     // planned runs are missing
 };
 
-// The frozen rule, of losses: the first that all readings say of superior
-// (the upper end is below 0), matches (below the margin) and inferior (the
-// lower end is above 0), or undecided.
+// The frozen rule for losses: the first verdict on which all readings agree, of
+// superior (upper end below 0), matches (below the margin) and inferior (lower
+// end above 0); else undecided.
 RegimeStatus DecideRegime(const std::vector<RegimeReading>& readings,
                           double margin);
 
-// Whether the lower ends of all readings are above 0.
+// Whether all readings have their lower end above 0.
 bool IsWorse(const std::vector<RegimeReading>& readings);
 
-// The difference of two means, of two numbers or more each, with the deviation
-// that both have in common.
+// The difference of two means of at least two numbers each, with one common
+// deviation.
 RegimeReading DifferenceOf(const std::vector<double>& first,
                            const std::vector<double>& second,
                            double confidence);

@@ -71,7 +71,7 @@ class RegimeJudge {
                       name));
     }
     const RegimeRow& planned = *definitions_.Row(run.row);
-    // Another row under a wrong name would bend the curve.
+    // A mislabelled row would bend the curve.
     if (planned.role == "sparse" && run.infer_ae != planned.infer_ae_aim &&
         !std::isnan(run.infer_ae)) {
       throw DataError(
@@ -172,12 +172,12 @@ class RegimeJudge {
     return run == runs->second.end() ? nullptr : run->second;
   }
 
-  // Of a run that is there.
+  // The run must exist.
   double NumberOf(const RegimeRow& row, int64_t seed, Number number) const {
     return judged_.at(row.id).at(seed)->*number;
   }
 
-  // Of `seeds`, those that all rows have.
+  // The elements of `seeds` that all rows have.
   Seeds SeedsOfAll(const Rows& rows, const Seeds& seeds) const {
     Seeds common;
     for (const int64_t seed : seeds) {
@@ -190,7 +190,7 @@ class RegimeJudge {
     return common;
   }
 
-  // Seeds under which all rows are planned.
+  // The seeds under which all rows are planned.
   static Seeds PlannedSeeds(const Rows& rows) {
     Seeds planned = rows.front()->seeds;
     for (const RegimeRow* row : rows) {
@@ -210,7 +210,7 @@ class RegimeJudge {
   }
 
   // The problem of the first run, under any of the seeds, that lacks one of the
-  // numbers, all of which are positive; "" if there is none.
+  // numbers (all positive); "" if there is none.
   std::string NumberProblem(const Rows& rows, const Seeds& seeds,
                             const std::vector<Number>& numbers) const {
     for (const RegimeRow* row : rows) {
@@ -228,7 +228,7 @@ class RegimeJudge {
     return "";
   }
 
-  // The problem of the first run that lies beyond the ends of the sparse curve.
+  // The problem of the first run beyond the ends of the sparse curve.
   std::string CurveProblem(const Rows& rows, const Seeds& seeds,
                            Number active) const {
     for (const RegimeRow* row : rows) {
@@ -284,7 +284,7 @@ class RegimeJudge {
     return table;
   }
 
-  // The first problem that is one.
+  // The first non-empty text.
   static std::string FirstOf(std::initializer_list<std::string> problems) {
     for (const std::string& problem : problems) {
       if (!problem.empty()) return problem;
@@ -296,7 +296,8 @@ class RegimeJudge {
     return ReadingOf(numbers, definitions_.confidence);
   }
 
-  // Rows against the sparse curve, over those of `planned` that all have.
+  // Judges rows against the sparse curve, over those of `planned` that all rows
+  // have.
   void JudgeDistance(const std::string& id, const Rows& rows,
                      const Seeds& planned, Number active) {
     RegimeEstimate estimate;
@@ -323,7 +324,7 @@ class RegimeJudge {
     Decide(std::move(estimate), rows, all);
   }
 
-  // `among`: the rows whose runs decide, `rows` and what they are compared
+  // `among`: the deciding rows, which are `rows` and those they are compared
   // with.
   void Decide(RegimeEstimate estimate, const Rows& rows, const Rows& among) {
     estimate.rows = IdsOf(rows);
@@ -396,7 +397,7 @@ class RegimeJudge {
     return fixed;
   }
 
-  // By seed, the mean over learned rows of a number minus the fixed row's.
+  // Per seed, the mean over learned rows of a number minus the fixed row's.
   std::vector<double> RiseOf(const Rows& learned, const Seeds& seeds,
                              Number number) const {
     const Rows fixed = FixedOf(learned);
@@ -501,8 +502,7 @@ class RegimeJudge {
                       RegimeStatus::kSuperior;
   }
 
-  // By the linear reading: a common p would make the halves depend on each
-  // other.
+  // Uses the linear reading: a common p would make the halves dependent.
   void CompareHalves() {
     const RegimeControls& controls = definitions_.controls;
     const RegimeRow* row = definitions_.Row(controls.halved);

@@ -21,51 +21,51 @@ namespace softmoe::golden {
 // "INTERIM".
 const char* RegimeStatusName(RegimeStatus status);
 
-// One row's runs, as far as they are there. Means in active experts; NaN where
-// no run has the number.
+// One row's existing runs. Means are in active experts; NaN if no run has the
+// number.
 struct RegimeRowRuns {
   std::string id, role;
   int64_t planned = 0, judged = 0, pilots = 0;
   double aim = 0, pilot_ae = 0;       // aim 0: no pilots
-  double infer_ae = 0, train_ae = 0;  // of the judged runs
+  double infer_ae = 0, train_ae = 0;  // means over the judged runs
   double paper_train_low = 0, paper_train_high = 0;
   std::string problem;         // why the row cannot be judged; "" if it can
   bool infer_ae_only = false;  // Train-AE is not the paper's
 };
 
-// A difference of losses, in nat/token: of rows from the sparse curve, or of
-// learned rows from the fixed ones.
+// A difference of losses in nat/token: rows from the sparse curve, or learned
+// rows from fixed ones.
 struct RegimeEstimate {
   std::string id;    // "primary", "row.regime-1", "C5.loss", ...
   std::string text;  // what is subtracted from what
   std::vector<std::string> rows;
   RegimeStatus status = RegimeStatus::kUndecided;
-  // What the status would be if no run were missing.
+  // The status if no run were missing.
   RegimeStatus leaning = RegimeStatus::kUndecided;
-  std::string reason;                      // of NOT_TESTABLE and MISTRUSTED
+  std::string reason;                      // for NOT_TESTABLE and MISTRUSTED
   std::vector<std::string> infer_ae_only;  // rows with other Train-AE
-  // The rest is valid unless it is NOT_TESTABLE.
+  // Valid unless NOT_TESTABLE.
   std::vector<int64_t> seeds;
   std::vector<RegimeReading> readings;  // linear and smooth; C5: the difference
-  double exponent = 0;                  // of the smooth curve; C5: 0
+  double exponent = 0;                  // p of the smooth curve; C5: 0
   bool worse = false;                   // lower ends above 0 in all readings
 };
 
-// A question to the judge whose answer is known.
+// A question to the judge with a known answer.
 struct RegimeControl {
   std::string id;       // "relabelled", "halves", "left_out"
-  std::string text;     // what must come out
-  std::string problem;  // why it cannot be put; "" if it can
-  bool failed = false;  // never, of "left_out", which is reported
-  // Of the relabelled row both distances, of the halves their difference, of
-  // the row that was left out predicted minus measured loss; in nat/token.
+  std::string text;     // the expected outcome
+  std::string problem;  // why it cannot be asked; "" if it can
+  bool failed = false;  // never for "left_out", which is only reported
+  // Relabelled row: both distances; halves: their difference; left-out row:
+  // predicted minus measured loss; in nat/token.
   std::vector<RegimeReading> readings;
   double confidence = 0;  // of their intervals
   double exponent = 0;    // of the curve without the row
 };
 
-// Infer-AE of learned rows above their fixed ones, as the mean over rows, and
-// what the caps, which are rounded up, rise with it.
+// How much Infer-AE of learned rows exceeds their fixed ones', as the mean over
+// rows, and the rise in the caps, which are rounded up.
 struct RegimeExperts {
   std::string problem;  // why there are no numbers; "" if there are
   std::vector<int64_t> seeds;
@@ -73,10 +73,10 @@ struct RegimeExperts {
 };
 
 struct RegimeVerdicts {
-  std::string hash;  // of the definitions
+  std::string hash;  // the definitions'
   double confidence = 0, margin = 0;
   Interval exponents;
-  int64_t planned = 0, finished = 0;     // with the pilots
+  int64_t planned = 0, finished = 0;     // including pilots
   std::vector<std::string> missing;      // "gcide/sparse-1/seed1234"
   std::vector<std::string> equal_seeds;  // "regime-1: 1234 and 1235"
   std::vector<RegimeRowRuns> rows;
@@ -84,16 +84,16 @@ struct RegimeVerdicts {
   std::vector<RegimeControl> controls;
   RegimeExperts experts;
 
-  // Whether anything final is not to be trusted.
+  // Whether any final verdict is not to be trusted.
   bool mistrusted() const;
 };
 
-// Judges the runs, pilots among them. Throws DataError for a run that is not
+// Judges the runs, including pilots. Throws DataError for a run that is not
 // planned or occurs twice.
 RegimeVerdicts JudgeRegime(const RegimeDefinitions& definitions,
                            const std::vector<MiniatureRun>& runs);
 
-// Whether runs are of this experiment and of no other: any is of a soft row.
+// Whether the runs belong to this experiment: some run is of a soft row.
 bool HasRegimeRuns(const RegimeDefinitions& definitions,
                    const std::vector<MiniatureRun>& runs);
 

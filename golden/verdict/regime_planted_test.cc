@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frozen rule on made-up records whose truth is known: how often it finds
-// what is not there, and what is.
+// The frozen rule on made-up records with known truth: how often it finds
+// absent effects, and present ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,11 +18,11 @@ namespace softmoe::golden {
 namespace {
 
 constexpr uint32_t kRecords = 20000;
-// Three standard errors of a share p of so many records.
+// Three standard errors of a share p of that many records.
 double ThreeErrors(double p) { return 3 * std::sqrt(p * (1 - p) / kRecords); }
 
-// What is known of the mini grid: means of its sparse rows' losses on GCIDE,
-// and the deviation of a run once the effect of its seed is removed.
+// Known from the mini grid: means of its sparse rows' losses on GCIDE, and a
+// run's deviation after the seed effect is removed.
 const std::vector<double> kExperts = {1, 2, 3, 4};
 const std::vector<double> kLosses = {3.6778, 3.5999, 3.5797, 3.5712};
 constexpr double kDeviation = 0.0109, kSeedDeviation = 0.05;
@@ -30,7 +30,7 @@ const std::vector<double> kActive = {3.78, 1.77, 3.37};  // of the primary rows
 constexpr double kActiveDeviation = 0.03;
 constexpr int kSeeds = 12;
 
-// Standard normals, four from every block of words.
+// Standard normals, four from each block of words.
 class Normals {
  public:
   explicit Normals(uint32_t record) { key_.step = record; }
@@ -83,11 +83,11 @@ RegimeTable Draw(uint32_t record, double effect) {
 struct Shares {
   double superior = 0, matches = 0, inferior = 0, undecided = 0;
   double covered = 0, linear_covered = 0;  // by each reading's interval
-  // Controls that fail, though there is nothing wrong; superior without them.
+  // Controls that fail although nothing is wrong; superior without them.
   double relabelled_fails = 0, halves_fail = 0, trusted_superior = 0;
 };
 
-// Sparse-3, called a soft row at two experts, is not found superior.
+// Sparse-3, relabelled as a soft row at two experts, is not found superior.
 bool RelabelledFails(RegimeTable table) {
   for (size_t s = 0; s < table.sparse.size(); ++s) {
     table.loss[s] = {table.sparse[s][2]};
@@ -100,7 +100,7 @@ bool RelabelledFails(RegimeTable table) {
                       FrozenRegime().margin) != RegimeStatus::kSuperior;
 }
 
-// The first and the last seeds' distances of the row at 1.77 experts differ.
+// The first and last seeds' distances of the row at 1.77 experts differ.
 bool HalvesFail(RegimeTable table) {
   for (size_t s = 0; s < table.sparse.size(); ++s) {
     table.loss[s] = {table.loss[s][1]};
@@ -117,7 +117,7 @@ bool HalvesFail(RegimeTable table) {
   return interval.low > 0 || interval.high < 0;
 }
 
-// with_controls: they take most of the time.
+// with_controls: optional, since they take most of the time.
 Shares JudgeMany(double effect, bool with_controls) {
   Shares shares;
   constexpr double kOne = 1.0 / kRecords;
@@ -156,7 +156,7 @@ Shares JudgeMany(double effect, bool with_controls) {
   return shares;
 }
 
-// 95 %, within the 94 to 96 % that was set before.
+// 95 %, within the range of 94 to 96 % set beforehand.
 void ExpectCoverage(const Shares& shares) {
   EXPECT_GT(shares.covered, 0.94);
   EXPECT_LT(shares.covered, 0.96);
@@ -166,7 +166,7 @@ TEST(RegimePlanted, NoEffectIsSeldomFoundSuperior) {
   EXPECT_GE(FrozenRegime().RowsOf("primary")[0]->seeds.size(), kSeeds);
   const Shares shares = JudgeMany(0, false);
   EXPECT_LT(shares.superior, 0.05);
-  // One side of an interval of 95 %, and both readings must agree.
+  // One side of a 95 % interval, and both readings must agree.
   EXPECT_NEAR(shares.superior, 0.0245, ThreeErrors(0.0245));
   EXPECT_LT(shares.inferior, 0.025 + ThreeErrors(0.025));
   // FORMAT.md, "The regime experiment", says how often.
@@ -179,7 +179,7 @@ TEST(RegimePlanted, NoEffectIsSeldomFoundSuperior) {
 TEST(RegimePlanted, OneHundredthIsFoundInNineOfTenRecords) {
   const Shares shares = JudgeMany(-0.01, true);
   EXPECT_GT(shares.superior, 0.90);
-  // Of 120,000 records of another generator (numpy), as FORMAT.md has it.
+  // FORMAT.md's value, from 120,000 records of another generator (numpy).
   EXPECT_NEAR(shares.superior, 0.946, ThreeErrors(0.946));
   EXPECT_GT(shares.trusted_superior, 0.90);
   EXPECT_NEAR(shares.relabelled_fails, 0.017, 0.003);

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 using Texts = std::vector<std::string>;
 
 constexpr size_t kWidth = 100;
-// p this near to an end of its range was not found within it.
+// p this near to an end of its range counts as being at the end.
 constexpr double kAtEnd = 1e-6;
 
 constexpr const char* kDisclaimer =
@@ -36,7 +36,7 @@ constexpr const char* kLegend =
     "is below 0 in both; MATCHES: below the margin in both; INFERIOR: the "
     "lower end is above 0 in both; else UNDECIDED.";
 
-// What no number of these runs says, however it comes out.
+// What these runs cannot show, whatever their numbers.
 const Texts& StaysImpossible() {
   static const Texts kImpossible = {
       "C3 (experts move early): learning rates add up to too little",
@@ -52,7 +52,7 @@ std::string ReadingText(const RegimeReading& reading) {
                      reading.interval.low, reading.interval.high);
 }
 
-// "MATCHES, and worse", with the label that goes wherever the number stands.
+// "MATCHES, and worse", with the label that accompanies the number everywhere.
 std::string StatusText(const RegimeEstimate& estimate) {
   std::string text = RegimeStatusName(estimate.leaning);
   if (estimate.worse && estimate.leaning == RegimeStatus::kMatches) {
@@ -75,7 +75,7 @@ MiniatureTable EstimateTable(const RegimeVerdicts& verdicts) {
       {"estimate", "verdict", "linear", "smooth", "seeds", "p"}, {}};
   for (const RegimeEstimate& each : verdicts.estimates) {
     Texts row = {IdText(each), StatusText(each)};
-    // C5 has no curve: one number.
+    // C5 has no curve, hence one number.
     row.push_back(each.readings.empty() ? "-" : ReadingText(each.readings[0]));
     row.push_back(each.readings.size() < 2 ? "-"
                                            : ReadingText(each.readings[1]));
@@ -111,7 +111,7 @@ MiniatureTable RowTable(const RegimeVerdicts& verdicts) {
   return table;
 }
 
-// One text each, without a bullet.
+// One text per control, without bullet.
 Texts ControlTexts(const RegimeVerdicts& verdicts) {
   Texts texts;
   for (const RegimeControl& control : verdicts.controls) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// regime_report.h - verdicts on the experiment `regime`, as text for a terminal
-// and for a document, and as JSON for programs. Equal verdicts give equal text.
+// regime_report.h - verdicts on the experiment `regime` as text for a terminal,
+// as Markdown and as JSON. Equal verdicts give equal text.
 #ifndef SOFTMOE_GOLDEN_VERDICT_REGIME_REPORT_H_
 #define SOFTMOE_GOLDEN_VERDICT_REGIME_REPORT_H_
 
@@ -11,15 +11,15 @@
 
 namespace softmoe::golden {
 
-// What the primary estimate says, in plain words, one paragraph.
+// The primary estimate in plain words, one paragraph.
 std::string RegimeBottomLine(const RegimeVerdicts& verdicts);
 
 // The bottom line; every estimate with both readings, its interval and verdict;
 // rows with their active experts; controls; reasons; missing runs; and what
-// stays impossible to show here.
+// cannot be shown here at all.
 std::string DescribeRegime(const RegimeVerdicts& verdicts);
 
-// The same in Markdown, for a document.
+// The same in Markdown.
 std::string RegimeMarkdown(const RegimeVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.

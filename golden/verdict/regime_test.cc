@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The experiment regime: its definitions, the arithmetic of its curve, the
-// judge, his report, and golden/oracles/regime.json, which a program in Python
-// judged that shares nothing with this one but FORMAT.md and the definitions
+// judge, its report, and golden/oracles/regime.json, judged by a Python program
+// that shares only FORMAT.md and the definitions with this one
 // (golden/oracles/README.md).
 #include "golden/verdict/regime.h"
 
@@ -71,8 +71,7 @@ TEST(RegimeDefinitions, PlansRunsAndPilots) {
   EXPECT_FALSE(regime.IsPilot("sparse-1", 7001));
 }
 
-// Frozen before the first judged run. Another hash refuses all results that
-// were recorded before.
+// Frozen before the first judged run. Another hash refuses all earlier results.
 TEST(RegimeDefinitions, HashIsTheFrozenOne) {
   EXPECT_EQ(LoadRegime().Hash(),
             "0bbe0d0891f61e8e0feaf077633ebccc5498d6a68fb1d681f531c68f45aa05e3");
@@ -223,7 +222,7 @@ TEST(RegimeDefinitions, ControlsAreRefusedThatCannotBePut) {
                 "first_half = [1234]", "two or more, all different");
 }
 
-// A key that nobody reads would be a rule that nobody heeds.
+// An unread key would be a rule without effect.
 TEST(RegimeDefinitions, UnknownKeysAreRefusedInEveryTable) {
   for (const char* before : {"[rule]", "margin = 0.01", "relabelled_at = 2.0",
                              "role = \"secondary\""}) {
@@ -252,16 +251,16 @@ std::vector<double> OnCurve(double a, double b, double p) {
 
 TEST(RegimeCurve, FindsTheExponentOfACurve) {
   for (const double p : {0.11, 0.5, 1.0, 1.44, 3.0, 9.0}) {
-    // Residuals are 1e-15 and grow with the distance from p by 1e-4 at least.
+    // Residuals are 1e-15; away from p they grow by at least 1e-4 per unit.
     EXPECT_NEAR(SmoothExponent(kK, OnCurve(3.5, 0.12, p), {0.1, 10}) / p, 1,
                 1e-9);
     EXPECT_NEAR(ReadSmoothCurve(kK, OnCurve(3.5, 0.12, p), p, 2.7),
                 3.5 + 0.12 * std::pow(2.7, -p), 1e-13);
   }
-  // Beyond an end of the range it is the end.
+  // A p beyond the range gives the end of the range.
   EXPECT_NEAR(SmoothExponent(kK, OnCurve(3.5, 0.12, 3), {0.1, 2}), 2, 1e-9);
   EXPECT_NEAR(SmoothExponent(kK, OnCurve(3.5, 0.12, 0.5), {1, 2}), 1, 1e-9);
-  // No better one lies near what least squares find of losses off any curve.
+  // For losses off any curve, no other p fits better.
   const std::vector<double> losses = {3.68, 3.6, 3.59, 3.57};
   const double best = SmoothExponent(kK, losses, {0.1, 10});
   auto squares = [&](double p) {
@@ -275,7 +274,7 @@ TEST(RegimeCurve, FindsTheExponentOfACurve) {
 }
 
 RegimeTable TwoSeeds() {
-  // The second seed's curve is steeper: a p of its own would be another one.
+  // The second seed's curve is steeper: its own p would differ.
   return {.k = kK,
           .sparse = {{3.8, 3.6, 3.5, 3.48}, {3.9, 3.5, 3.5, 3.4}},
           .loss = {{3.7, 3.5}, {3.7, 3.4}},
@@ -512,7 +511,7 @@ TEST(RegimeJudge, ARunWithoutItsNumberSpoilsWhatItIsIn) {
   EXPECT_EQ(EstimateOf(verdicts, "row.regime-1.5-quiet").status, kSuperior);
   ExpectHas(verdicts.controls[0].problem, "sparse-4/seed1245 gave no number");
   EXPECT_FALSE(verdicts.controls[0].failed);
-  // Learned rows without caps: nothing is said of experts.
+  // Learned rows without caps: no statement about experts.
   runs = MadeUpRegime(-0.02);
   RunOf(runs, "regime-2", 1236).mean_cap = 0;
   ExpectHas(Judge(runs).experts.problem, "regime-2/seed1236 gave no number");
@@ -560,7 +559,7 @@ TEST(RegimeJudge, EqualBitsUnderTwoSeedsAreNoEvidence) {
     ExpectHas(EstimateOf(verdicts, id).reason, "gave the same bits");
   }
   EXPECT_EQ(EstimateOf(verdicts, "primary").status, kSuperior);
-  // A pilot that is a judged run under another name; and a sparse row.
+  // A pilot that is a judged run under another name; and a repeated sparse row.
   runs = MadeUpRegime(-0.02);
   RunOf(runs, "regime-1", 7001).loss = RunOf(runs, "regime-1", 1240).loss;
   EXPECT_EQ(PrimaryOf(runs), kMistrusted);
@@ -572,7 +571,7 @@ TEST(RegimeJudge, EqualBitsUnderTwoSeedsAreNoEvidence) {
 }
 
 TEST(RegimeJudge, AControlThatFailsMakesThePrimaryMistrusted) {
-  // Sparse rows that are all alike: one more expert is no gain.
+  // All sparse rows are alike: one more expert gains nothing.
   std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
   for (MiniatureRun& run : runs) {
     if (run.row == "sparse-3")
@@ -589,7 +588,7 @@ TEST(RegimeJudge, AControlThatFailsMakesThePrimaryMistrusted) {
   ExpectHas(RegimeBottomLine(verdicts),
             "These runs are no evidence, because a "
             "control failed");
-  // Halves that differ.
+  // The halves differ.
   runs = MadeUpRegime(-0.02);
   for (MiniatureRun& run : runs) {
     if (run.row == "regime-1.5" && run.seed >= 1240) run.loss += 0.02;
@@ -610,7 +609,7 @@ TEST(RegimeJudge, ReportsTheErrorOfTheCurveAndFailsNothing) {
     if (run.row == "sparse-2") run.loss += 0.004;
   }
   const RegimeControl after = Judge(runs).controls[2];
-  // What is left out moves no curve.
+  // The row left out does not affect the curve.
   EXPECT_EQ(after.exponent, before.exponent);
   EXPECT_NEAR(after.readings[0].estimate, before.readings[0].estimate - 0.004,
               1e-12);
@@ -659,13 +658,13 @@ TEST(RegimeJudge, NothingIsFinalBeforeAllPlannedRuns) {
         "INTERIM, 119 of 120 planned runs: so far soft routing ends with");
     ExpectHas(DescribeRegime(verdicts), "INTERIM (SUPERIOR so far)");
   }
-  // A pilot is planned, too.
+  // A pilot counts as planned, too.
   std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
   std::erase_if(runs, [](const MiniatureRun& run) {
     return run.row == "regime-1" && run.seed == 7002;
   });
   EXPECT_EQ(PrimaryOf(runs), kInterim);
-  // One seed is no evidence, none not even that.
+  // One seed is not enough, and neither is none.
   std::erase_if(runs, [](const MiniatureRun& run) { return run.seed > 1234; });
   const RegimeVerdicts one = Judge(runs);
   EXPECT_EQ(one.estimates.front().leaning, kNotTestable);
@@ -803,7 +802,7 @@ TEST(RegimeReport, SaysThatTheSparseLossesDoNotFixTheCurve) {
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
   EXPECT_EQ(DescribeRegime(Judge(runs)).find("end of its range"),
             std::string::npos);
-  // Losses that fall ever faster are of no such curve.
+  // Losses that fall ever faster fit no such curve.
   for (MiniatureRun& run : runs) {
     if (run.row == "sparse-4") run.loss -= 1;
   }
@@ -812,9 +811,9 @@ TEST(RegimeReport, SaysThatTheSparseLossesDoNotFixTheCurve) {
 
 // ---- The independent program.
 
-// Losses near 4 are fitted and subtracted a few dozen at a time: 1e-14 or so,
-// and p is where a slope changes its sign, known to 1e-9 of it, which moves a
-// distance by 1e-10 of it at most; the file has 13 digits.
+// Losses near 4 are fitted and subtracted a few dozen at a time: errors of
+// about 1e-14. p, where a slope changes sign, is known to 1e-9 relative, which
+// moves a distance by at most 1e-10 relative; the file has 13 digits.
 constexpr double kNear = 1e-10;
 
 void ExpectReading(const RegimeReading& ours, const json& oracle) {

@@ -18,8 +18,8 @@ namespace {
 
 // In double the incomplete beta function misses kDistributionError from 1e4
 // items on (1.8e-13 at 3000 of 10042, p = 0.3): x^a (1-x)^b has powers that
-// large. So the type is fixed here, with at least 11 bits to spare, and Boost
-// may not promote it as it sees fit. What Boost cannot evaluate is thrown.
+// large. So the type is fixed here, with at least 11 spare bits, and Boost must
+// not promote it. Evaluation errors are thrown.
 using Real = long double;
 static_assert(std::numeric_limits<Real>::digits >= 64);
 namespace policies = boost::math::policies;
@@ -33,7 +33,7 @@ using AsNamed =
 using Normal = boost::math::normal_distribution<Real, AsNamed>;
 using Student = boost::math::students_t_distribution<Real, AsNamed>;
 
-// What `evaluate` returns; what Boost throws becomes an InternalError.
+// Returns the result of `evaluate`; Boost's exceptions become InternalError.
 template <typename Evaluate>
 double Evaluated(const Evaluate& evaluate) {
   try {
@@ -43,7 +43,8 @@ double Evaluated(const Evaluate& evaluate) {
   }
 }
 
-// The quantile of a symmetric distribution, whose lower tail loses no digits.
+// The quantile of a symmetric distribution, through its lower tail, which loses
+// no digits.
 template <typename Distribution>
 double SymmetricQuantile(const Distribution& distribution, double probability) {
   SOFTMOE_CHECK(probability > 0 && probability < 1) << probability;
@@ -132,7 +133,7 @@ std::vector<bool> HolmRejections(const std::vector<double>& p_values,
                                  double level) {
   std::vector<size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // A NaN has no order: it comes after all others.
+  // NaN has no order: it sorts last.
   auto key = [&](size_t i) {
     return std::isnan(p_values[i]) ? std::numeric_limits<double>::infinity()
                                    : p_values[i];
@@ -142,7 +143,7 @@ std::vector<bool> HolmRejections(const std::vector<double>& p_values,
   std::vector<bool> rejected(p_values.size());
   for (size_t rank = 0; rank < order.size(); ++rank) {
     const auto remaining = static_cast<double>(order.size() - rank);
-    // Not <=: a NaN stops the procedure.
+    // Not >: NaN must stop the procedure.
     if (!(p_values[order[rank]] * remaining <= level)) break;
     rejected[order[rank]] = true;
   }

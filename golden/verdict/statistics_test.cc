@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against closed forms (1, 2, 3 and even degrees of freedom, n = 1), published
-// tables to their printed digits, and direct sums.
+// Compared with closed forms (1, 2, 3 and even degrees of freedom, n = 1),
+// published tables to their printed digits, and direct sums.
 #include "golden/verdict/statistics.h"
 
 #include <gtest/gtest.h>
@@ -162,7 +162,7 @@ TEST(StudentQuantile, GivesTheHalfWidthOfTheDocumentation) {
 // P(first <= X <= last) of a binomial X, 0 < p < 1, in long double.
 double BinomialSum(int64_t first, int64_t last, int64_t total, long double p) {
   const long double miss = 1 - p;
-  // So that the first term does not underflow.
+  // Avoids underflow of the first term.
   if (p > 0.5) return BinomialSum(total - last, total - first, total, miss);
   long double term = std::pow(miss, static_cast<long double>(total)), sum = 0;
   for (int64_t k = 0; k <= last; ++k) {
@@ -171,8 +171,8 @@ double BinomialSum(int64_t first, int64_t last, int64_t total, long double p) {
   }
   return static_cast<double>(sum);
 }
-// The error of that: each term is rounded at most 4 total + 2 times in long
-// double, the sum as often as it has terms, and once to double.
+// The error of that sum: each term is rounded at most 4 total + 2 times in long
+// double, the sum once per term, and once to double.
 double BinomialError(int64_t total) {
   return (5 * static_cast<double>(total) + 3) * 0x1p-64 + kDoubleUnit;
 }
@@ -265,7 +265,7 @@ RC_GTEST_PROP(ProportionProperty, ExactIntervalsCover, ()) {
       covered += BinomialSum(k, k, n, p);
     }
   }
-  // What is left out on either side has at most the tail's probability.
+  // The probability left out on either side is at most the tail's.
   const double summing = (static_cast<double>(n) + 1) * kDoubleUnit;
   RC_ASSERT(covered >=
             0.9 - 2 * kDistributionError - BinomialError(n) - summing);
@@ -304,7 +304,7 @@ TEST(Statistics, ArgumentsOutOfRangeAreInternalErrors) {
   EXPECT_THROW(ChiSquareTail(1, 0), InternalError);
   EXPECT_THROW(ExactProportionInterval(3, 2, 0.9), InternalError);
   EXPECT_THROW(ExactProportionInterval(1, 2, 1), InternalError);
-  // In range, but beyond what Boost can evaluate: its exception becomes ours.
+  // In range but beyond Boost's reach: its exception becomes ours.
   EXPECT_THROW(StudentQuantile(1e-300, 1e-5), InternalError);
 }
 

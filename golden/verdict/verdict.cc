@@ -26,7 +26,7 @@ int Severity(Status status) {
   return 4;
 }
 
-// Adds a difference; the same one in many rows is one entry.
+// Adds a difference; one that occurs in many rows is a single entry.
 void Add(const FieldDifference& field, const std::string& row,
          std::vector<SetUpDifference>* differences) {
   for (SetUpDifference& difference : *differences) {
@@ -62,7 +62,7 @@ void CompareSetUps(const Document& results, const Document& golden,
   }
 }
 
-// What a reader must know about what the verdicts do not cover.
+// Remarks on what the verdicts do not cover.
 void AddRemarks(const Document& results, const Document& golden,
                 Verdicts* verdicts) {
   std::vector<std::string>& remarks = verdicts->remarks;
@@ -140,7 +140,7 @@ Verdicts Judge(const Document& results, const Document& golden) {
   internal::JudgeClaims(results, golden, &verdicts);
   verdicts.overall = Status::kPass;
   if (verdicts.cells.empty() && verdicts.claims.empty()) {
-    // Nothing in common, or only columns that are never judged.
+    // No common cells, or only columns that are never judged.
     verdicts.overall = verdicts.recorded.empty() ? Status::kNotComparable
                                                  : Status::kInconclusive;
   }

@@ -21,11 +21,11 @@ namespace softmoe::golden {
 // FORMAT.md, "Verdicts": FAIL, MISTRUSTED, NOT_COMPARABLE, INCONCLUSIVE and
 // UNSUPPORTED, PASS.
 Status Worse(Status a, Status b);
-// 1, 7, 3, 4, 4 and 0 in that order (DESIGN.md, ruling 1).
+// 1, 7, 3, 4, 4 and 0, in that order (DESIGN.md, ruling 1).
 ExitCode ExitCodeOf(Status status);
 
-// A field of the set-up that does not simply agree, and the rows of the golden
-// for which this is so: "main_results/owt/sparse/k1", at least one.
+// A field of the set-up that does not simply agree, and the golden's rows
+// concerned: "main_results/owt/sparse/k1", at least one.
 struct SetUpDifference {
   FieldDifference field;
   std::vector<std::string> rows;
@@ -40,56 +40,55 @@ struct CellVerdict {
   std::string golden_text;           // as printed
   std::optional<double> ours;        // nullopt: the results have no value
   std::optional<double> difference;  // ours - golden
-  // Half the width of the confidence interval of the difference, without
-  // rounding; 0 if there is no noise, or if it is not known.
+  // Half the width of the difference's confidence interval, without rounding; 0
+  // if there is no noise, or it is unknown.
   double half_width = 0;
   double margin = 0;  // 0: the column has none
-  // If INCONCLUSIVE: how many of our runs would decide, 2 to see any noise; 0
-  // if no number would.
+  // If INCONCLUSIVE: the number of our runs that would decide, 2 if only to see
+  // any noise; 0 if no number would.
   int64_t runs_needed = 0;
   std::vector<std::string> notes;  // ids of the golden's notes on the cell
 };
 
-// What our own runs say about one claim.
+// Our own runs' verdict on one claim.
 struct ClaimVerdict {
   std::string claim;  // id
   Status status = Status::kInconclusive;
   std::string reason;
-  std::vector<size_t> assumptions;  // of its rows, as in CellVerdict
+  std::vector<size_t> assumptions;  // its rows', as in CellVerdict
 };
 
-// Everything that Judge has to say, in the order of the golden.
+// The full result of Judge, in the golden's order.
 struct Verdicts {
   // Fields that must match and that the golden states.
   std::vector<SetUpDifference> fingerprint_differences;
-  // A1, A2, ...: fields that must match and that the golden leaves open;
-  // verdicts hold under them.
+  // A1, A2, ...: fields that must match but that the golden leaves open;
+  // verdicts depend on them.
   std::vector<SetUpDifference> assumptions;
   std::vector<SetUpDifference> reported;  // fields that are only reported
   // Sentences about columns whose definitions differ, rows of the golden that
   // the results lack, and a golden of our own.
   std::vector<std::string> remarks;
   std::vector<CellVerdict> cells;
-  // Columns of the lane "report": shown, never judged; status has no meaning.
+  // Columns in lane "report" are shown but never judged; status is meaningless.
   std::vector<CellVerdict> recorded;
   std::vector<ClaimVerdict> claims;
-  // The most severe of all. NOT_COMPARABLE if results and golden have no cell
+  // The most severe status. NOT_COMPARABLE if results and golden have no cell
   // in common, INCONCLUSIVE if only recorded ones.
   Status overall = Status::kInconclusive;
 
-  // The code of DESIGN.md ruling 1; statuses in `allowed` count as PASS.
+  // The exit code by DESIGN.md ruling 1; statuses in `allowed` count as PASS.
   ExitCode exit_code(const std::set<Status>& allowed = {}) const;
 };
 
 // Judges every cell and claim of `golden` for which `results` has a row. Rows
 // are matched by id; `results` with other fingerprints are NOT_COMPARABLE, and
-// the reason lists the fields. A cell that the golden has and the results do
-// not is UNSUPPORTED, which counts as INCONCLUSIVE. FAIL and claims are
-// corrected for their number by Holm's procedure. Measurements whose runs all
-// gave the same bits are MISTRUSTED, for they are evidence for neither side.
-// What is decided while the golden leaves fields open names its assumptions; a
-// strict claim (< or >) is then INCONCLUSIVE. FirstProblem must accept both
-// documents.
+// the reason lists the fields. A cell that only the golden has is UNSUPPORTED,
+// which counts as INCONCLUSIVE. FAIL and claims are corrected for their number
+// by Holm's procedure. Measurements whose runs all gave the same bits are
+// MISTRUSTED: they are evidence for neither side. A verdict reached while the
+// golden leaves fields open names its assumptions; a strict claim (< or >) is
+// then INCONCLUSIVE. FirstProblem must accept both documents.
 Verdicts Judge(const Document& results, const Document& golden);
 
 }  // namespace softmoe::golden

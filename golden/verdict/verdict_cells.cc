@@ -14,7 +14,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// A statistical FAIL that waits for Holm's procedure.
+// A statistical FAIL that awaits Holm's procedure.
 struct Candidate {
   size_t cell;  // index into the verdicts
   double p_value;
@@ -69,7 +69,7 @@ class CellJudge {
         continue;
       }
       if (!fingerprints.comparable()) {
-        // Also where ours is missing or diverged: it would say nothing.
+        // Even if our value is missing or diverged, which would say nothing.
         verdict.status = Status::kNotComparable;
         verdict.reason =
             "differs in " + JoinNames(FieldNames(fingerprints.differences));
@@ -114,8 +114,8 @@ class CellJudge {
     }
   }
 
-  // Ours must print like the golden. Doubles made from decimals are off by an
-  // ulp.
+  // Our value must print like the golden. Doubles made from decimals may be off
+  // by an ulp.
   static void JudgeExact(const Cell& cell, const Cell& golden_cell,
                          CellVerdict* verdict) {
     const double slack = 4e-16 * std::max(std::fabs(golden_cell.low),
@@ -170,7 +170,7 @@ class CellJudge {
     verdict->status = Equivalence(difference, noise, margin, constructed);
     const bool decided =
         verdict->status == Status::kPass || verdict->status == Status::kFail;
-    // Also if other rows show noise: this one has really run only once.
+    // Even if other rows show noise: this row has really run only once.
     if (decided && AreSuspicious(cell, golden_, golden_cell)) {
       verdict->status = Status::kMistrusted;
     }
@@ -257,7 +257,7 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
   std::vector<const Cell*> theirs;
   CollectCells(results, table, column, corpus, &cells);
   CollectCells(golden, table, column, corpus, &theirs);
-  // Runs that are in both documents are one piece of evidence, not two.
+  // A run that is in both documents is one piece of evidence, not two.
   const size_t ours = cells.size();
   for (const Cell* cell : theirs) {
     const bool known = std::any_of(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Claims are tested, one-sided, on our own runs against each other and never on
-// the golden's numbers; what those say is the claim's published verdict.
+// Tests claims one-sided on our own runs, never on the golden's numbers, which
+// give the claim's published verdict.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,14 +45,14 @@ class ClaimJudge {
   struct Tested {
     size_t claim;  // index into the verdicts
     double p_value;
-    bool holds;  // which of the two directions p_value is about
+    bool holds;  // which direction p_value is about
     bool capped;
   };
 
   void JudgeClaim(const Claim& claim) {
     const ClaimSide left = FindSide(results_, claim, claim.left);
     const ClaimSide right = FindSide(results_, claim, claim.right);
-    // No row of ours: the claim is not about these results.
+    // We have no such row: the claim is not about these results.
     if (left.row == nullptr || (right.row == nullptr && !right.is_number)) {
       return;
     }
@@ -82,7 +82,7 @@ class ClaimJudge {
     verdicts_.claims.push_back(std::move(verdict));
   }
 
-  // Appends the items that are not there yet.
+  // Appends items that are not there yet.
   template <typename T>
   static void Merge(const std::vector<T>& from, std::vector<T>* to) {
     for (const T& item : from) {
@@ -92,7 +92,7 @@ class ClaimJudge {
     }
   }
 
-  // Strict claims are capped where the golden leaves fields open (ruling 2).
+  // Strict claims are capped if the golden leaves fields open (ruling 2).
   void Test(const Claim& claim, const ClaimSide& left, const ClaimSide& right,
             bool open, ClaimVerdict* verdict) {
     const Column& column = GoldenColumn(claim, *left.column);
@@ -109,7 +109,7 @@ class ClaimJudge {
     }
     PooledDeviation noise = NoiseOf(claim, left);
     if (!right.is_number) {
-      // The same noise, unless the claim is about two columns or corpora.
+      // The same noise unless the claim compares two columns or corpora.
       const PooledDeviation other = NoiseOf(claim, right);
       noise.deviation = std::max(noise.deviation, other.deviation);
       noise.freedom = std::min(noise.freedom, other.freedom);
@@ -139,7 +139,7 @@ class ClaimJudge {
                       *side.row);
   }
 
-  // What the golden's numbers say, and how much of it survives their noise.
+  // What the golden's numbers say, and how much of that survives their noise.
   std::string Published(const Claim& claim) const {
     std::string text = "; the published numbers: " + claim.published_verdict;
     const PublishedEvidence evidence = EvidenceOf(golden_, claim);
@@ -155,7 +155,7 @@ class ClaimJudge {
     return text;
   }
 
-  // Whether a cell of ours should have noise and has none.
+  // Whether one of our cells should have noise and has none.
   bool IsSuspicious(const Claim& claim, const ClaimSide& side) const {
     if (side.is_number) return false;
     const Table* table = golden_.FindTable(claim.scope);
@@ -171,7 +171,7 @@ class ClaimJudge {
     return index < 0 ? ours : table->columns[static_cast<size_t>(index)];
   }
 
-  // Without noise: equality means that both print alike.
+  // Without noise, equality means that both print alike.
   static void TestExactly(const Claim& claim, const ClaimSide& left,
                           const ClaimSide& right, const Column& column,
                           ClaimVerdict* verdict) {

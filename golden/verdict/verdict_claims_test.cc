@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Judge on imitations of a grid's results: the paper's claims.
+// Judge on imitated results of a grid: the paper's claims.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST(Judge, ClaimsTellWhatNoiseLeavesOfThePublishedNumbers) {
   EXPECT_TRUE(Contains(Claimed(verdicts, "soft_higher_hellaswag.1").reason,
                        "the published numbers: HOLDS (NOT_RESOLVED_BY_PAPER "
                        "with the sampling error of their items)"));
-  // Resolved despite the noise: nothing to add.
+  // Resolved despite the noise, so there is nothing to add.
   EXPECT_TRUE(Claimed(verdicts, "soft_higher_hellaswag.3")
                   .reason.ends_with("the published numbers: HOLDS"));
   EXPECT_TRUE(Contains(Claimed(verdicts, "star_lower_loss.1").reason,
@@ -77,7 +77,7 @@ TEST(Judge, ClaimsTellWhatNoiseLeavesOfThePublishedNumbers) {
                        "0.014 or more over seeds)"));
 }
 
-// What chance can do to accuracies on the same items, seeds apart. 1838 items:
+// Chance in accuracies on the same items, apart from seeds. For 1838 items
 // sqrt((0.53 0.47 + 0.5 0.5) / 1838) is 1.648 points, so that 3 are 1.820 of
 // them; against a number it is 1.164 points, and 3 are 2.577 of them.
 TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
@@ -103,7 +103,7 @@ TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
   EXPECT_EQ(reason(53, "<", "50"), "does not hold in our runs (p = 0.01)");
   EXPECT_EQ(reason(47, "<", "50"), "holds in our runs (p = 0.01)");
   EXPECT_EQ(reason(53, ">", cell, 56), reason(47, "<", cell, 44));
-  // All items against all items: no difference, and no error either.
+  // All items correct on both sides: no difference, and no error either.
   EXPECT_EQ(reason(100, ">=", cell, 100),
             "leans towards holding (p = 1), not decided among 1 claims");
   EXPECT_EQ(reason(100, ">", cell, 0), "holds in our runs (p = 0)");
@@ -115,7 +115,7 @@ TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
   EXPECT_EQ(strict.status, Status::kInconclusive);
   EXPECT_TRUE(Contains(strict.reason, "our runs say that it holds"))
       << strict.reason;
-  // What is decided names the assumptions of both sides.
+  // A decision names the assumptions of both sides.
   const ClaimVerdict& decided = Claimed(verdicts, "learned_loss_not_higher.1");
   EXPECT_EQ(decided.status, Status::kPass);
   const std::string reason = ReasonText(decided);
@@ -153,8 +153,8 @@ TEST(Judge, StrictClaimsOnExactColumnsAreCappedToo) {
       << open.reason;
 }
 
-// What is compared without noise, with its numbers. Allocations print with two
-// decimals: 0.005 is the most that two that print alike are apart.
+// A comparison without noise gives its numbers. Allocations print with two
+// decimals: numbers that print alike differ by at most 0.005.
 TEST(Judge, ClaimsOnExactColumnsSayWhatWasCompared) {
   auto reason = [](double least, double least_low, const std::string& op) {
     Document paper = ClosedPaper();
@@ -174,7 +174,7 @@ TEST(Judge, ClaimsOnExactColumnsSayWhatWasCompared) {
 }
 
 TEST(Judge, ClaimsOnEqualRunsAreMistrusted) {
-  // All runs of the grid, then those of one side.
+  // All runs of the grid, then only one side's.
   EXPECT_EQ(
       Claimed(Judge(Reproduction(8, 0), ClosedPaper()), "star_lower_loss.1")
           .status,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// verdict_judge.h - what cells and claims share while they are judged.
+// verdict_judge.h - shared by the judging of cells and of claims.
 #ifndef SOFTMOE_GOLDEN_VERDICT_VERDICT_JUDGE_H_
 #define SOFTMOE_GOLDEN_VERDICT_VERDICT_JUDGE_H_
 
@@ -16,21 +16,21 @@
 namespace softmoe::golden::internal {
 
 // Seed noise of a column, pooled over the rows of `results` with the corpus of
-// `row` (field data.corpus; those that do not say it count as one corpus), and
-// of `golden` where its values have deviations of their own; cells with the
-// same value, runs and deviation in both count once.
+// `row` (field data.corpus; rows that do not say it count as one corpus), and
+// of `golden` if its values have deviations; cells with the same value, runs
+// and deviation in both count once.
 PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const Row& row);
 
-// Whether the golden's number is fixed by construction, like the k active
-// experts of top-k and what is computed from them; then equal runs are no
-// surprise. True of the paper's exact cells, and of those of runs whose own
-// values never differed.
+// Whether the golden's number is fixed by construction, such as top-k's k
+// active experts and numbers computed from them; equal runs are then expected.
+// True for the paper's exact cells, and for goldens of runs whose own values
+// never differed.
 bool IsByConstruction(const Document& golden, const Cell& golden_cell);
 
-// Whether the runs of a measurement agree to the last bit. Percentages are left
-// out, since counts of few items often agree by chance.
+// Whether the runs of a measurement agree to the last bit. Percentages are
+// exempt, since counts of few items often agree by chance.
 bool AreSuspicious(const Cell& ours, const Document& golden,
                    const Cell& golden_cell);
 

@@ -33,7 +33,7 @@ std::string AssumptionLabels(std::vector<size_t> assumptions) {
   std::sort(assumptions.begin(), assumptions.end());
   std::string text;
   for (size_t i = 0; i < assumptions.size();) {
-    size_t end = i + 1;  // of a run of labels without a gap
+    size_t end = i + 1;  // end of a sequence of labels without gaps
     while (end < assumptions.size() &&
            assumptions[end] == assumptions[end - 1] + 1) {
       ++end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// verdict_report.h - verdicts as text for a terminal and as JSON for programs.
+// verdict_report.h - verdicts as text and as JSON.
 #ifndef SOFTMOE_GOLDEN_VERDICT_VERDICT_REPORT_H_
 #define SOFTMOE_GOLDEN_VERDICT_VERDICT_REPORT_H_
 
@@ -13,29 +13,29 @@
 
 namespace softmoe::golden {
 
-// "model.d_model: 640 in the golden, 64 here (main_results/owt/sparse/k1 and 8
-// more)": one line for each.
+// One line per difference: "model.d_model: 640 in the golden, 64 here
+// (main_results/owt/sparse/k1 and 8 more)".
 std::vector<std::string> DifferenceLines(
     const std::vector<SetUpDifference>& differences);
 
 // "A1 router.tau: ...", as DifferenceLines.
 std::vector<std::string> AssumptionLines(const Verdicts& verdicts);
 
-// What is reported only for the record: fields, then remarks.
+// Items that are only recorded: fields, then remarks.
 std::vector<std::string> RecordLines(const Verdicts& verdicts);
 
-// The reason; if something is decided, with the assumptions on which it rests:
-// "...; under assumptions A1-A3, A7".
+// The reason, plus the assumptions that a decision rests on: "...; under
+// assumptions A1-A3, A7".
 std::string ReasonText(const CellVerdict& verdict);
 std::string ReasonText(const ClaimVerdict& verdict);
 
-// Differences of set-up, assumptions, one line for each cell and claim, and the
-// overall verdict with its exit code, which names `allowed`.
+// Differences of set-up, assumptions, one line per cell and claim, and the
+// overall verdict with its exit code, which mentions `allowed`.
 std::string DescribeVerdicts(const Verdicts& verdicts,
                              const std::set<Status>& allowed);
 
-// The same as one JSON object, with all digits. A cell without a value of ours
-// has neither "ours" nor "difference"; recorded cells have the status RECORDED.
+// The same as one JSON object with all digits. A cell without our value has
+// neither "ours" nor "difference"; recorded cells have status RECORDED.
 std::string VerdictsJson(const Verdicts& verdicts,
                          const std::set<Status>& allowed);
 

@@ -148,7 +148,7 @@ Only recorded columns: nothing was judged.
 allowed: MISTRUSTED
 OVERALL INCONCLUSIVE (exit code 4)
 )");
-  // One claim, and no cell, is something.
+  // One claim without any cell is still a result.
   verdicts.claims = {{"lower", Status::kPass, "", {}}};
   EXPECT_EQ(DescribeVerdicts(verdicts, {}).find("nothing was judged"),
             std::string::npos);

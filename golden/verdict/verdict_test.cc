@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Judge on imitations of a grid's results: cells and tables.
+// Judge on imitated results of a grid: cells and tables.
 #include "golden/verdict/verdict.h"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ TEST(Judge, APerfectReproductionPassesUnderAssumptions) {
   };
   EXPECT_TRUE(assumes(open, "router.tau"));
   EXPECT_FALSE(assumes(stated, "router.tau"));
-  // Sparse rows rest on fewer assumptions; the labels are those of the list.
+  // Sparse rows depend on fewer assumptions; labels are those of the list.
   EXPECT_EQ(ReasonText(Verdict(verdicts, "owt/sparse/k1", "val_loss")),
             "under assumptions A1-A12");
   const auto tau =
@@ -125,7 +125,7 @@ TEST(Judge, OneRunIsInconclusive) {
   EXPECT_EQ(verdicts.exit_code({Status::kInconclusive}), ExitCode::kDone);
 }
 
-// Seeds of other rows of the same corpus show the noise, those of another
+// Seeds of other rows on the same corpus show the noise; those on another
 // corpus do not.
 TEST(Judge, PoolsSeedNoiseWithinACorpus) {
   Document results = Reproduction(1, 0);
@@ -141,8 +141,8 @@ TEST(Judge, PoolsSeedNoiseWithinACorpus) {
             Status::kInconclusive);
 }
 
-// The field says which corpus it is, with or without TOML's quotes; ids are
-// only names.
+// The field names the corpus, with or without TOML's quotes; ids are just
+// names.
 TEST(Judge, TheFieldSaysWhichCorpus) {
   Document results = Reproduction(1, 0);
   for (Row& row : results.tables[0].rows) {
@@ -245,7 +245,7 @@ TEST(Judge, EqualRunsOfOneRowAreMistrustedAmongOthersThatDiffer) {
   EXPECT_EQ(status("owt/softmoe/k2/a2", "active_params"), Status::kMistrusted);
 }
 
-// Nothing in them varies, and nothing has to.
+// Nothing in them varies, and nothing needs to.
 TEST(Judge, SparseRowsAloneHaveTheirActiveParametersByConstruction) {
   Document results = Reproduction(3, 0.05);
   std::erase_if(results.tables[0].rows,
@@ -261,7 +261,7 @@ TEST(Judge, SparseRowsAloneHaveTheirActiveParametersByConstruction) {
             Status::kFail);
 }
 
-// Against a golden of our own that shares runs with the results.
+// The golden is our own and shares runs with the results.
 TEST(Judge, PoolsRunsOfBothDocumentsOnce) {
   const Document golden = Reproduction(3, 0.05);
   Document results = golden;
@@ -342,7 +342,7 @@ TEST(Judge, ExactCellsMustPrintAlike) {
   EXPECT_EQ(Judge(ModelSize(1.6303), Paper()).overall, Status::kFail);
 }
 
-// Whichever it is: `overall` counts only where there is nothing else.
+// `overall` does not matter if there is anything else.
 TEST(Verdicts, EndWithTheWorstCellOrClaimThatIsNotAllowed) {
   auto code = [](const std::vector<Status>& cells,
                  const std::vector<Status>& claims, Status overall,
@@ -374,7 +374,7 @@ TEST(Verdicts, EndWithTheWorstCellOrClaimThatIsNotAllowed) {
   EXPECT_EQ(code({kUnsupported}, {kPass}, kPass), ExitCode::kInconclusive);
 }
 
-// In lanes without one the margin is 0, in the report and for who reads JSON.
+// Lanes without a margin have 0, in the report and in JSON.
 TEST(Judge, ColumnsWithoutMarginHaveNone) {
   const Verdicts verdicts = Judge(ModelSize(1.631409280), Paper());
   ASSERT_FALSE(verdicts.cells.empty());
@@ -386,7 +386,7 @@ TEST(Judge, ColumnsWithoutMarginHaveNone) {
 }
 
 // One golden cell that stands for 2.875 to 3.125, in a column whose values may
-// differ by 0.5; all are binary fractions, so that the limits are exact.
+// differ by 0.5; all are binary fractions, so the limits are exact.
 class BoundLane : public testing::Test {
  protected:
   static constexpr const char* kRow = "owt/sparse/k1";
@@ -403,7 +403,7 @@ class BoundLane : public testing::Test {
     cell.high = 3.125;
   }
 
-  // The verdict on a number of ours that stands for `low` to `high`.
+  // The verdict on our number that stands for `low` to `high`.
   CellVerdict Of(double low, double high) {
     Cell& cell = At(&results_, kRow, "val_loss");
     SetValue(&cell, (low + high) / 2);
@@ -442,7 +442,7 @@ TEST_F(BoundLane, FailsOverItsBoundOnEitherSide) {
     EXPECT_EQ(cell.reason, "over its bound");
     EXPECT_LT(cell.difference, 0);
   }
-  // No pooled noise and no Holm: one run decides, whatever the others say.
+  // Without pooled noise and Holm, one run decides whatever the others say.
   Of(4, 4);
   EXPECT_EQ(Judge(results_, golden_).overall, Status::kFail);
 }

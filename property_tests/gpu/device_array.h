@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// device_array.h - arrays on the device that is compiled for (SOFTMOE_DEVICE is
-// isa_cuda or isa_shim), and how long work on it takes.
+// device_array.h - arrays on the device compiled for (SOFTMOE_DEVICE is
+// isa_cuda or isa_shim), and timing of work on it.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_DEVICE_ARRAY_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_DEVICE_ARRAY_H_
 
@@ -28,8 +28,8 @@ namespace device = ::softmoe::kernels::SOFTMOE_DEVICE;
 template <typename T>
 class DeviceArray {
  public:
-  // Numbers in [-1, 1), the same ones over and over: a device is faster, and
-  // hotter, with zeros than with data.
+  // Repeats numbers in [-1, 1): with zeros a device would be faster, and
+  // cooler, than with data.
   explicit DeviceArray(int64_t size) : size_(size) {
     Allocate();
     const std::vector<T> pattern = Pattern(std::min(size, kPattern));
@@ -91,10 +91,10 @@ class DeviceArray {
   T* data_ = nullptr;
 };
 
-// Of one of many runs of `launch` that follow each other, the median of three
-// bursts of a tenth of a second. A launch costs the host some microseconds;
-// what takes less than that, seems to take as long. On the simulated device
-// `launch` runs once, and there is no time.
+// Seconds per run of `launch`, as the median over three bursts of back-to-back
+// runs of a tenth of a second. A launch costs the host a few microseconds;
+// anything shorter appears to take as long. On the simulated device `launch`
+// runs once and there is no time.
 inline std::optional<double> SecondsOf(const std::function<void()>& launch) {
   using Clock = std::chrono::steady_clock;
   CUstream_st* const stream = device::DeviceStream();
@@ -105,7 +105,7 @@ inline std::optional<double> SecondsOf(const std::function<void()>& launch) {
     const std::chrono::duration<double> passed = Clock::now() - begin;
     return passed.count() / static_cast<double>(count);
   };
-  (void)burst(1);  // touches all memory, chooses algorithms
+  (void)burst(1);  // touches all memory and chooses algorithms
   if (IsSimulated()) return std::nullopt;
   const double once = burst(1);
   const auto count = static_cast<int64_t>(std::clamp(0.1 / once, 1.0, 1000.0));

@@ -67,7 +67,7 @@ void TellSquare(const StageContext& context, const std::string& precision,
               "TFLOP/s", 2 * n * n * n * 1e-12, seconds);
 }
 
-// One product of a step: [m, k] [k, n], a weight gradient adds nothing up.
+// One product of a step: [m, k] [k, n]. Weight gradients are not accumulated.
 struct PaperProduct {
   const char* name;
   int64_t m, n, k;
@@ -78,7 +78,7 @@ std::vector<PaperProduct> PaperProducts() {
   const Shapes shapes = TheShapes();
   const auto& model = shapes.model;
   const int64_t tokens = shapes.tokens(), d = model.d_model;
-  const int64_t rows = shapes.routed() / model.num_experts;  // of an expert
+  const int64_t rows = shapes.routed() / model.num_experts;  // per expert
   const int64_t up = 2 * model.d_ffn;
   const int64_t chunk = shapes.head_chunk();
   return {{.name = "qkv", .m = tokens, .n = 3 * d, .k = d},

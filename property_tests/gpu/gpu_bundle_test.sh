@@ -27,11 +27,11 @@ mkdir empty && tar -xzf "$archive" -C empty || fail "it cannot be unpacked"
 bundle=$PWD/empty/softmoe_gpu
 mkdir here && cd here || exit 1
 
-# clean VARIABLE=VALUE... PROGRAM ARGUMENT... - with nothing else in the
-# environment; the device, if there is one, is hidden
+# clean VARIABLE=VALUE... PROGRAM ARGUMENT... - runs it with nothing else in the
+# environment; any real device is hidden
 clean() { env -i PATH=/usr/bin:/bin CUDA_VISIBLE_DEVICES=-1 TMPDIR="$TEST_TMPDIR" "$@" 2>&1; }
 
-# Every library is in the bundle or glibc's.
+# Every library comes from the bundle or from glibc.
 for program in "$bundle"/bin/*; do
   [[ -f $program ]] || continue
   while read -r name arrow path _; do
@@ -47,7 +47,7 @@ for file in bin/gpu_check bin/train bin/grid bin/verify share/tokens.bin share/t
   [[ -s $bundle/$file ]] || fail "$file is not there"
 done
 
-# Without a device: 5, what is needed, and no record.
+# Without a device: exit code 5, the requirements, and no record.
 text=$(clean "$bundle/run_all.sh")
 [[ $? == 5 ]] || fail "without a device: $text"
 says "$text" "glibc:" "cuBLASLt:"
@@ -58,7 +58,7 @@ text=$(clean "$bundle/bin/train" --config "$bundle/share/paper.toml" --data "$bu
 [[ $? == 5 ]] || fail "train without a device: $text"
 says "$text" 'device "cuda"'
 
-# Usage, and an old or a missing glibc.
+# Usage errors, and an old or missing glibc.
 text=$(clean "$bundle/run_all.sh" nine)
 [[ $? == 2 ]] || fail "a number of minutes: $text"
 says "$text" "'nine'" "run_all.sh [MINUTES]"
@@ -76,10 +76,10 @@ says "$text" "has no glibc"
 needed=$(sed -n 's/^glibc=2[.]//p' "$bundle/share/needs")
 ((needed <= 36)) || fail "glibc 2.$needed is needed, more than Debian 12 has"
 
-# Where cuBLASLt is taken from. (A file of that name is enough to be found.)
+# Where cuBLASLt is found. (A file with that name is enough.)
 cublas=$(sed -n 's/^cublas=//p' "$bundle/share/needs")
 [[ $cublas =~ ^libcublasLt[.]so[.][1-9][0-9]$ ]] || fail "no name of cuBLASLt: '$cublas'"
-# taken FOLDER WHY VARIABLE=VALUE... - it is, with these variables
+# taken FOLDER WHY VARIABLE=VALUE... - it is found there, with these variables
 taken() {
   local folder=$1 why=$2
   shift 2
@@ -90,7 +90,7 @@ taken "$PWD/venv/lib/python3.11/site-packages/nvidia/cublas/lib" "Python's site-
 taken "$PWD/path" LD_LIBRARY_PATH VIRTUAL_ENV="$PWD/venv" LD_LIBRARY_PATH="/nowhere:$PWD/path"
 taken "$PWD/toolkit/lib64" CUDA_HOME CUDA_HOME="$PWD/toolkit" LD_LIBRARY_PATH="$PWD/path"
 
-# On the simulated device all of it runs through, and a fault is named.
+# On the simulated device everything runs through, and a fault is named.
 cp "$simulated" "$bundle/bin/gpu_check.new"
 mv -f "$bundle/bin/gpu_check.new" "$bundle/bin/gpu_check"
 text=$(clean "$bundle/run_all.sh" 60)
@@ -101,7 +101,8 @@ text=$(clean "$bundle/run_all.sh" 60 --plant gemm --only 'operation gemm' --only
 [[ $? == 1 ]] || fail "with a fault: $text"
 says "$text" "FAILED: operation gemm (fp32); operation gemm (bf16)" "ok: adamw" "gpu_record-2.jsonl"
 
-# The same bytes, wherever it is packed. (Any program with libraries will do.)
+# The bytes are the same wherever it is packed. (Any program with libraries will
+# do.)
 for place in one two; do
   mkdir -p "$place"
   printf 'program any %s\nshare here.toml %s\ntext %s\nscript %s\n' \

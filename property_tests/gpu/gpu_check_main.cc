@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gpu_check - all that can only be checked, or measured, on a device.
+// gpu_check - everything that can only be checked or measured on a device.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>

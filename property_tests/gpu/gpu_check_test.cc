@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program that checks everything on a device, on the simulated one.
+// Runs the program that checks everything on a device, on the simulated one.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -37,7 +37,7 @@ void ExpectSays(const std::string& text,
   }
 }
 
-// "passed" of each stage.
+// The outcome of each stage, such as "passed".
 std::map<std::string, std::string> OutcomesOf(const GpuRecord& record) {
   std::map<std::string, std::string> outcomes;
   for (const Json& stage : record.All("stage")) {
@@ -90,17 +90,17 @@ TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
     timed.insert(line["operation"].get<std::string>() + " " +
                  line["precision"].get<std::string>());
   }
-  // Those two are computed by the router's kernels.
+  // These two are computed by the router's kernels.
   timed.insert({"balance_sums fp32", "lapsum fp32"});
   EXPECT_EQ(timed, operations);
   EXPECT_EQ(record.All("ceiling").size(), 3u);
   EXPECT_EQ(record.All("algorithm").size(), 2u * 10 * 8);
-  // In both precisions: three cases of a model, one update, one repetition.
+  // In each precision: three cases of a model, one update, one repetition.
   EXPECT_EQ(record.All("check").size(), 2u * (3 * 3 + 3 + 3));
   EXPECT_EQ(record.All("step").size(), 4u);
 }
 
-// A fault is found and named, everything else goes on.
+// A fault is found and named; everything else goes on.
 TEST(GpuCheck, NamesAnOperationThatIsWrong) {
   const fs::path folder = FreshFolder("planted");
   const ProgramOutput output = Check(
@@ -128,7 +128,8 @@ TEST(GpuCheck, NamesAnOperationThatIsWrong) {
   EXPECT_EQ(OutcomesOf(record).at("operation rmsnorm bf16"), "failed");
 }
 
-// From the device to README's table: only in a test, since it is simulated.
+// The record gets from the device to README's table; only in a test, since the
+// device is simulated.
 TEST(GpuCheck, ItsRecordIsImported) {
   const fs::path folder = FreshFolder("import");
   ASSERT_EQ(Check(folder, "--only 'operation sum' --only times").exit_code, 0);
@@ -141,7 +142,7 @@ TEST(GpuCheck, ItsRecordIsImported) {
   EXPECT_FALSE(fs::exists(folder / "run.h5"));
 
   output = golden("import-gpu-run --of-tests gpu_record.jsonl");
-  EXPECT_EQ(output.exit_code, 2);  // it is no golden, so it has no place
+  EXPECT_EQ(output.exit_code, 2);  // not a golden, so it has no default place
   ExpectSays(output.text, {"--to"});
   output = golden("import-gpu-run --of-tests gpu_record.jsonl --to run.h5");
   EXPECT_EQ(output.exit_code, 0) << output.text;
@@ -156,7 +157,7 @@ TEST(GpuCheck, ItsRecordIsImported) {
                            ": fp32: 20 cases, largest error/bound "});
   EXPECT_EQ(output.text.find(" ms"), std::string::npos) << "no time was taken";
 
-  // A record that was changed, or cut off, or is none.
+  // Records that were changed or cut off, and files that are none.
   const std::string record = ReadWholeFile(folder / "gpu_record.jsonl");
   WriteFileAtomically(folder / "half.jsonl",
                       record.substr(0, record.size() / 2));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A communicator of one rank: it sends to itself what ranks send each other, so
-// that NCCL on this machine has had every call, and whatever it answers is
-// looked at. What only several ranks can show is not asked here.
+// A communicator of one rank sends itself what ranks send each other. This
+// makes every NCCL call on this machine and checks every answer. What only
+// several ranks can show is not tested here.
 #include <fmt/format.h>
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace {
 
 using kernels::LinkPart;
 
-// Bytes, none of them a multiple of anything; 3 MB and a bit are several of
-// NCCL's steps.
+// Bytes, not multiples of anything; slightly over 3 MB spans several of NCCL's
+// steps.
 constexpr int64_t kSizes[] = {1, 4096, 3 * 1000 * 1000 + 1};
 
 std::vector<uint8_t> Numbered(int64_t size, uint8_t first) {
@@ -50,7 +50,7 @@ LinkPart All(const DeviceArray<uint8_t>& array) {
   return {array.data(), array.bytes()};
 }
 
-// "" if `array` is what was sent.
+// "" if `array` holds what was sent.
 std::string Difference(const std::string& what,
                        const DeviceArray<uint8_t>& array,
                        const std::vector<uint8_t>& sent) {
@@ -64,8 +64,8 @@ std::string Difference(const std::string& what,
   return "";
 }
 
-// Send, receive and broadcast, of all sizes. `planted`: the last byte does not
-// arrive, for the test of all this.
+// Send, receive and broadcast, in all sizes. `planted`: the last byte does not
+// arrive, to test this test.
 std::string WhatCameWrong(bool planted) {
   const Stream stream;
   const auto link = JoinAlone(stream);
@@ -88,7 +88,7 @@ std::string WhatCameWrong(bool planted) {
   return wrong;
 }
 
-// An aborted link ends at once, says so, and another one can take its place.
+// An aborted link ends at once, reports it, and can be replaced.
 std::string WhatAbortLeaves() {
   const Stream stream;
   const auto link = JoinAlone(stream);

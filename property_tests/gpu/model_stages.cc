@@ -63,7 +63,7 @@ std::unique_ptr<Device> TheDevice() {
   return optimized::MakeDevice(runtime);
 }
 
-// Only initial parameters take the host long.
+// Only initial parameters take long on the host.
 ThreadPool& Pool() {
   static ThreadPool pool;
   return pool;
@@ -82,7 +82,7 @@ bool TellCheck(const StageContext& context, const std::string& name,
   return defects.empty();
 }
 
-// What a run of updates leaves.
+// The results of a run of updates.
 struct Trained {
   TrainingState state;
   std::vector<double> norms;
@@ -142,7 +142,7 @@ std::string UpdateDefects(Device& device, const Config& config) {
       updater->ComputeGradient(SmallRouting(0), SmallGroups(config, 0));
   const std::vector<float> gradient = updater->ReadGradient();
 
-  // With one group there is nothing to add up.
+  // With one group there is nothing to accumulate.
   SmallGroups groups(config, 0);
   std::vector<float> expected(gradient.size());
   (void)model->ForwardBackward(groups(0), SmallRouting(0),
@@ -160,7 +160,7 @@ std::string UpdateDefects(Device& device, const Config& config) {
         fmt::format("norm: {} instead of {}; ", found.norm, std::sqrt(squares));
   }
 
-  // Each element of AdamW is a few IEEE operations, on the CPU too.
+  // Each element of AdamW takes a few IEEE operations, as on the CPU.
   updater->Apply(1e-2, 0);
   optimized::Optimizer optimizer(config.training, model->layout(), Pool());
   std::vector<float> parameters = start;
@@ -173,7 +173,7 @@ std::string UpdateDefects(Device& device, const Config& config) {
                        optimizer.second_moment());
 }
 
-// The step of a sparse model: the paper's.
+// The paper's step with a sparse model.
 Config StepConfig(int active, Precision precision) {
   const Shapes shapes = TheShapes();
   Config config;
@@ -203,8 +203,8 @@ bool TellModel(const StageContext& context) {
             return device->MakeModel(c, group_sequences, Pool(),
                                      Recompute::kNone, nullptr);
           });
-      // A case in which a tensor happens to be too small to say anything is
-      // drawn again, but not for ever.
+      // A case with a tensor too small to be informative is redrawn, but not
+      // for ever.
       const bool says_nothing = difference.ok() && !difference.trusted();
       if (says_nothing && seed < 2 * wanted) continue;
       std::string defects;
@@ -289,7 +289,7 @@ bool TellStep(int active, Precision precision, const StageContext& context) {
                             .first_token = number * group * length};
   };
 
-  // The setting that computes least again, of those that fit.
+  // The setting that recomputes least among those that fit.
   const Recompute recompute =
       optimized::LeastRecompute(config,
                                 optimized::InitialAllocations(config, 0), group,
@@ -299,8 +299,8 @@ bool TellStep(int active, Precision precision, const StageContext& context) {
   optimized::Model model(config, group, Pool(), *device, recompute);
   optimized::Updater updater(model);
   model.InitializeParameters(1);
-  // From one gradient to the next: the host waits for each, and what was queued
-  // before, the update, is done then.
+  // Measured from gradient to gradient: the host waits for each, and by then
+  // the update that was queued before is done.
   using Clock = std::chrono::steady_clock;
   std::vector<double> losses, seconds;
   auto last = Clock::now();

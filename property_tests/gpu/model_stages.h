@@ -10,15 +10,15 @@
 
 namespace softmoe::gpu {
 
-// One pass of a small model for each kind of router, in fp32 and in bf16: loss, routing and all
-// gradients against the reference (testing/model_difference.h).
+// One pass of a small model for each kind of router, in fp32 and bf16: loss,
+// routing and all gradients against the reference (testing/model_difference.h).
 bool TellModel(const StageContext& context);
-// One update of each: gradient, norm and parameters against those of the CPU's
-// kernels, by the bounds of the gradient and of AdamW.
+// One update of each: gradient, norm and parameters against the CPU kernels',
+// within the bounds of the gradient and of AdamW.
 bool TellUpdate(const StageContext& context);
-// 20 updates of each, twice, and once more interrupted: the same bits.
+// 20 updates of each, twice, and once interrupted: the same bits.
 bool TellRepeat(const StageContext& context);
-// The paper's whole step, sparse, with `active` experts per token. (A small
+// The paper's whole step, sparse with `active` experts per token. (A small
 // model on the simulated device.)
 bool TellStep(int active, Precision precision, const StageContext& context);
 

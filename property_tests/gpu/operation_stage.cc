@@ -26,7 +26,7 @@ std::string SourceHash(const std::string& operation) {
                       " is in no line of kernels/cuda/operation_sources.txt");
 }
 
-// The fault that is always found: an output is doubled.
+// A fault that is always found: doubles an output.
 std::string Planted(const std::string& operation, const std::string& base) {
   for (const verify::OutputSpec& output :
        verify::FindOperation(operation).outputs()) {
@@ -67,8 +67,8 @@ bool TellOperation(const OperationRun& run, const StageContext& context) {
   campaign.ops = {run.operation};
   campaign.impls = {
       context.planted == run.operation ? Planted(run.operation, base) : base};
-  // What `test //...` runs of each on a device. It runs as many in the simulator,
-  // too, so here a few will do.
+  // 100, as `test //...` runs on a device; it also runs that many in the
+  // simulator, so fewer suffice there.
   campaign.cases = context.brief ? 2 : IsSimulated() ? 20 : 100;
   campaign.seconds = 0.7 * context.seconds;
   campaign.max_shrunk = 1;

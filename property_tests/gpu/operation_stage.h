@@ -17,14 +17,14 @@ struct OperationRun {
   std::string precision;  // "fp32" or "bf16"
 };
 
-// All that have CUDA source, in the order of the model.
+// All operations with CUDA source, in the model's order.
 std::vector<OperationRun> OperationRuns();
 
 // Writes a line of kind "operation", and prints failures as `verify run` does.
 // True if all cases pass and are trusted.
 bool TellOperation(const OperationRun& run, const StageContext& context);
 
-// Throws ConfigError, with a suggestion, if `name` is no such operation.
+// Throws ConfigError with a suggestion if `name` is not such an operation.
 void CheckPlanted(const std::string& name);
 
 }  // namespace softmoe::gpu

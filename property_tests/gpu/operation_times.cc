@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long each operation takes at the paper's shapes, with what it has to
-// compute and to move at least: each operand read once, each result written
-// once. What is only scratch, or recomputed, does not count.
+// Times each operation at the paper's shapes, with its minimum of computing and
+// memory traffic: each operand read once, each result written once. Scratch and
+// recomputation do not count.
 #include <fmt/format.h>
 
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 
 using kernels::Bf16;
 
-// What a timed call is, and what it needs at least.
+// A timed call and its minimal requirements.
 struct Timed {
   std::string name, operation, precision, shape;
   double flops, bytes;
@@ -46,7 +46,7 @@ void Tell(const StageContext& context, const Timed& timed,
 
 double Real(int64_t count) { return static_cast<double>(count); }
 
-// Each token has two experts, all experts about as many tokens.
+// Each token has two experts, and all experts have about as many tokens.
 class EvenPlan {
  public:
   explicit EvenPlan(const Shapes& shapes) {
@@ -88,7 +88,7 @@ class EvenPlan {
   }
 
   kernels::RoutePlan plan;
-  // On the host.
+  // Copies on the host.
   std::vector<int32_t> offsets, row_token;
 
  private:
@@ -96,7 +96,7 @@ class EvenPlan {
   std::unique_ptr<DeviceArray<float>> row_gate_;
 };
 
-// Those whose activations are of this type.
+// Times the operations whose activations have this type.
 template <typename T>
 class Times {
  public:
@@ -428,7 +428,7 @@ class Times {
   kernels::Queue& queue_;
 };
 
-// What is fp32 whatever activations are.
+// Times the router, which is fp32 whatever the activations are.
 void TellRouter(const StageContext& context, const Shapes& shapes,
                 CUstream_st* stream) {
   const int64_t n = shapes.tokens(), experts = shapes.model.num_experts;
@@ -495,7 +495,7 @@ void TellRouter(const StageContext& context, const Shapes& shapes,
        });
 }
 
-// What follows from the router's choice, for tokens with two experts each.
+// Times the work that follows the router's choice, with two experts per token.
 void TellRouting(const StageContext& context, const Shapes& shapes,
                  CUstream_st* stream) {
   const int64_t n = shapes.tokens(), experts = shapes.model.num_experts;
@@ -510,7 +510,7 @@ void TellRouting(const StageContext& context, const Shapes& shapes,
   const EvenPlan even(shapes);
   std::vector<int32_t> of_tokens(static_cast<size_t>(slots));
   {
-    // The experts of each token, in ascending order as they come.
+    // The experts of each token, in the ascending order in which they come.
     std::vector<int64_t> next(static_cast<size_t>(n));
     for (int64_t e = 0; e < experts; ++e) {
       for (int64_t row = even.offsets[e]; row < even.offsets[e + 1]; ++row) {

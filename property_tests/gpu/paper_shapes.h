@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // paper_shapes.h - the shapes at which operations are timed: one balance group
-// of the paper's model, with two active experts; and a step, of several groups.
+// of the paper's model with two active experts, and a step of several groups.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_
 
@@ -18,15 +18,16 @@ struct Shapes {
   int64_t sequences = TrainingConfig{}.balance_group_sequences;
   int64_t groups = TrainingConfig{}.global_batch_sequences / sequences;
   int64_t active = 2;
-  // What of all parameters one AdamW and one sum of squares take.
+  // The share of all parameters that one AdamW call and one sum of squares
+  // process.
   int64_t parameters = int64_t{100} << 20;
-  // Of the ceilings: elements that are copied, sides of squares.
+  // For the ceilings: elements to copy, and sides of square products.
   int64_t copied = int64_t{256} << 20, bf16_side = 8192, fp32_side = 4096;
-  int64_t workspace = int64_t{32} << 20;  // of products
+  int64_t workspace = int64_t{32} << 20;  // for products
 
   int64_t tokens() const { return sequences * model.sequence_length; }
   int64_t routed() const { return tokens() * active; }
-  // As models have them on a device.
+  // As for models on a device.
   int64_t query_block() const {
     return optimized::QueryBlock(AsConfig(), optimized::MemoryKind::kDevice);
   }
@@ -43,7 +44,7 @@ struct Shapes {
   }
 };
 
-// Thumbnails of these.
+// Small versions of these shapes.
 inline Shapes SmallShapes() {
   return {.model = {.num_layers = 2,
                     .d_model = 16,
@@ -61,7 +62,7 @@ inline Shapes SmallShapes() {
           .workspace = 1 << 16};
 }
 
-// The paper's; on the simulated device, the thumbnails.
+// The paper's shapes; the small ones on the simulated device.
 inline Shapes TheShapes() { return IsSimulated() ? SmallShapes() : Shapes{}; }
 
 }  // namespace softmoe::gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulated device answers what real ones answered: every record in
+// The simulated device answers as real ones did: every record in
 // golden/gpu_runs is a golden for it.
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using golden::GpuRecord;
 
-// Statements on which the device of a record and the simulated one differ. One
-// that is asked today only, or was asked then only, says nothing.
+// Statements on which a record's device and the simulated one differ; those
+// asked only then or only today are ignored.
 std::vector<std::string> Disagreements(const GpuRecord& record) {
   std::map<std::string, bool> simulated;
   for (const auto& probe : kernels::isa_shim::AskDevice()) {

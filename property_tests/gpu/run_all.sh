@@ -30,7 +30,7 @@ if [ $# -gt 0 ]; then
   esac
 fi
 
-# First, since nothing starts without it: older_than VERSION NEEDED
+# Checked first, since nothing starts without it: older_than VERSION NEEDED
 older_than() {
   [ "${1%%.*}" -lt "${2%%.*}" ] ||
     { [ "${1%%.*}" -eq "${2%%.*}" ] && [ "${1#*.}" -lt "${2#*.}" ]; }
@@ -50,7 +50,7 @@ if older_than "$version" "$glibc"; then
 fi
 echo "glibc:    $version (needed: $glibc)"
 
-# The folders in which cuBLAS may be, as "FOLDER<tab>why it was looked at".
+# Folders in which cuBLAS may be, as "FOLDER<tab>why it was searched".
 tab=$(printf '\t')
 packages_in() {
   echo "$1/lib${tab}Python's environment"
@@ -67,7 +67,7 @@ candidates() {
     done
   fi
   printf '%s\n' "${LD_LIBRARY_PATH:-}" | tr ':' '\n' | sed "s/\$/${tab}LD_LIBRARY_PATH/"
-  # An environment that is active has been chosen.
+  # An active environment was chosen on purpose.
   for root in ${VIRTUAL_ENV:+"$VIRTUAL_ENV"} ${CONDA_PREFIX:+"$CONDA_PREFIX"}; do
     packages_in "$root"
   done
@@ -109,7 +109,7 @@ while [ -e "$record" ]; do
   number=$((number + 1))
 done
 
-# Nothing is left outside of this folder and the one where you stand.
+# Leaves nothing outside this folder and the working directory.
 XDG_CACHE_HOME=${TMPDIR:-/tmp}/softmoe_gpu.$$
 export XDG_CACHE_HOME
 trap 'rm -rf "$XDG_CACHE_HOME"' EXIT

@@ -26,14 +26,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// With less than that no stage is begun.
+// With less time left, no stage is started.
 constexpr double kLeastSeconds = 5;
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The beginning and the end of a text, for what says too much.
+// The beginning and the end of a text that is too long.
 class Excerpt {
  public:
   void Add(std::string_view text) {
@@ -65,7 +65,7 @@ struct StageEnd {
 
 using OnLine = std::function<void(Line line)>;
 
-// Splits what a stage writes to stdout into lines of the record and others.
+// Splits a stage's stdout into lines of the record and others.
 class OutputReader {
  public:
   OutputReader(OnLine on_line, Excerpt* rest)
@@ -132,7 +132,7 @@ StageEnd RunOne(const Stage& stage, double seconds, const std::string& planted,
       return {"ran too long",
               fmt::format("killed after {:.0f} s\n{}", seconds, text.Text())};
     }
-    // Not for long, since a signal may come.
+    // Polls briefly, since a signal may come.
     open = process.Listen(
         static_cast<int>(std::ceil(1000 * std::min(left, 0.2))),
         [&](Process::Stream stream, std::string_view bytes) {
@@ -162,7 +162,7 @@ double Field(const Line& line, const char* key) {
   return line.contains(key) ? JsonNumber(line, key, key) : 0;
 }
 
-// What ceilings allow, and so the share of it that was reached.
+// The ceilings, and the share of them that was reached.
 class Ceilings {
  public:
   void Look(const Line& line) {
@@ -170,7 +170,7 @@ class Ceilings {
       values_[line["name"].get<std::string>()] = Field(line, "value");
     }
   }
-  // Adds "share" to a line of a time, if there are ceilings for it.
+  // Adds "share" to a "time" line if its ceilings are known.
   void AddShare(Line* line) const {
     if (!line->contains("seconds") || !line->contains("precision")) return;
     const std::string kind = (*line)["kind"];
@@ -189,7 +189,7 @@ class Ceilings {
   std::map<std::string, double> values_;
 };
 
-// One line for people; "" for what says nothing to them.
+// One line for readers; "" if the record's line does not concern them.
 std::string ForPeople(const Line& line) {
   const std::string kind = line["kind"];
   const auto text = [&](const char* key) {
@@ -251,7 +251,7 @@ std::string ForPeople(const Line& line) {
   return "";
 }
 
-// What a line that did not pass is called.
+// The name of a line that did not pass.
 std::string NameOfFailure(const Line& line) {
   const std::string name = line["name"];
   return line["kind"] == "operation"
@@ -307,7 +307,7 @@ class Run {
   }
 
  private:
-  // There is no record before there is a device.
+  // The record is opened only once there is a device.
   void OpenRecord() {
     writer_ = std::make_unique<golden::GpuRecordWriter>(options_.record);
     writer_->Write({{"kind", "run"},
@@ -360,7 +360,7 @@ class Run {
       fmt::print("  {}{}\n", end.outcome,
                  end.outcome == "not run" ? ": " + end.text : "");
     }
-    // What failed by name is not said again.
+    // Failures already reported by name are not repeated.
     if (end.outcome != "passed" && end.outcome != "not run" &&
         failed_.size() == failures) {
       failed_.push_back("stage \"" + stage.name + "\" (" + end.outcome + ")");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_stages.h - runs stages one after the other, each in a process of its own
-// with a time limit, and writes what they find to a record, line by line.
+// run_stages.h - runs stages one after the other, each in its own process with
+// a time limit, and writes their findings to a record line by line.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_RUN_STAGES_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_RUN_STAGES_H_
 
@@ -17,16 +17,16 @@ namespace softmoe::gpu {
 struct RunOptions {
   double minutes = 9;             // for all stages together
   std::filesystem::path record;   // a new file
-  std::vector<std::string> only;  // names of stages, or how they begin; empty:
+  std::vector<std::string> only;  // names or prefixes of stages; empty: all
                                   // all
   std::string planted;
 };
 
-// Prints how it goes. A stage that fails, crashes or hangs stops no other one.
-// Returns kDone if all that could be run passes, kFailed with the names of what
-// failed printed and recorded, kInconclusive if there was no time for
-// some. Errors: EnvironmentError if there is no device, before there is a
-// record; StoppedError.
+// Prints progress. A stage that fails, crashes or hangs does not stop the
+// others. Returns kDone if all that could be run passes, kFailed with the names
+// of what failed printed and recorded, kInconclusive if time ran out for some.
+// Errors: EnvironmentError if there is no device, before there is a record;
+// StoppedError.
 ExitCode RunStages(const std::vector<Stage>& stages, const RunOptions& options);
 
 }  // namespace softmoe::gpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stages that are shell scripts: what becomes of those that fail, crash, hang or
-// write nonsense.
+// Uses shell scripts as stages: what happens if they fail, crash, hang or write
+// nonsense.
 #include "property_tests/gpu/run_stages.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class RunStagesTest : public testing::Test {
   void SetUp() override {
     options_.record = FreshFolder("run_stages") / "record.jsonl";
   }
-  // The last line of each stage, and of the record.
+  // The last line of each stage and of the record.
   std::map<std::string, Line> Ends() const {
     std::map<std::string, Line> ends;
     for (const Line& line : ReadJsonLines(options_.record)) {
@@ -81,7 +81,7 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
       "stage \"lies\" (failed); stage \"says nothing\" (failed)");
 }
 
-// Lines that came before a crash are in the record, and what they name is named.
+// Lines written before a crash are in the record, and their failures are named.
 TEST_F(RunStagesTest, LinesAreWrittenAtOnce) {
   const std::string line =
       R"({"kind":"check","name":"bits","passed":false,"utilisation":0.5,)"

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A simulated device takes as long as its machine has other things to do.
+// A simulated device is as slow as its machine is busy.
 double Limit(double seconds) { return IsSimulated() ? 20 * seconds : seconds; }
 
 // A stage that this program runs itself.
@@ -64,8 +64,8 @@ std::vector<Body> DearBodies() {
   return bodies;
 }
 
-// What tools that look into every access can run in little time; they print
-// what they find, and nothing is told.
+// A short run under tools that check every access. The tools print their
+// findings; the stage records nothing.
 constexpr char kBriefStage[] = "brief";
 bool RunBriefly(StageContext context) {
   context.brief = true;
@@ -78,7 +78,7 @@ bool RunBriefly(StageContext context) {
   return TellModel(context) && all;
 }
 
-// The first of the places where toolkits put it; "" if it is in none.
+// The first place in which toolkits install it; "" if it is in none.
 fs::path FindSanitizer() {
   std::vector<fs::path> folders;
   if (const char* home = std::getenv("CUDA_HOME")) {
@@ -102,7 +102,8 @@ fs::path FindSanitizer() {
 }
 
 Stage SanitizerStage(const std::string& tool) {
-  // The body ends by itself in a third of that, as far as a case can be ended.
+  // The body ends by itself within a third of that, as far as a case can be cut
+  // short.
   Stage stage = {.name = tool, .seconds = 120};
   const fs::path sanitizer = FindSanitizer();
   if (IsSimulated()) {

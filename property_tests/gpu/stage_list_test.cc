@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stages run in this process, on the simulated device, without a record.
+// Runs stages in this process on the simulated device, without a record.
 #include "property_tests/gpu/stage_list.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace softmoe::gpu {
 namespace {
 
-// What a stage told, and whether it passed.
+// What a stage reported, and whether it passed.
 struct Told {
   bool passed = false;
   std::vector<Line> lines;
@@ -124,7 +124,7 @@ TEST(StageList, HasEveryOperationInBothPrecisions) {
   }
   EXPECT_LT(place("times"), place("step with AE = 2 in bf16"));
   EXPECT_LT(place("step with AE = 2 in bf16"), end);
-  // What has no such form.
+  // Forms that do not exist.
   EXPECT_EQ(place("operation router bf16"), end);
   EXPECT_EQ(place("operation cast fp32"), end);
 }

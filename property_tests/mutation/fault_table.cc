@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether it begins as `.member = value` does, which no switch can choose.
+// Whether the text begins like `.member = value`, which no switch can choose.
 bool NamesMember(const std::string& expression) {
   return expression.size() > 1 && expression[0] == '.' &&
          (std::isalpha(static_cast<unsigned char>(expression[1])) != 0 ||

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The sources from which the tests and programs are made, by path.
+// The sources of the tests and programs, by path.
 const std::set<std::string>& Sources() {
   static const std::set<std::string> sources = [] {
     std::ifstream listing(RunfilePath("property_tests/mutation/sources.txt"));
@@ -56,7 +56,7 @@ TEST(Faults, CanBePlantedInTodaysSources) {
   EXPECT_NO_THROW(PlantFaults(EveryFault(), ReadSource));
 }
 
-// The sources from which the programs with faults are made.
+// The copies with faults are of today's sources.
 TEST(Faults, TheCopiesAreThoseOfTodaysSources) {
   const std::map<std::string, std::string> planted =
       PlantFaults(EveryFault(), ReadSource);
@@ -70,7 +70,7 @@ TEST(Faults, TheCopiesAreThoseOfTodaysSources) {
   for (const std::string& file : Sources()) {
     const auto changed = planted.find(file);
     if (!fs::exists(tree / file)) {
-      // A program that is built for use may have sources that no test has.
+      // A program built for use may have sources that no test has.
       EXPECT_TRUE(changed == planted.end()) << file << " has no copy";
       continue;
     }
@@ -116,7 +116,7 @@ TEST(Faults, CoverEveryAreaAndEveryTier) {
   EXPECT_EQ(tiers.size(), Tiers().size());
 }
 
-// Two faults that count once are in one file, and the one that is named counts.
+// Two faults that count once are in one file, and the named one counts.
 TEST(Faults, CountWithAnotherOfTheirFile) {
   std::map<std::string, const Fault*> by_id;
   for (const Fault& fault : AllFaults()) by_id[fault.mutant.id] = &fault;
@@ -130,7 +130,7 @@ TEST(Faults, CountWithAnotherOfTheirFile) {
   }
 }
 
-// A suite that no mutant names would be built in vain.
+// A suite that no mutant names would be built for nothing.
 TEST(Suites, AreAllNeeded) {
   for (const Suite& suite : AllSuites()) {
     EXPECT_TRUE(std::ranges::any_of(AllMutants(), [&](const Mutant& mutant) {
@@ -182,7 +182,7 @@ TEST(PlantFaults, WritesThemAll) {
   EXPECT_EQ(planted.at(kFile),
             "f(x);\ny = (SOFTMOE_MUTANT_ON(\"area.plus\") ? (x - 1) : (x + 1));"
             "\n{if (SOFTMOE_MUTANT_ON(\"area.call\")) {} else {f(x);}}\n");
-  // By offset, as a program that searches for places names them.
+  // By offset, as a program that searches for places names it.
   EXPECT_EQ(Plant(Entry("area.at",
                         "offset = 2\nexpression = \"x\"\n"
                         "instead = \"0\""))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program for measure_test.cc: the faults of fixture.toml do everything to it
-// that faults can do. If one of its own assertions fails, it ends with exit
-// code 1.
+// A program for measure_test.cc: the faults of fixture.toml do to it all that
+// faults can do. It exits with 1 if one of its own assertions fails.
 #include "property_tests/mutation/fixture.h"
 
 #include <sys/wait.h>
@@ -17,7 +16,7 @@ int main(int argc, char**) {
   if (argc > 5) return 5;
   if (argc > 1) return 0;
 
-  // As in tests that start programs.
+  // As tests that start programs do.
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   int status = 0;

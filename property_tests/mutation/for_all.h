@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// for_all.h - the same for many things, several at a time.
+// for_all.h - a parallel loop.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_FOR_ALL_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_FOR_ALL_H_
 
@@ -9,9 +9,9 @@
 
 namespace softmoe::mutation {
 
-// Calls body(0), ..., body(count-1) from `jobs` threads, in that order as far
-// as they begin, until `stop` says so; the first exception ends it, and is
-// thrown again here.
+// Calls body(0), ..., body(count-1) from `jobs` threads, started in that order,
+// until `stop` returns true; the first exception ends the loop and is rethrown
+// here.
 void ForAll(size_t count, int jobs, const std::function<bool()>& stop,
             const std::function<void(size_t)>& body);
 

@@ -2,8 +2,8 @@
 //
 // measure.h - runs mutants against their suites, several at a time.
 //
-// First, every suite that is needed runs without a mutant, because a suite that
-// fails by itself kills nothing. Then the canaries run, then the mutants.
+// First every suite needed runs without a mutant, because a suite that fails by
+// itself kills nothing; then the canaries run, then the mutants.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_MEASURE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_MEASURE_H_
 
@@ -19,8 +19,8 @@ struct MeasureOptions {
   std::vector<Mutant> mutants;  // canaries among them
   std::vector<Suite> suites;
   int jobs = 1;
-  // A run that takes longer than this, and longer than ten times the run
-  // without a mutant, is killed.
+  // A run that exceeds both this and ten times the run without a mutant is
+  // killed.
   double min_timeout = 30;
   double first_timeout = 600;  // for the runs without a mutant
   std::function<SuiteRun(const Suite&, const std::string& id, double timeout)>
@@ -35,7 +35,7 @@ struct MeasureOptions {
 };
 
 // Stops early if a suite fails without a mutant or a canary is judged wrongly;
-// the score is then void. Results are in the order of the mutants.
+// the score is then void. Results follow the order of the mutants.
 Score Measure(const MeasureOptions& options);
 
 }  // namespace softmoe::mutation

@@ -12,9 +12,9 @@ namespace softmoe::mutation {
 
 struct Mutant {
   std::string id;     // "AREA.what_is_wrong"
-  std::string suite;  // the one that must kill it (suites.h)
+  std::string suite;  // the suite that must kill it (suites.h)
   std::string fault;  // what is wrong, in a sentence
-  // Why no test can distinguish it from the original; "" for all but a few.
+  // Why no test can distinguish it from the original; "" for most.
   std::string equivalent_because = "";
   // The id of another mutant with the same kind of change in the same function,
   // so that the two count once; "" for most.
@@ -23,9 +23,9 @@ struct Mutant {
   std::string area() const { return id.substr(0, id.find('.')); }
 };
 
-// Every planted fault, by area in alphabetical order. The two of the area
-// "canary" are not counted as faults: one is equivalent and must survive, one
-// is gross and must die, or the whole measurement is void.
+// Every planted fault, by area in alphabetical order. The two in area "canary"
+// are not counted as faults: one is equivalent and must survive, the other is
+// gross and must die; otherwise the measurement is void.
 const std::vector<Mutant>& AllMutants();
 
 inline constexpr char kCanaryArea[] = "canary";

@@ -67,7 +67,7 @@ void RequireKnown(const std::string& what,
   }
 }
 
-// The mutants that the options ask for, and the canaries.
+// The mutants that the options select, plus the canaries.
 std::vector<Mutant> Choose(const Options& options) {
   std::vector<std::string> areas, ids;
   for (const Mutant& mutant : AllMutants()) {

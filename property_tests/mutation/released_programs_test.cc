@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // No program that is built for use contains a trace of a mutant: neither a
-// symbol, nor the name of a variable or of a mutant. Nor does one that trains
-// contain the simulated device, on which its numbers would be worth nothing.
+// symbol, nor the name of a variable or of a mutant. Nor does a program that
+// trains contain the simulated device, on which its numbers would be worthless.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,8 +16,8 @@
 namespace softmoe::mutation {
 namespace {
 
-// The words made of the letters of mutants' names, which string literals leave
-// in a program.
+// The words in a program's string literals that consist of letters of mutants'
+// names.
 std::set<std::string> WordsIn(const std::string& bytes) {
   std::set<std::string> words;
   size_t begin = 0;
@@ -37,7 +37,7 @@ std::vector<std::string> TracesIn(const std::string& program) {
   const std::string bytes = ReadWholeFile(RunfilePath(program));
   EXPECT_GT(bytes.size(), 100'000u) << program;
   std::vector<std::string> traces;
-  // The environment, and the namespace as the linker sees it.
+  // The environment variable, and the namespace as the linker sees it.
   for (const char* text : {"SOFTMOE_MUTANT", "7softmoe6mutant"}) {
     if (bytes.find(text) != std::string::npos) traces.push_back(text);
   }
@@ -61,8 +61,8 @@ TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
   }
 }
 
-// The namespaces of its kernels and of the model on it, as the linker sees
-// them.
+// The namespaces of the simulated device's kernels and model, as the linker
+// sees them.
 bool HasTheSimulatedDevice(const std::string& program) {
   const std::string bytes = ReadWholeFile(RunfilePath(program));
   return bytes.find("8isa_shim") != std::string::npos ||
@@ -76,11 +76,11 @@ TEST(ReleasedPrograms, HaveNoSimulatedDevice) {
         "trainer/run/train"}) {
     EXPECT_FALSE(HasTheSimulatedDevice(program)) << program;
   }
-  // Where the kernels on it are what is verified, the search finds them.
+  // The search finds the kernels where they are what is verified.
   EXPECT_TRUE(HasTheSimulatedDevice("property_tests/verify/verify"));
 }
 
-// The same search finds traces where they exist.
+// The search finds traces where they exist.
 TEST(ReleasedPrograms, TheSearchFindsMutants) {
   const std::vector<std::string> traces = TracesIn("core/test");
   EXPECT_GE(traces.size(), 7u);

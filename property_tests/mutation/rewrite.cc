@@ -17,8 +17,8 @@ bool IsWord(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-// A text without the white space that does not separate words, and the offset
-// from which each character came.
+// A text without white space that does not separate words, and the original
+// offset of each character.
 struct Condensed {
   std::string text;
   std::vector<size_t> offsets;
@@ -49,7 +49,7 @@ bool IsBoundary(std::string_view text, size_t i) {
   return i == 0 || i >= text.size() || !IsWord(text[i - 1]) || !IsWord(text[i]);
 }
 
-// Where `wanted` begins in `text`, between tokens.
+// The places, between tokens, where `wanted` begins in `text`.
 std::vector<size_t> Occurrences(std::string_view text,
                                 std::string_view wanted) {
   std::vector<size_t> result;
@@ -62,7 +62,7 @@ std::vector<size_t> Occurrences(std::string_view text,
   return result;
 }
 
-// For a message: the line that matches the beginning of `wanted`, and how far.
+// For messages: the line that matches the beginning of `wanted`, and how far.
 std::string LongestBeginning(std::string_view text, const Condensed& condensed,
                              std::string_view wanted) {
   size_t found = condensed.text.npos, length = wanted.size();
@@ -86,7 +86,7 @@ class Scan {
         const std::string_view end = text[i + 1] == '/' ? "\n" : "*/";
         const size_t at = text.find(end, i + 2);
         if (at == text.npos) {
-          is_closed = false;  // what follows would be part of the comment
+          is_closed = false;  // what follows would become part of the comment
           return;
         }
         i = at + end.size() - 1;
@@ -151,7 +151,7 @@ class Writer {
   Writer(std::string_view text, const std::vector<Edit>& edits)
       : text_(text), edits_(edits) {}
 
-  // Rewrites [begin, end), which contains the edits from the next one on.
+  // Writes [begin, end), which contains the edits from the next one on.
   std::string Write(Span span) {
     std::string result;
     size_t at = span.begin;
@@ -173,7 +173,7 @@ class Writer {
   }
 
  private:
-  // So that what follows stays on its line.
+  // Keeps what follows on its line.
   static std::string InOneLine(std::string text) {
     std::ranges::replace(text, '\n', ' ');
     return text;
@@ -212,8 +212,8 @@ Span FindOnce(std::string_view text, const Pattern& pattern) {
                     "`before` or `after` it",
                     whole, lines));
   }
-  // How much of the condensed text precedes the original, and how much is in
-  // it.
+  // How much of the condensed text precedes the original, and how much is
+  // inside it.
   const auto count = [](std::string_view part) {
     return static_cast<size_t>(
         std::ranges::count_if(part, [](char c) { return !IsSpace(c); }));
@@ -235,7 +235,7 @@ Span FindOnce(std::string_view text, const Pattern& pattern) {
 
 std::string Rewrite(std::string_view text, std::vector<Edit> edits) {
   for (const Edit& edit : edits) RequireWritable(text, edit);
-  // An edit that contains another one comes before it.
+  // An edit that contains another comes before it.
   std::ranges::stable_sort(edits, [](const Edit& a, const Edit& b) {
     return a.span.begin != b.span.begin ? a.span.begin < b.span.begin
                                         : a.span.end > b.span.end;

@@ -24,11 +24,11 @@ struct Pattern {
   std::string before, original, after;
 };
 
-// Finds `pattern.original`. White space counts only where it separates two
-// words, so a source may be reformatted; otherwise the three texts must follow
-// each other exactly, and begin and end between tokens. Throws DataError if the
-// pattern is not found, naming the line that matches its beginning, or if it is
-// found more than once, naming the lines.
+// Finds `pattern.original`. White space counts only between two words, so a
+// source may be reformatted; otherwise the three texts must follow each other
+// exactly, and begin and end between tokens. Throws DataError if the pattern is
+// not found, naming the line that matches its beginning, or if it is found more
+// than once, naming the lines.
 Span FindOnce(std::string_view text, const Pattern& pattern);
 
 // A line of the text, from 1.
@@ -46,12 +46,11 @@ struct Edit {
   std::string instead;
 };
 
-// `text` with all edits, and every line where it was. An edit within another
-// one is made in the original text of the other; of several edits of the same
-// span, each can be switched on. Throws DataError naming both ids if two
-// overlap otherwise, and naming one that cannot be written: brackets that do
-// not match, a comment or a preprocessor line to be inserted, a text replaced
-// by itself.
+// `text` with all edits and unchanged line numbers. An edit inside another is
+// made in the other's original text; each of several edits of one span can be
+// switched on. Throws DataError naming both ids if two overlap otherwise, and
+// naming one that cannot be written: brackets that do not match, a comment or a
+// preprocessor line to be inserted, a text replaced by itself.
 std::string Rewrite(std::string_view text, std::vector<Edit> edits);
 
 }  // namespace softmoe::mutation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies sources into a tree of their own and writes the faults of the tables
-// into the copies: an action of bazel/mutants.bzl.
+// Copies sources into a separate tree and writes the tables' faults into the
+// copies: an action of bazel/mutants.bzl.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
@@ -20,8 +20,8 @@ using namespace softmoe;            // NOLINT: a main
 using namespace softmoe::mutation;  // NOLINT
 namespace fs = std::filesystem;
 
-// Path from the root -> where that file is now: one line for each file, with a
-// tab between the two.
+// Path from the root -> current path of that file; one tab-separated line per
+// file.
 std::map<std::string, fs::path> ReadSources(const std::string& listing) {
   std::ifstream in(listing);
   std::map<std::string, fs::path> sources;

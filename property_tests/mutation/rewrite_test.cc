@@ -45,7 +45,7 @@ TEST(FindOnce, DoesNotMindHowTheSourceIsFormatted) {
   EXPECT_EQ(Found(text, {"return ", "Sum(first, second)", ";"}),
             "Sum(\n    first,\n    second\n)");
   EXPECT_EQ(Found("a=b+c;", {"a = ", "b + c", " ;"}), "b+c");
-  // But words stay words.
+  // Words are still kept apart.
   EXPECT_EQ(MessageOf([&] {
               FindOnce(text, {"return", "Sum", ""});
             }).find("'returnSum' is not in it"),
@@ -77,7 +77,7 @@ TEST(FindOnce, NamesThePlaces) {
   ExpectSays(MessageOf([&] { FindOnce("", {"", "x", ""}); }), {"is not in it"});
 }
 
-// Text, and edits of parts that occur in it once.
+// A text, and edits of parts that occur in it once.
 struct Part {
   std::string id, original, instead;
   Syntax syntax = Syntax::kExpression;
@@ -114,7 +114,7 @@ TEST(Rewrite, NestsWhatLiesWithin) {
                       {{"inner", "b * c", "b"}, {"outer", "a + b * c", "a"}}),
             "x = (SOFTMOE_MUTANT_ON(\"outer\") ? (a) : (a + "
             "(SOFTMOE_MUTANT_ON(\"inner\") ? (b) : (b * c))));");
-  // Several of one place, in their order.
+  // Several edits of one place keep their order.
   EXPECT_EQ(Rewritten("f(a);", {{"i", "a", "b"}, {"j", "a", "c"}}),
             "f((SOFTMOE_MUTANT_ON(\"i\") ? (b) : "
             "((SOFTMOE_MUTANT_ON(\"j\") ? (c) : (a)))));");
@@ -146,8 +146,8 @@ TEST(Rewrite, RefusesWhatCannotBeWritten) {
              {"not a place"});
 }
 
-// Brackets in strings and comments do not count as brackets, nor separators of
-// digits as quotation marks.
+// Brackets in strings and comments do not count, nor do digit separators as
+// quotation marks.
 TEST(Rewrite, ReadsStringsAndComments) {
   EXPECT_NE(Rewritten("f(')', \"(\\\"\"); // don't",
                       {{"i", "f(')', \"(\\\"\");", "", Syntax::kStatement}}),

@@ -26,7 +26,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The folder that holds the runfiles of this repository, and so the program.
+// The folder of this repository's runfiles, and so of the program.
 fs::path RunfilesOf(const Suite& suite) {
   if (!suite.runfiles.empty()) return suite.runfiles;
   fs::path root = RunfilePath(suite.program);
@@ -36,7 +36,7 @@ fs::path RunfilesOf(const Suite& suite) {
   return root;
 }
 
-// Variables that say how this process was started would mislead another one.
+// Variables about how this process was started would mislead another one.
 bool IsAboutThisProcess(std::string_view entry) {
   for (const std::string_view prefix :
        {"TEST_", "TESTBRIDGE_", "GTEST_", "XML_", "RUNFILES_", "BUILD_",
@@ -54,7 +54,7 @@ std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
   std::erase_if(result, IsAboutThisProcess);
   result.push_back("TEST_SRCDIR=" + runfiles.parent_path().string());
   result.push_back("TEST_TMPDIR=" + folder.string());
-  // As for the tests of a commit (.bazelrc); a first failure is enough.
+  // As for a commit's tests (.bazelrc); a first failure is enough.
   result.push_back("RC_PARAMS=seed=20260120 noshrink=1");
   if (!id.empty()) result.push_back("SOFTMOE_MUTANT=" + id);
   result.push_back("SOFTMOE_MUTANT_HITS=" + (folder / "hits").string());
@@ -64,7 +64,8 @@ std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
   return result;
 }
 
-// Where `bazel test` starts tests, as the leader of a process group of its own.
+// Starts tests in the folder where `bazel test` does, each leading its own
+// process group.
 ProcessOptions OptionsOf(const Suite& suite, const std::string& id,
                          const fs::path& folder, const fs::path& reached) {
   const fs::path runfiles = RunfilesOf(suite);
@@ -84,7 +85,7 @@ ProcessOptions OptionsOf(const Suite& suite, const std::string& id,
 void Finish(Process& process, double timeout, SuiteRun& run) {
   const Clock::time_point start = Clock::now();
   const bool in_time = process.Wait(timeout);
-  process.Kill();  // or what it may have left running
+  process.Kill();  // or whatever it may have left running
   run.seconds = SecondsSince(start);
   if (!in_time) {
     run.end = SuiteRun::End::kTimedOut;

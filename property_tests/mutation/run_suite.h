@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_suite.h - one run of a suite as a process of its own, with at most one
-// mutant switched on.
+// run_suite.h - runs a suite in its own process, with at most one mutant
+// switched on.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_RUN_SUITE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_RUN_SUITE_H_
 
@@ -23,16 +23,16 @@ struct SuiteRun {
 };
 
 // Runs `suite` with mutant `id` ("" for none) among the runfiles, in a fresh
-// folder below `scratch`, and without the environment variables that concern
-// this process itself. After `timeout` seconds it is killed, with everything
-// that it started. Throws EnvironmentError if it cannot be started. `reached`
-// is a table of ids in which those of evaluated places are ticked (switch.h),
-// or empty if they are not asked for.
+// folder below `scratch`, without the environment variables that concern this
+// process. After `timeout` seconds it is killed with everything that it
+// started. Throws EnvironmentError if it cannot be started. `reached` is a
+// table of ids in which evaluated places are ticked (switch.h), or empty if not
+// wanted.
 SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
                   const std::filesystem::path& scratch,
                   const std::filesystem::path& reached = {});
 
-// The shell command by which a person does the same without this driver.
+// The shell command with which a person does the same without this driver.
 std::string SuiteCommand(const Suite& suite, const std::string& id);
 
 }  // namespace softmoe::mutation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// score.h - the outcome of each mutant, what the outcomes say about the tests,
-// and when they say nothing.
+// score.h - the outcome of each mutant, the score of the tests, and when it is
+// void.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SCORE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SCORE_H_
 
@@ -20,32 +20,32 @@ enum class Outcome {
   kKilled,      // evaluated, and the suite reports a failure
   kSurvived,    // evaluated, and the suite passes
   kNotCovered,  // never evaluated, whatever the suite reports
-  kCrashed,     // ended by a signal: no test noticed
+  kCrashed,     // ended by a signal; no test noticed
   kTimedOut,
-  kOtherError,  // an exit code that is not that of a failed test
+  kOtherError,  // an exit code other than a failed test's
 };
 const char* OutcomeName(Outcome outcome);  // "KILLED", ...
 
-// Judges only by exit code and hits; what a suite prints is never read.
+// Judges only by exit code and hits; a suite's output is never read.
 Outcome JudgeRun(const Suite& suite, const SuiteRun& run);
 
 struct MutantResult {
   Mutant mutant;
-  std::string tier;  // of its suite
+  std::string tier;  // the suite's
   Outcome outcome = Outcome::kNotCovered;
   uint64_t hits = 0;
   double seconds = 0;
   int code = 0;
 
   bool argued() const { return !mutant.equivalent_because.empty(); }
-  // Killed, or survived as its argument says.
+  // Killed, or survived as argued.
   bool good() const {
     return outcome == (argued() ? Outcome::kSurvived : Outcome::kKilled);
   }
 };
 
-// Mutants of one kind in one function (Mutant::counts_with) count once: as
-// killed, if all of them are.
+// Mutants of one kind in one function (Mutant::counts_with) count once, as
+// killed if all of them are.
 struct Count {
   int killed = 0;
   int total = 0;  // without those argued equivalent
@@ -54,7 +54,7 @@ struct Count {
 class Score {
  public:
   void Add(MutantResult result);
-  // Declares the measurement meaningless, which every report says first.
+  // Declares the measurement meaningless, which every report then says first.
   void Void(const std::string& reason) { void_reasons_.push_back(reason); }
   void set_seconds(double seconds) { seconds_ = seconds; }
   double seconds() const { return seconds_; }
@@ -65,7 +65,7 @@ class Score {
   std::vector<const MutantResult*> Bad() const;
   Count Total() const;
   Count Of(const std::string& area, const std::string& tier) const;
-  int Argued() const;  // equivalent, and not killed
+  int Argued() const;  // equivalent and not killed
 
   // 6 void; 1 a mutant that is neither killed nor argued equivalent; else 0.
   ExitCode exit_code() const;

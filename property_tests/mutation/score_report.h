@@ -11,8 +11,8 @@
 
 namespace softmoe::mutation {
 
-// killed/total for each area and tier, then what is not killed, each with the
-// command that shows it.
+// killed/total by area and tier, then what is not killed, each with the command
+// that shows it.
 std::string ScoreText(const Score& score);
 nlohmann::ordered_json ScoreJson(const Score& score);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What counts as killed, and when a score is void, shown with made-up runs.
+// What counts as killed, and when a score is void, with made-up runs.
 #include "property_tests/mutation/score.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(JudgeRun, GoesByHitsAndExitCodes) {
   using End = SuiteRun::End;
   EXPECT_EQ(JudgeRun(kSuite, Ended(End::kExited, 1, 7)), Outcome::kKilled);
   EXPECT_EQ(JudgeRun(kSuite, Ended(End::kExited, 0, 7)), Outcome::kSurvived);
-  // Neither a failure nor a crash kills what was never evaluated.
+  // Neither a failure nor a crash kills a mutant that was never evaluated.
   EXPECT_EQ(JudgeRun(kSuite, Ended(End::kExited, 1, 0)), Outcome::kNotCovered);
   EXPECT_EQ(JudgeRun(kSuite, Ended(End::kExited, 0, 0)), Outcome::kNotCovered);
   EXPECT_EQ(JudgeRun(kSuite, Ended(End::kSignalled, 6, 0)),
@@ -97,7 +97,7 @@ TEST(Measure, FaultsOfOneKindInOneFunctionCountOnce) {
   EXPECT_EQ(all.Total().total, 2);
   EXPECT_EQ(all.Total().killed, 2);
   EXPECT_NE(ScoreText(all).find("3 planted in all"), std::string::npos);
-  // And only if both are killed; the other one is still reported.
+  // They count only if both are killed; the other one is still reported.
   const Score one = MeasureWith({{"a.x", 1}, {"a.y", 0}, {"a.z", 1}}, mutants);
   EXPECT_EQ(one.Total().killed, 1);
   ASSERT_EQ(one.Bad().size(), 1u);

@@ -44,7 +44,7 @@ Suite Verify(const std::string& op, const std::string& cases,
   return suite;
 }
 
-// The same on the CUDA source alone, with bf16 activations.
+// As Verify, on the CUDA source alone, with bf16 activations.
 Suite VerifyBf16(const std::string& op, const std::string& cases) {
   return {
       "verify " + op + " bf16",
@@ -53,13 +53,13 @@ Suite VerifyBf16(const std::string& op, const std::string& cases) {
       {"run", "op=" + op, "impl=shim:bf16", "--no-shrink", "--cases=" + cases}};
 }
 
-// A test of CUDA source in the simulator: bf16 holds what floats are, rounded.
+// A test of CUDA source in the simulator, where bf16 holds rounded floats.
 Suite Simulated(const std::string& program) {
   return {program, "difference", program};
 }
 
-// A test of CUDA source in the simulator; the sanitizers' reports have an exit
-// code of their own (kernels/simt/shim/sanitizer_options.cc).
+// A test of CUDA source in the simulator; sanitizers' reports have their own
+// exit code (kernels/simt/shim/sanitizer_options.cc).
 Suite Sanitizer(const std::string& program) {
   return {program, "sanitizer", program, {}, 43};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// suites.h - the suites of tests that must kill the mutants: a program, its
-// arguments, and the exit code by which it says that it failed.
+// suites.h - the test suites that must kill the mutants: a program, its
+// arguments, and its exit code for a failed test.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 
@@ -17,7 +17,7 @@ struct Suite {
   std::string program;  // path from the root, among the runfiles
   std::vector<std::string> arguments = {};
   int failing_exit = 1;
-  // The folder below which `program` is; empty: it is among the runfiles.
+  // The folder below which `program` lies; empty: the runfiles.
   std::filesystem::path runfiles = {};
 };
 
@@ -29,7 +29,7 @@ const std::vector<Suite>& AllSuites();
 // simulator; model: the whole model against the reference; training; harness.
 const std::vector<std::string>& Tiers();
 
-// The suite of that name. Throws InternalError if there is no such suite.
+// The suite with this name. Throws InternalError if there is none.
 const Suite& FindSuite(const std::vector<Suite>& suites,
                        const std::string& name);
 

@@ -17,8 +17,7 @@ namespace {
 using Counter = std::atomic<uint64_t>;
 
 // The counter in the driver's file; without such a file, a counter of this
-// process, because nothing is counted when a person switches a fault on by
-// hand.
+// process: nothing is counted when a person switches a fault on by hand.
 Counter* MapCounter() {
   static Counter own;
   const char* path = std::getenv("SOFTMOE_MUTANT_HITS");
@@ -31,8 +30,9 @@ Counter* MapCounter() {
   return memory == MAP_FAILED ? &own : static_cast<Counter*>(memory);
 }
 
-// The table of ids in a file, each in a line of its own after "- ". Shared
-// memory: a process whose files are limited, as tests do, can still tick one.
+// A file's table of ids, each on its own line after "- ". It is in shared
+// memory, so that a process with limited files, as in some tests, can still
+// tick one.
 struct Table {
   char* begin = nullptr;
   size_t size = 0;

@@ -19,7 +19,7 @@ double MoveByUlps(double value, int64_t ulps) {
   return value;
 }
 
-// S(x) by the definition, plain double: good enough to aim at.
+// S(x) by its definition in plain double: good enough as a target.
 double SumOfCdfs(const std::vector<double>& scores, double x,
                  double temperature) {
   double sum = 0;

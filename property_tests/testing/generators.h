@@ -46,12 +46,13 @@ struct LapSumCase {
 
   int n() const { return static_cast<int>(scores.size()); }
   // A power of two of which every score is a multiple, by at most 2^26, so that
-  // adding other multiples is exact; 0 for near-ties, which have none.
+  // adding other multiples is exact; 0 for near-ties, which have no such grid.
   double grid = 0;
 };
 std::ostream& operator<<(std::ostream& os, const LapSumCase& lapsum_case);
 
-// Uniform in [min, max), at every RapidCheck size (inRange grows with it).
+// Uniform in [min, max) at every RapidCheck size, unlike inRange, which grows
+// with it.
 rc::Gen<int64_t> Uniform(int64_t min, int64_t max);
 
 // A multiple of 2^-20 in [-1, 1), shrinking towards 0.
@@ -64,10 +65,10 @@ rc::Gen<std::vector<double>> Scores(int n, ScoreClass score_class,
 // Problems of all classes with n <= max_n.
 rc::Gen<LapSumCase> LapSumCases(int max_n = 256);
 
-// `n` numbers in [-1, 1), as cotangents and directions.
+// `n` numbers in [-1, 1), for cotangents and directions.
 rc::Gen<std::vector<double>> Directions(int n);
 
-// Tells RapidCheck which class a case is of, for the distribution it prints.
+// Reports a case's class to RapidCheck, for the distribution that it prints.
 void Classify(const LapSumCase& lapsum_case);
 
 }  // namespace softmoe::property_tests

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernel_case.h - what every difference test of a kernel does: draw data by
-// address, run at each ISA level with 1, 2 and 4 threads, demand equal bits.
+// kernel_case.h - shared by all difference tests of kernels: draws data by
+// address, runs at each ISA level with 1, 2 and 4 threads, and demands equal
+// bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_KERNEL_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_KERNEL_CASE_H_
 
@@ -33,10 +34,10 @@ bool SameBits(const std::vector<std::vector<T>>& a,
   return true;
 }
 
-// Calls body(pool), which returns all its outputs as std::vector<Floats> (or of
-// vectors of other numbers), for every ISA level and for 1, 2 and 4 threads.
-// Fails the property unless, at one level, all are the same bits. Returns one
-// result per level.
+// Calls body(pool), which returns all its outputs as std::vector<Floats> (or
+// vectors of other numbers), for every ISA level and 1, 2 and 4 threads. Fails
+// the property unless the bits agree within each level. Returns one result per
+// level.
 template <typename Body>
 auto RunAtEveryLevel(const Body& body) {
   std::vector<std::invoke_result_t<const Body&, ThreadPool&>> results;

@@ -77,7 +77,7 @@ Root RootOfSegment(const std::vector<double>& scores, double k,
 AlgorithmResult MonotoneIteration(const std::vector<double>& scores, double k,
                                   double temperature) {
   const int n = static_cast<int>(scores.size());
-  // The softmax bound x_hi: as if every score were below the root.
+  // Starts at the softmax bound x_hi, as if every score were below the root.
   int above = 0;
   Root root = RootOfSegment(scores, k, temperature, &above,
                             [](double) { return false; });
@@ -90,8 +90,9 @@ AlgorithmResult MonotoneIteration(const std::vector<double>& scores, double k,
     });
     result.steps = step;
     // The iterates fall towards the root, so more and more scores lie above
-    // them. The same number: the same segment, and the root is in it. Fewer:
-    // an iterate turned back, which only rounding can do; the caller judges.
+    // them. If the number stays the same, the segment does, and the root is in
+    // it. If it falls, an iterate turned back, which only rounding can cause;
+    // the caller judges that.
     if (above <= previous) {
       if (above < previous) {
         result.overshoot = (root.anchor - from.anchor) / temperature +
@@ -107,14 +108,14 @@ AlgorithmResult MonotoneIteration(const std::vector<double>& scores, double k,
 
 AlgorithmResult AllPairs(const std::vector<double>& scores, double k,
                          double temperature) {
-  // A score is above the root where S there is below k.
+  // A score is above the root if S there is below k.
   std::vector<double> sums;
   for (double x : scores) {
     double sum = 0;
     for (double score : scores) sum += Cdf((score - x) / temperature);
     sums.push_back(sum);
   }
-  // Rounding may tear equal sums apart; the scores decide: everything at or
+  // Rounding may separate equal sums, so the scores decide: everything at or
   // above the lowest score whose sum is below k.
   double lowest = kInfinity;
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -175,7 +176,7 @@ AlgorithmResult PartialSelection(const std::vector<double>& scores, double k,
 
 AlgorithmResult Bisection(const std::vector<double>& scores, double k,
                           double temperature) {
-  // 64 bits, so that the sum's own rounding does not count at n = 256.
+  // long double, so that the sum's own rounding is negligible at n = 256.
   const auto sum = [&](double x) {
     long double total = 0;
     for (double score : scores) total += Cdf((score - x) / temperature);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lapsum_algorithms.h - four other ways to the LapSum weights, as oracles.
+// lapsum_algorithms.h - four other algorithms for the LapSum weights, as
+// oracles.
 //
 // SPEC.md 1.4. The reference sorts and walks the segments; these share no code
 // with it, and none with each other. Plain double, plain sums.

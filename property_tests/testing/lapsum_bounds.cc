@@ -48,7 +48,7 @@ double RootDifference(const LapSum& a, const LapSum& b) {
 double RootDifferenceBound(const LapSum& a, const LapSum& b) {
   const double anchors = std::abs(a.anchor - b.anchor) / a.temperature;
   const double offsets = std::abs(a.offset) + std::abs(b.offset);
-  // Two roundings of the anchors' part, one of the offsets', one of the sum.
+  // Two roundings for the anchors, one for the offsets, one for the sum.
   return RootBound(a) + RootBound(b) +
          kDoubleUnit * (3 * anchors + 2 * offsets);
 }

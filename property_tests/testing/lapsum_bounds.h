@@ -34,7 +34,7 @@
 
 namespace softmoe::property_tests {
 
-// Where a result underflows, its error is absolute.
+// If a result underflows, its error is absolute.
 inline constexpr double kTiny = 0x1p-1020;
 
 reference::Vector ToVector(const std::vector<double>& values);
@@ -42,8 +42,8 @@ reference::Vector ToVector(const std::vector<double>& values);
 // SolveLapSum of a case.
 reference::LapSum Solve(const LapSumCase& lapsum_case);
 
-// |p_i - exact| of every weight. `extra` is added to what the offset t may be
-// wrong by, in units of u: for an algorithm that sums less carefully.
+// |p_i - exact| of every weight. `extra` is added to the error of the offset t,
+// in units of u, for an algorithm that sums less carefully.
 reference::Vector WeightBounds(const reference::LapSum& solution,
                                double extra = 0);
 

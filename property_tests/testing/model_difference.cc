@@ -27,9 +27,9 @@ using reference::Vector;
 
 constexpr double kLambda = 8;
 
-// What differs between the precisions; the header says why.
+// The tolerance rules of a precision; the header gives the reasons.
 struct Rule {
-  int runs;            // of the moved reference
+  int runs;            // runs of the moved reference
   double meaningless;  // a tolerance of so much of a tensor's norm
 };
 Rule RuleOf(const Config& config) {
@@ -40,7 +40,7 @@ bool InBf16(const ModelCase& c) {
   return c.config.training.precision == Precision::kBf16;
 }
 
-// Every scalar and tensor that is compared, in a fixed order.
+// Every scalar and tensor compared, in a fixed order.
 struct Outputs {
   std::vector<std::string> names;
   std::vector<Vector> values;
@@ -54,14 +54,14 @@ struct Outputs {
   }
 };
 
-// The longest sum on the way to any output.
+// The longest sum on the path to any output.
 double LongestSum(const ModelCase& c) {
   const ModelConfig& m = c.config.model;
   return static_cast<double>(std::max({3 * m.d_model, 2 * m.d_ffn, m.vocab_size,
                                        c.num_sequences * m.sequence_length}));
 }
 
-// The objective's scales, as for a step of one group; exact in float.
+// The objective's scales, as in a step of one group; exact in float.
 double LossScale(const ModelCase& c) {
   const int64_t n = c.num_sequences * c.config.model.sequence_length;
   return std::exp2(-std::ceil(std::log2(static_cast<double>(n))));
@@ -175,8 +175,8 @@ ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
   return pass;
 }
 
-// The outputs of run `r` of the moved reference: its parameters by u; in bf16,
-// what is stored by 2^-8.
+// Outputs of run `r` of the moved reference: parameters moved by u or, in bf16,
+// stored numbers by 2^-8.
 Outputs MovedOutputs(const ModelCase& c, const ParameterLayout& layout,
                      const Vector& parameters,
                      const std::vector<RoutingReplay>& replay, int r) {
@@ -197,8 +197,8 @@ Outputs MovedOutputs(const ModelCase& c, const ParameterLayout& layout,
   return FromReference(c, layout, moved, replay, nullptr);
 }
 
-// Root mean square, over the runs, of the distance of each output from the
-// unmoved one; for the scores the largest element of it.
+// Root mean square over the runs of each output's distance from the unmoved
+// one; for the scores, the largest element's.
 std::vector<double> Responses(const ModelCase& c, const ParameterLayout& layout,
                               const Vector& parameters,
                               const std::vector<RoutingReplay>& replay,
@@ -222,7 +222,7 @@ class Comparison {
 
   void Defect(const std::string& text) { difference_.defects.push_back(text); }
 
-  // All outputs, each against its tolerance.
+  // Compares all outputs, each with its tolerance.
   void CompareOutputs(const Outputs& got, const Outputs& expected,
                       const std::vector<double>& responses) {
     for (size_t i = 0; i < expected.values.size(); ++i) {
@@ -236,7 +236,7 @@ class Comparison {
       const double norm = want.norm();
       const double tolerance = Tolerance(responses[i], norm);
       const double error = (got.values[i] - want).norm();
-      // Negated, so that a NaN is a defect.
+      // Negated, so that NaN is a defect.
       if (!(error <= tolerance)) {
         Defect(
             fmt::format("{}: |error| = {:.3g}, tolerance {:.3g}, |expected| "
@@ -261,8 +261,8 @@ class Comparison {
     return kLambda * std::sqrt(roundings) * response + 4 * kFloatUnit * norm;
   }
 
-  // The selection of each layer against what the reference would have selected
-  // from the same state, in bf16 from the same scores, and the counts against
+  // Compares each layer's selection with the one that the reference would make
+  // from the same state (in bf16, from the same scores), and the counts with
   // the selection.
   void CompareRouting(const ModelPass& pass,
                       const reference::GroupResult& result,
@@ -302,7 +302,7 @@ class Comparison {
  private:
   void CompareAllocation(size_t l, const optimized::LayerAllocation& got,
                          const reference::LayerAllocation& expected) {
-    // Both in double: a softmax over the layers and three more roundings.
+    // Both in double: a softmax over the layers plus three roundings.
     const double tolerance =
         (3.0 * static_cast<double>(case_.config.model.num_layers) + 6) *
         0x1p-52 * expected.mean_active;
@@ -335,7 +335,8 @@ class Comparison {
     }
   }
 
-  // What the load balance counts: the active set (soft), or the top scores.
+  // What the load balance counts: the active set (soft routers), or the top
+  // scores.
   void CompareBalanceCounts(size_t l, const ModelPass& pass,
                             const reference::LayerRouting& layer,
                             double score_error) {

@@ -55,14 +55,14 @@
 
 namespace softmoe::property_tests {
 
-// One pass: what both sides get.
+// The input of one pass, for both sides.
 struct ModelCase {
   Config config;
   std::vector<float> parameters;  // [ParameterLayout(config).total]
   int64_t num_sequences = 1;
   std::vector<int32_t> inputs, targets;
   int64_t first_token = 0;
-  // Exact in float, so that both sides are given the same number.
+  // Exact in float, so that both sides use the same number.
   double temperature = 1.25;
   double tau = 1.25;
   bool noise = false;
@@ -70,14 +70,14 @@ struct ModelCase {
 };
 
 // A case with parameters so large that activations stay of size 1 and every
-// routing case occurs; everything is a function of `config` and `seed`.
+// routing case occurs; determined by `config` and `seed`.
 ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
                         uint64_t seed);
 
 struct ModelDifference {
   std::vector<std::string> defects;     // empty: all outputs agree
   std::vector<std::string> mistrusted;  // outputs that could not tell
-  int64_t outputs = 0;                  // compared, those included
+  int64_t outputs = 0;                  // number compared, including those
   int64_t decisions = 0;                // (token, layer) pairs
   int64_t ambiguous = 0;   // of them, selected differently near a tie
   double utilisation = 0;  // largest |error| / tolerance
@@ -88,7 +88,7 @@ struct ModelDifference {
   std::string Text() const;
 };
 
-// Makes the model that is compared, for groups of so many sequences.
+// Makes the model to compare, for groups of this many sequences.
 using ModelMaker = std::function<std::unique_ptr<optimized::ModelInterface>(
     const Config& config, int64_t group_sequences)>;
 
@@ -98,8 +98,8 @@ ModelDifference CompareModels(const ModelCase& model_case, ThreadPool& pool);
 ModelDifference CompareModels(const ModelCase& model_case,
                               const ModelMaker& make_model);
 
-// The same with another case for the reference: shows what the comparison makes
-// of a model that does not compute what it should.
+// As above, with another case for the reference: shows how the comparison
+// judges a model that computes something else.
 ModelDifference CompareModels(const ModelCase& model_case,
                               const ModelCase& reference_case,
                               ThreadPool& pool);

@@ -23,7 +23,7 @@
 namespace softmoe::property_tests {
 namespace {
 
-// How numbers are moved while it lives.
+// The way numbers are moved during its lifetime.
 class Moves {
  public:
   Moves(double unit, uint64_t seed) : unit_(unit), draws_(seed) {
@@ -99,7 +99,7 @@ using reference::Vector;
 using Numbers = reference::MatrixOf<Number>;
 using NumberVector = reference::VectorOf<Number>;
 
-// Of fp32, and so what it is.
+// fp32 numbers, which are not moved.
 NumberVector AsNumbers(const Vector& x) {
   return x.unaryExpr([](double v) { return Number(v); });
 }
@@ -131,7 +131,7 @@ struct BlockWeights {
   reference::ExpertWeightsOf<Number> experts;
 };
 
-// One block, forward when it is made.
+// One block; the constructor runs its forward pass.
 class Block {
  public:
   Block(const reference::DecoderBlockSettings& settings,
@@ -147,7 +147,7 @@ class Block {
                    hidden),
         moe_input_(formula::RmsNormForward<Number>(
             attention_.middle, weights_.moe_norm, settings.norm_epsilon)),
-        // Its experts' output is not used: the router is what it is for.
+        // Only its router is used; the experts' output is not.
         moe_(reference::MoeLayerForward(settings.moe, fp32_.moe,
                                         Values(moe_input_), replay)
                  .saved) {}
@@ -208,8 +208,8 @@ class Block {
   }
 
  private:
-  // The gradient of the router's input: that of the gates, and that of the
-  // auxiliary losses, which is all there is where nothing comes from above.
+  // The gradient of the router's input: from the gates plus the auxiliary
+  // losses, which are all there is if nothing comes from above.
   Matrix RouterBackward(const Matrix& d_gates, double auxiliary_scale,
                         Matrix* d_router_weight, double* d_mean_active) const {
     const reference::MoeLayerSettings& moe = settings_.moe;

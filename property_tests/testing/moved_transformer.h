@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// moved_transformer.h - the reference's model as a program computes it that
-// stores as bf16 what DESIGN.md ("Types on a device") says, or more: but instead
-// of being rounded, each stored number is moved by a random relative amount. So
-// it can be run again and again, and says how far such storage carries.
+// moved_transformer.h - the reference's model, computed by a program that
+// stores as bf16 at least what DESIGN.md ("Types on a device") says; but each
+// stored number is moved by a random relative amount instead of being rounded.
+// Repeated runs show how far such storage carries.
 //
 // A plain program (property_tests/verify/engine/naive.h) stores the result of
-// every operation, and sums once they are complete; the reference's formulas are
-// run over such numbers. What is never of bf16 is not moved: the router from its
-// input to its gates and back, logits and losses, products that are gradients of
-// parameters.
+// every operation, and sums once they are complete; the reference's formulas
+// are run over such numbers. Numbers that are never bf16 are not moved: the
+// router from its input to its gates and back, logits and losses, and products
+// that are parameter gradients.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_MOVED_TRANSFORMER_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_MOVED_TRANSFORMER_H_
 
@@ -22,9 +22,9 @@
 
 namespace softmoe::property_tests {
 
-// As reference::TransformerLossAndGradients, every stored number moved by a
-// factor 1 + unit * x, x uniform in [-1, 1] and a function of `seed`. Without
-// the residual stream and its gradient.
+// As reference::TransformerLossAndGradients, with every stored number moved by
+// a factor 1 + unit * x, x uniform in [-1, 1] and determined by `seed`.
+// Excludes the residual stream and its gradient.
 reference::GroupResultAndGradients MovedTransformer(
     const Config& config, const reference::Vector& parameters,
     const reference::BalanceGroup& group,

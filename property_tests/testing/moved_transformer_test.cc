@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unmoved, it is the reference's model, to roundings of double.
+// Without moves it is the reference's model, up to roundings of double.
 #include "property_tests/testing/moved_transformer.h"
 
 #include <gtest/gtest.h>
@@ -36,9 +36,10 @@ class MovedTransformerTest : public ::testing::TestWithParam<RouterKind> {
   reference::testing::TinyTokens tokens_;
 };
 
-// A rounding of double moves a number by 2^-53 of it at most, and every number
-// here is a sum of fewer than 64 that are each rounded: 8 sqrt(64) of what moves
-// by 2^-53 do (model_difference.h), which is 2^-13 of what moves by 2^-40 do.
+// A rounding of double moves a number by at most 2^-53 relative, and every
+// number here is a sum of fewer than 64 numbers rounded once each: 8 sqrt(64)
+// times the effect of a move by 2^-53 (model_difference.h), which is 2^-13 of
+// that of a move by 2^-40.
 TEST_P(MovedTransformerTest, IsTheReferencesModelIfNothingIsMoved) {
   const reference::GroupResultAndGradients expected =
       reference::TransformerLossAndGradients(

@@ -13,7 +13,7 @@ namespace softmoe::property_tests {
 
 using Floats = std::vector<float>;
 
-// Normal with standard deviation `scale`; `seed` and `which` name the draw.
+// Normal with standard deviation `scale`; `seed` and `which` identify the draw.
 inline Floats NormalFloats(int64_t size, uint64_t seed, uint32_t which,
                            double scale = 1) {
   const RandomKey key{seed, RandomStream::kTestData, which, 0};

@@ -15,7 +15,7 @@
 
 namespace softmoe::property_tests {
 
-// Arrays for kernels of the CPU, by the names of DeviceArrays.
+// Arrays for CPU kernels, with the interface of DeviceArrays.
 struct HostArrays {
   template <typename T>
   const T* In(const std::vector<T>& x) {
@@ -27,7 +27,7 @@ struct HostArrays {
   }
 };
 
-// Copies of host arrays on the simulated device, freed with this.
+// Copies of host arrays on the simulated device, freed with this object.
 class DeviceArrays {
  public:
   DeviceArrays() = default;
@@ -51,7 +51,7 @@ class DeviceArrays {
 
   CUstream_st* stream() const { return kernels::isa_shim::DeviceStream(); }
 
-  // To be called after the kernels.
+  // Call it after the kernels.
   void TakeBack() {
     for (const Array& array : arrays_) {
       if (array.host == nullptr) continue;
@@ -63,7 +63,7 @@ class DeviceArrays {
  private:
   struct Array {
     void* device;
-    void* host;  // null: an input
+    void* host;  // nullptr: an input
     size_t bytes;
   };
 
@@ -77,7 +77,7 @@ class DeviceArrays {
   std::vector<Array> arrays_;
 };
 
-// body() launches kernels of isa_shim and returns all their outputs, as those of
+// body() launches kernels of isa_shim and returns all its outputs, as for
 // RunAtEveryLevel.
 template <typename Body>
 auto RunInTheSimulator(const Body& body) {
@@ -91,9 +91,9 @@ auto RunInTheSimulator(const Body& body) {
   return outputs;
 }
 
-// Demands that the CUDA kernel gives the bits of the CPU's, at every level.
+// Demands that the CUDA kernel gives the CPU kernel's bits at every level.
 // run(arrays, kernel) calls kernel(args) once, with pointers of `arrays`, and
-// returns all outputs, as the functions above do.
+// returns all outputs, as above.
 template <typename Args, typename Run>
 void ExpectTheBitsOfTheCpu(void (*on_cpu)(const Args&, ThreadPool&),
                            void (*on_device)(const Args&, CUstream_st*),

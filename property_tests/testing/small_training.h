@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// small_training.h - a small model with all that a model may have, and its
-// updates: what tests train to compare bits, wherever it computes.
+// small_training.h - a small model with all optional parts, and its updates:
+// tests train it on any device to compare bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_SMALL_TRAINING_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_SMALL_TRAINING_H_
 
@@ -14,24 +14,24 @@
 
 namespace softmoe::property_tests {
 
-// Two layers, five experts, both auxiliary losses, no noise; sizes that are odd
-// in fp32, and suit bf16 there.
+// Two layers, five experts, both auxiliary losses, no noise; odd sizes in fp32,
+// sizes suited to bf16 there.
 Config SmallConfig(RouterKind router, Precision precision = Precision::kFp32);
 
-// Smaller still, with input jitter, and with updates of `kSmallGroups` balance
-// groups of one sequence.
+// Smaller still, with input jitter, and updates of `kSmallGroups` balance
+// groups with one sequence each.
 inline constexpr int64_t kSmallGroups = 2;
 Config SmallTrainingConfig(RouterKind router,
                            Precision precision = Precision::kFp32);
 
-// Of update number `update`, from 0.
+// The routing of update number `update`, counted from 0.
 optimized::RoutingState SmallRouting(int64_t update);
 
-// Where updates begin.
+// The parameters before the first update.
 std::vector<float> SmallParameters(const Config& config);
 
-// An optimized::GroupBatch: a sequence for each group, drawn anew for each
-// update. `config` must live as long as this; a batch, until the next one.
+// An optimized::GroupBatch: one sequence per group, drawn anew for each update.
+// `config` must outlive this; a batch is valid until the next one.
 class SmallGroups {
  public:
   SmallGroups(const Config& config, int64_t update)
@@ -45,7 +45,7 @@ class SmallGroups {
   ModelCase batch_;
 };
 
-// What updates leave.
+// The state after some updates.
 struct TrainingState {
   std::vector<float> parameters, first_moment, second_moment;
   bool operator==(const TrainingState&) const = default;

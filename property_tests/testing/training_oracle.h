@@ -35,7 +35,7 @@ inline Hdf5Reader OpenTrainingOracle() {
   return {RunfilePath("golden/oracles/training.h5"), {"training-oracle", 1}};
 }
 
-// One model that was trained for a few steps.
+// One model trained for a few steps.
 struct TrainedCase {
   TrainedCase(const Hdf5Reader& oracle, const std::string& name)
       : file(oracle),

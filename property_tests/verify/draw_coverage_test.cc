@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random cases cover what they must cover now and then: this is counted, not
+// Random cases cover everything that they must cover now and then: counted, not
 // hoped for.
 #include <gtest/gtest.h>
 

@@ -190,8 +190,8 @@ TEST(Engine, TruncationToBf16IsOutsideTheDerivedBounds) {
   }
 }
 
-// What is in float at bf16 is judged as float is: a gradient that was stored as
-// bf16 is found.
+// Outputs kept in float at bf16 are judged as float: a gradient that was stored
+// as bf16 is found.
 TEST(Engine, AnOutputInFloatIsNotRoundedToBf16) {
   const Operation& op = FindOperation("rmsnorm");
   const auto reference = MakeImplementation("reference_bf16");

@@ -51,7 +51,7 @@ double ShareNearEarlier(const Sample& s, int64_t ulps) {
 
 bool IsExact(const Sample& s) {
   for (const auto& [name, tensor] : s.inputs) {
-    // What such data does not reach may be as it was drawn.
+    // Data that the fill does not reach may stay as drawn.
     if (tensor.shape.empty()) continue;
     for (const double x : tensor.values) {
       if (std::nearbyint(4 * x) != 4 * x) return false;
@@ -66,7 +66,8 @@ bool IsExact(const Sample& s) {
   return false;
 }
 
-// Some tensor is, element by element and up to its rounding.
+// Some tensor is 1e4 times the generic one, element by element, up to its
+// rounding.
 bool IsTenThousandTimesGeneric(const Sample& s) {
   Case generic = s.c;
   generic.fill = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fill_sample.h - a case with everything that the tests look at which count
-// what data is drawn and what happens to it.
+// fill_sample.h - a case with everything needed by the tests that count what
+// data is drawn and what happens to it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FILL_SAMPLE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FILL_SAMPLE_H_
 
@@ -68,7 +68,8 @@ struct Sample {
   bool Soft() const {
     return op.name() == "router" && c.Choice("kind") == "soft";
   }
-  // Some tensor of numbers has every element so, and not only zeros.
+  // Whether some numeric tensor has only elements for which `holds`, and not
+  // only zeros.
   bool SomeTensor(const std::function<bool(double)>& holds) const {
     for (const auto& [name, tensor] : inputs) {
       if (tensor.dtype == Dtype::kI32 || tensor.shape.empty()) continue;

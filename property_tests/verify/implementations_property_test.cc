@@ -27,7 +27,7 @@
 namespace softmoe::verify {
 namespace {
 
-// What ran, over all tests of this program.
+// Everything that ran in this program's tests.
 Suite& Everything() {
   static Suite suite;
   return suite;
@@ -123,9 +123,9 @@ TEST(BodiesAtDouble, AgreeWithTheReference) {
 }
 
 // These compute every element by the same operations in the same order on the
-// CPU and in CUDA; but the sums over three or more blocks of tokens, which CUDA
-// adds in a tree. (A device's own logarithm, sine and cosine may move the noise
-// of scores; the simulated one has the CPU's.)
+// CPU and in CUDA, except sums over three or more blocks of tokens, which CUDA
+// adds in a tree. (A device's own logarithm, sine and cosine may change the
+// scores' noise; the simulated one has the CPU's.)
 TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
   const auto cpu = MakeImplementation("cpu:v3");
   const auto shim = MakeImplementation("shim");

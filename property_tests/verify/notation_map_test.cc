@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The map of reference/NOTATION.md leads where it says, and nothing that it
-// should show is missing; so does the table of trainer/METRICS.md that leads on
-// from the numbers of a report. A function, constant or test is where a link
-// says if the file's code, comments apart, declares it there. What the
-// reference offers is read from the declarations of its headers; invariants and
-// columns of a grid's report, which no test here may link, from its source.
+// The links of reference/NOTATION.md's map lead where they say, and the map is
+// complete; likewise the table of trainer/METRICS.md that explains a report's
+// numbers. A function, constant or test is where a link says if the file's
+// code, comments apart, declares it there. What the reference offers is read
+// from the declarations of its headers; invariants and columns of a grid's
+// report, which no test here may link, from its source.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,13 +28,13 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// [`text`](folder/file#anchor), as seen from the folder of the map.
+// [`text`](folder/file#anchor), relative to the document's folder.
 struct Link {
   std::string text, path, anchor;
 };
 
 struct Row {
-  std::string name;  // "F7"; a quantity's is its first cell
+  std::string name;  // "F7"; for a quantity, its first cell
   std::vector<std::string> cells;
 };
 
@@ -75,7 +75,7 @@ bool HasWord(const std::string& text, const std::string& word) {
   return !PlacesOf(word, text).empty();
 }
 
-// Without `//` comments and the preprocessor's lines.
+// The code without `//` comments and preprocessor lines.
 std::string CodeOf(const std::string& text) {
   std::istringstream lines(text);
   std::string code;
@@ -85,8 +85,8 @@ std::string CodeOf(const std::string& text) {
   return code;
 }
 
-// Whether the code has a declaration of `name`: a type before it and after it
-// what can follow a name that is declared, or the macro of a test around it.
+// Whether the code declares `name`: a type comes before it and a possible
+// continuation after it, or it is inside a test macro.
 bool Declares(const std::string& code, const std::string& name) {
   static const Names kNoTypes = {"return", "throw", "else", "new", "case"};
   for (const size_t at : PlacesOf(name, code)) {
@@ -112,7 +112,7 @@ bool Declares(const std::string& code, const std::string& name) {
   return false;
 }
 
-// The text of a file of this repository, "" if there is none.
+// The text of a file of this repository; "" if there is none.
 const std::string& TextOf(const std::filesystem::path& path_from_root) {
   static std::map<std::string, std::string> texts;
   const auto [found, is_new] = texts.try_emplace(path_from_root.string());
@@ -149,13 +149,13 @@ std::vector<Link> LinksOf(const std::string& cell) {
   return links;
 }
 
-// Where a link leads that a document in `folder` has.
+// The target of a link in a document in `folder`.
 std::filesystem::path FromRoot(const Link& link,
                                const char* folder = "reference") {
   return (folder / std::filesystem::path(link.path)).lexically_normal();
 }
 
-// The rows below the heading `title`, without those of the table's own head.
+// The rows below the heading `title`, without the table's header.
 std::vector<Row> TableUnder(const std::string& title, const std::string& text) {
   std::istringstream lines(text);
   std::string line;
@@ -180,14 +180,14 @@ Map ReadMap(const std::string& text) {
   return {TableUnder("Quantities", text), TableUnder("Formulas", text)};
 }
 
-// The names of the functions that a header declares in namespace
-// softmoe::reference itself: neither members, operators nor inner namespaces.
+// The functions that a header declares in namespace softmoe::reference itself:
+// no members, operators or inner namespaces.
 Names PublicFunctions(const std::string& header) {
   const std::string text =
       std::regex_replace(header, std::regex(R"(//[^\n]*|#[^\n]*)"), "");
   const std::regex kDeclared(R"([\w>&*]\s+[&*]?(\w+)\s*\()");
   Names names;
-  std::vector<bool> is_public;  // of each open brace
+  std::vector<bool> is_public;  // one for each open brace
   std::string statement;
   for (const char c : text) {
     if (c != '{' && c != '}' && c != ';') {
@@ -212,7 +212,7 @@ Names PublicFunctions(const std::string& header) {
   return names;
 }
 
-// The anchor that code hosts give a heading.
+// The anchor that code hosts generate for a heading.
 std::string AnchorOf(const std::string& heading) {
   std::string anchor;
   for (const char c : heading) {
@@ -238,7 +238,7 @@ bool HasPlace(const std::string& document, const Link& link) {
                      });
 }
 
-// Whether this file, which is there, declares `name`: in C++, or as a claim.
+// Whether this existing file declares `name`, in C++ or as a claim.
 bool Has(const std::filesystem::path& path, const std::string& name) {
   static std::map<std::string, bool> known;
   const auto [found, is_new] = known.try_emplace(path.string() + " " + name);
@@ -252,7 +252,7 @@ bool Has(const std::filesystem::path& path, const std::string& name) {
   return found->second;
 }
 
-// Why this link in this column leads nowhere; "" if it leads somewhere.
+// Why this link in this column leads nowhere; "" if it is valid.
 std::string WhyNot(int column, const Link& link) {
   static const std::map<int, std::string> kFolders = {
       {kReference, "reference/[^/]*"},
@@ -359,7 +359,7 @@ void CheckComplete(const Names& linked, Names* problems) {
   }
 }
 
-// One sentence with everything that is wrong with this text of the map.
+// All problems of this text of the map, one sentence each.
 Names Problems(const std::string& text) {
   const Map map = ReadMap(text);
   Names problems, linked;
@@ -396,15 +396,15 @@ Names Problems(const std::string& text) {
 
 const char kInvariants[] = "experiments/report/invariants.cc";
 
-// The ids of what must hold for the runs of any grid.
+// The ids of the invariants of a grid's runs.
 Names Invariants() {
   return NamesIn(
       TextOf(kInvariants),
       R"~((?:OverRuns\(\s*outcome,|Invariant invariant\{)\s*"(\w+)")~");
 }
 
-// The names of the metrics that a grid's report shows of a run, and the titles
-// of what else its table has.
+// The metrics that a grid's report shows for a run, and the titles of the
+// table's other columns.
 Names ReportColumns() {
   Names names = NamesIn(TextOf("experiments/report/grid_table.cc"),
                         R"~(header\.push_back\("(\w+)"\))~");
@@ -423,8 +423,7 @@ bool NamesInvariant(int column, const Link& link) {
   return column == kJudged && FromRoot(link, "trainer") == kInvariants;
 }
 
-// Why this link of the table of METRICS.md leads nowhere; "" if it leads
-// somewhere.
+// Why this link in METRICS.md's table leads nowhere; "" if it is valid.
 std::string WhyNotInReport(int column, const Link& link) {
   const std::filesystem::path path = FromRoot(link, "trainer");
   if (TextOf(path).empty()) return path.string() + " is not there";
@@ -437,7 +436,7 @@ std::string WhyNotInReport(int column, const Link& link) {
   return column == kPinned && !is_test ? path.string() + " is no test" : "";
 }
 
-// The same as Problems, for the table of METRICS.md.
+// As Problems, for METRICS.md's table.
 Names ReportProblems(const std::string& text) {
   static const char* kTitle =
       "From the numbers of a report to code, test and verdict";
@@ -524,7 +523,7 @@ TEST(ReportMap, HasEveryInvariantOfAGrid) {
 TEST(ReportMap, HasEveryColumnOfAGrid) {
   const std::string& text = TextOf("trainer/METRICS.md");
   const Names columns = ReportColumns();
-  // One for each function that reads a result, and those two.
+  // One for each function that reads a result, plus those two.
   EXPECT_EQ(columns.size(), All(TextOf("experiments/report/run_columns.cc"),
                                 R"((\[\]\(const RunResult& r\)))")
                                     .size() +

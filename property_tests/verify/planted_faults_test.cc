@@ -39,7 +39,8 @@ constexpr Planted kPlanted[] = {
     {"embedding", "stale", "d_table", "cpu:v3"},
 };
 
-// What a person has to read: elements that are neither 0 nor a parameter.
+// The number of elements that a person has to read: those neither 0 nor a
+// parameter.
 int64_t ElementsToRead(const Case& c) {
   int64_t count = 0;
   for (const auto& [name, tensor] : InputsOf(FindOperation(c.op), c)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// self_check.h - checks, before anything is judged, that what is right passes
-// and what is wrong does not. A harness that fails this proves nothing.
+// self_check.h - checks, before anything is judged, that correct results pass
+// and wrong ones fail. A harness that fails this proves nothing.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_SELF_CHECK_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_SELF_CHECK_H_
 

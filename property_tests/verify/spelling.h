@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// spelling.h - enforces one syntax: what is part of a case is a word KEY=VALUE,
+// spelling.h - enforces one syntax: the parts of a case are words KEY=VALUE,
 // and everything else is an option.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_SPELLING_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_SPELLING_H_

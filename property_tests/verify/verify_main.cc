@@ -73,8 +73,8 @@ harness failed its own check; 7 data that cannot tell right from wrong; 75
 stopped by a signal, after the report. How to add an operation or an
 implementation: property_tests/verify/README.md.)";
 
-// Instead of CLI::PositiveNumber, which accepts nan, and prints the largest
-// double digit by digit in its message.
+// Replaces CLI::PositiveNumber, which accepts nan and prints the largest double
+// digit by digit in its message.
 CLI::Validator Seconds() {
   const auto check = [](const std::string& text) -> std::string {
     constexpr double kMax = 1e9;
@@ -87,7 +87,7 @@ CLI::Validator Seconds() {
   return CLI::Validator(check, "SECONDS");
 }
 
-// The number of a case has 32 bits.
+// A case number has 32 bits.
 void AddCases(CLI::App* command, Options& options,
               const std::string& standard = "100") {
   command

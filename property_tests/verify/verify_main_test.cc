@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 using Output = ProgramOutput;
 
-// Runs it with `arguments`, as a shell splits them, in a folder of the test's
-// own; returns what it prints on stdout and stderr.
+// Runs //:verify with `arguments`, split as a shell does, in the test's own
+// folder; returns stdout and stderr.
 Output RunVerify(const std::string& arguments) {
   return RunTestProgram("property_tests/verify/verify", arguments + " 2>&1",
                         ::testing::TempDir());
@@ -79,13 +79,13 @@ TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
   ASSERT_NE(begin, std::string::npos) << fuzz.text;
   const std::string line =
       fuzz.text.substr(begin, fuzz.text.find('\n', begin) - begin);
-  // As one argument, and pasted without its first words.
+  // Given as one argument, and pasted without its first words.
   ExpectSays(RunVerify("run '" + line + "'"), 1, line);
   ExpectSays(RunVerify("run " + line.substr(line.find("op="))), 1, line);
   ExpectSays(RunVerify("replay bundles/lapsum-1.h5"), 1,
              "got/expected is 2 = 2");
   ExpectSays(RunVerify("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0, "PASS");
-  // The next ones do not replace it.
+  // Later bundles do not replace it.
   const std::string bundle = ::testing::TempDir() + "bundles/lapsum-1.h5";
   const std::string before = ReadWholeFile(bundle);
   ExpectSays(RunVerify("run op=lapsum impl=faulty:sign:weights:cpu:v3 "
@@ -143,7 +143,7 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
         "fuzz --seconds nan", "grad --seconds nan", "run --timeout 1e300"}) {
     EXPECT_EQ(RunVerify(arguments).exit_code, 2) << arguments;
   }
-  // Options of which one would silently win over the other.
+  // Pairs of options of which one would silently win.
   for (const char* arguments :
        {"run op=lapsum op=lapsum", "run impl=cpu:v3 op=router impl=cpu:v3",
         "fuzz seed=3 seed=0", "grad rows=3 rows=3", "run case=3 case=4",
@@ -162,7 +162,7 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   ExpectSays(RunVerify("run op=lapsum rowz=3 --json never.json"), 2,
              "did you mean");
   EXPECT_FALSE(fs::exists(fs::path(::testing::TempDir()) / "never.json"));
-  // This is found out before anything runs: a failing run would end with 1.
+  // Detected before anything runs: a failing run would end with 1.
   for (const char* report : {"--json", "--junit", "--log", "--bundles"}) {
     const Output unwritable = RunVerify(
         std::string("run op=lapsum impl=faulty:twice:weights:cpu:v3 ") +
@@ -201,7 +201,7 @@ TEST(Verify, RefusesTheOtherSpellingWithTheRightOne) {
     SCOPED_TRACE(arguments);
     ExpectSays(RunVerify(arguments), 2, part);
   }
-  // A value may look like either.
+  // A value may look like a word or an option.
   ExpectSays(RunVerify("run op=lapsum impl=cpu:v3 --cases 1 --json out=1.json"),
              0, "PASS: 1 case");
   EXPECT_TRUE(fs::exists(fs::path(::testing::TempDir()) / "out=1.json"));
@@ -232,7 +232,7 @@ TEST(Verify, MutateBuildsInTheWorkspaceOrSaysHow) {
 
 TEST(Verify, SaysWhatRanWhenItIsStopped) {
   // The signal comes when the first result is in the log, on any machine. (On
-  // the CPU: TSan loses signals that meet a simulated GPU thread.)
+  // the CPU, since TSan loses signals that meet a simulated GPU thread.)
   const std::string log = ::testing::TempDir() + "stopped.jsonl";
   std::filesystem::remove(log);
   const Output stopped = RunTestProgram(

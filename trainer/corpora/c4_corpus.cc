@@ -71,7 +71,7 @@ class C4Files : public DocumentSource {
     ++line_number_;
     std::array<char, 1 << 14> part;
     while (::gzgets(file_, part.data(), static_cast<int>(part.size()))) {
-      // gzgets only seems to stop at NUL bytes; JSON has none.
+      // gzgets appears to stop at NUL bytes; JSON has none.
       line->append(part.data());
       if (line->size() > kMaxLineBytes) {
         Refuse(fmt::format("a line of over {} bytes", kMaxLineBytes));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a file of C4: JSON lines, plain or gzip; also text that the
-// fuzzer compresses itself, so that mutations reach the JSON.
+// Reads any bytes as a file of C4: JSON lines, plain or gzip; also text that
+// the fuzzer compresses itself, so that mutations reach the JSON.
 #include <zlib.h>
 
 #include "core/fuzzing/fuzz_support.h"

@@ -111,7 +111,7 @@ TEST(C4, RefusesWhatIsNoSuchJson) {
   }
 }
 
-// `count` times `block`, as so many members of one gzip file: a large text in
+// Writes `count` copies of `block` as members of one gzip file: much text in
 // little time.
 void WriteBlocks(const fs::path& path, const std::string& begin, int64_t count,
                  const std::string& block, const std::string& end) {
@@ -140,7 +140,7 @@ TEST(C4, RefusesDocumentsThatAreTooLong) {
                                "this file again and compare its checksum");
 }
 
-// Six bytes for each of a document's: its escapes at worst.
+// Each byte of a document can take six, its longest escape.
 TEST(C4, RefusesLinesThatAreTooLong) {
   const auto path = FreshFolder("c4_line") / "x.json.gz";
   const std::string block(kMiB, 'x');
@@ -165,7 +165,7 @@ TEST(C4, SaysWhichFileCannotBeRead) {
   }
 }
 
-// Lines are counted anew in each file, and blank ones count.
+// Lines are counted per file, including blank ones.
 TEST(C4, CountsLinesOfEachFile) {
   const auto folder = FreshFolder("c4_lines");
   WriteGzip(folder / "a.json.gz", Line("one") + Line("two"));

@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using Files = std::vector<fs::path>;
 
-// Made of names, sizes and times: hashing hundreds of gigabytes would take
-// longer than a small run.
+// The key covers names, sizes and times: hashing hundreds of gigabytes would
+// take longer than a small run.
 std::string KeyOfFiles(const Files& files) {
   Sha256 hash;
   for (const fs::path& file : files) {
@@ -74,7 +74,8 @@ Parsed Parse(const std::string& name, const fs::path& cache) {
   return parsed;
 }
 
-// Of a file, or of all files in a folder; those that vanish count as nothing.
+// The bytes of a file, or of all files in a folder; files that vanish count as
+// 0.
 int64_t BytesOf(const fs::path& place) {
   std::error_code error;
   if (!fs::is_directory(place, error)) {

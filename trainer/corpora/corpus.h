@@ -47,12 +47,12 @@ struct CorpusOptions {
 // such file, offline), DataError (no text).
 Corpus FindCorpus(const std::string& name, const CorpusOptions& options);
 
-// What the text of a corpus takes on the disk, without reading it.
+// The disk space of a corpus's text, without reading it.
 struct CorpusSize {
   std::filesystem::path place;  // a file, or a folder of files
   bool here = false;
-  int64_t bytes = 0;  // of what is here; expected, if it is a stand-in that is
-                      // not; else 0
+  int64_t bytes = 0;  // of the text here; of a stand-in that is
+                      // not here, expected; else 0
 };
 
 // Where FindCorpus will look for the corpus, and how large it is. Nothing is

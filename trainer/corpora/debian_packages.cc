@@ -75,7 +75,7 @@ class Downloader {
     ProgramResult result = Apt({"download", package_});
     std::string output = result.output;
     if (result.exit_status != 0) {
-      // No lists, or lists older than the archive: fetch our own.
+      // There are no lists, or older ones than the archive: fetch our own.
       notify("fetching Debian's package lists");
       MakeFolder(folder_ / "lists" / "partial");
       MakeFolder(folder_ / "archives" / "partial");

@@ -68,7 +68,7 @@ TEST_F(DebianPackages, Downloads) {
   EXPECT_EQ(notes_.size(), 1u);
 }
 
-// As on a machine where `apt-get update` never ran, without root.
+// As on a machine without root where `apt-get update` never ran.
 TEST_F(DebianPackages, FetchesListsIntoAFolderOfItsOwn) {
   const FakeAptGet apt(folder_ / "bin",
                        "case \"$*\" in\n"
@@ -93,7 +93,7 @@ TEST_F(DebianPackages, SaysWhatToDoOffline) {
   }
 }
 
-// Of both downloads, and of the lists in between.
+// The complaints of both downloads and of fetching the lists in between.
 TEST_F(DebianPackages, ShowsWhatEveryAttemptComplainedOf) {
   const FakeAptGet apt(folder_ / "bin",
                        "case \"$*\" in\n"

@@ -25,7 +25,7 @@ std::string_view Take(std::string_view* rest, char separator) {
   return part;
 }
 
-// The number; -1 unless `digits` is one in dictd's base 64, below 2^48.
+// Parses dictd's base 64; -1 unless `digits` is a number below 2^48.
 int64_t DictNumber(std::string_view digits) {
   constexpr std::string_view kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -75,7 +75,7 @@ void RemoveParts(std::string* text, char open, char close, size_t reach,
   *text = std::move(kept);
 }
 
-// Whether it is a mark with which GCIDE's editors signed.
+// Whether the text is a mark with which GCIDE's editors signed.
 bool IsSourceMark(std::string_view inside) {
   constexpr std::array<std::string_view, 8> kSources = {
       "1913 Webster", "Webster 1913", "WordNet", "PJC",

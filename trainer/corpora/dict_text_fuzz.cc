@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a dictionary with its index, as fortunes and as gzip data.
+// Reads any bytes as a dictionary with its index, as fortunes and as gzip data.
 #include "core/fuzzing/fuzz_support.h"
 #include "trainer/corpora/dict_text.h"
 

@@ -65,7 +65,7 @@ RC_GTEST_PROP(DictEntries, NeverReadsOutside,
   }
 }
 
-// Made up in the manner of GCIDE.
+// Made up in GCIDE's style.
 TEST(CleanDictEntry, MakesParagraphsOfADictionaryEntry) {
   EXPECT_EQ(CleanDictEntry("Lamp \\L[a^]mp\\, n. [OE. See {Light\n"
                            "   house}.]\n"
@@ -80,7 +80,7 @@ TEST(CleanDictEntry, MakesParagraphsOfADictionaryEntry) {
             "2. A friend. Lamps");
 }
 
-// Made up in the manner of FOLDOC.
+// Made up in FOLDOC's style.
 TEST(CleanDictEntry, DropsFieldTagsAndDates) {
   EXPECT_EQ(CleanDictEntry("lamp\nlight\n\n   <hardware, jargon> A\n   {diode}"
                            " < 3 mm > 2 mm.\n\n   (2006-10-10)\n\n"
@@ -90,8 +90,8 @@ TEST(CleanDictEntry, DropsFieldTagsAndDates) {
             "lamp\n1. A <b> tag.");
 }
 
-// The end of a mark is looked for as far as one has it; what is farther apart
-// is text.
+// The end of a mark is searched only within a mark's length; anything longer is
+// text.
 TEST(CleanDictEntry, MarksAreShort) {
   auto around = [](const char* open, size_t length, const char* close) {
     return CleanDictEntry(open + std::string(length, 'x') + close + " end");
@@ -114,7 +114,7 @@ TEST(CleanDictEntry, KnowsItsEditorsAndDatesExactly) {
         "(2006-10-10x", "x2006-10-10)", "(2006-10-10))"}) {
     EXPECT_EQ(CleanDictEntry(line), line);
   }
-  // A tag begins a sense after its number only.
+  // A tag begins a sense only after its number.
   EXPECT_EQ(CleanDictEntry("1. <os> a 12. <os>b x. <os> c 2.<os> d"),
             "1. a 12. b x. <os> c 2.<os> d");
   // The last digits, and their neighbours.

@@ -8,7 +8,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// Far from the rounds of ShuffledIndex, which are few.
+// Far above ShuffledIndex's few rounds.
 constexpr uint32_t kSampleLayer = 1000;
 
 uint64_t Priority(int64_t index) {

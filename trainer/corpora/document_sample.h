@@ -18,7 +18,7 @@ class DocumentSample {
  public:
   explicit DocumentSample(int64_t budget) : budget_(budget) {}
 
-  // Adds the next document. Of a long one only the beginning is a candidate (at
+  // Adds the next document. Only the beginning of a long one is a candidate (at
   // least ten documents make a sample), cut between characters.
   void Add(const std::string& document);
 

@@ -9,8 +9,7 @@
 
 namespace softmoe::trainer {
 
-// Longer ones are refused: each document is held in memory while it becomes
-// tokens.
+// Longer documents are refused: each is held in memory while it becomes tokens.
 inline constexpr int64_t kMaxDocumentBytes = int64_t{64} << 20;
 
 class DocumentSource {

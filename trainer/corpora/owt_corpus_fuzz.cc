@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as an archive of OpenWebText, and archives made of the input: tar
-// in tar, compressed or not, with a few bytes changed.
+// Reads any bytes as an archive of OpenWebText, and archives made of the input:
+// tar in tar, compressed or not, with a few bytes changed.
 #include <archive.h>
 #include <archive_entry.h>
 

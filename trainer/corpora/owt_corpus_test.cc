@@ -87,8 +87,8 @@ TEST(Owt, ReadsTheNestedArchive) {
   EXPECT_EQ(Read(path.parent_path()), documents);
 }
 
-// By their names: a folder lists its files in an order of its own, be it that in
-// which they were made, the reverse of it, or a hash's.
+// Sorted by name: a folder may list its files in any order, such as that of
+// creation, the reverse, or a hash's.
 TEST(Owt, ReadsAFolderOfSubsetTarsInTheOrderOfTheirNames) {
   const auto folder = FreshFolder("owt_subsets");
   const Documents documents = TestDocuments(25);

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Raised when the cleaning or the order changes: an older text is then made
+// Increased when the cleaning or the order changes; older texts are then made
 // again.
 constexpr int kTextVersion = 1;
 constexpr uint64_t kOrderSeed = 1913;

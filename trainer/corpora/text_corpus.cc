@@ -52,8 +52,9 @@ class Lines {
     if (text_.starts_with(kByteOrderMark)) used_ = kByteOrderMark.size();
   }
 
-  // Moves to the next line, which has its end ('\n', but for the last one) and
-  // is there until the next call. Returns false at the end of the file.
+  // Moves to the next line, which includes its end ('\n', unless it is the
+  // last) and is valid until the next call. Returns false at the end of the
+  // file.
   bool Next(std::string_view* line) {
     size_t searched = used_;
     size_t end = text_.find('\n', searched);
@@ -97,8 +98,8 @@ class Lines {
 
 enum class Separator { kMark, kBlankLine, kLineEnd };
 
-// Finds out from all lines of a file, in order, what separates its documents.
-// White space around the text as a whole is ignored.
+// Finds out, from all lines of a file in order, what separates its documents.
+// White space around the whole text is ignored.
 class SeparatorFinder {
  public:
   void Add(std::string_view line) {

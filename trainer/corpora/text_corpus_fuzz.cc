@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a text file: refused, or cut into documents that are text. And
-// any bytes, repaired, are text.
+// Reads any bytes as a text file: they are refused, or cut into documents that
+// are text. Any bytes, once repaired, are text.
 #include "core/fuzzing/fuzz_support.h"
 #include "trainer/corpora/text_corpus.h"
 #include "trainer/corpora/utf8.h"

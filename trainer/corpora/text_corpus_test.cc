@@ -45,7 +45,7 @@ TEST(TextFile, BlankLinesSeparate) {
 TEST(TextFile, MarksSeparateAndKeepParagraphs) {
   EXPECT_EQ(Read("one\n\ntwo\n<|endoftext|>\n\n<|endoftext|>\nthree"),
             (Documents{"one\n\ntwo", "three"}));
-  // Inside a line it is text.
+  // Inside a line, the separator is text.
   EXPECT_EQ(Read("a <|endoftext|> b\n\nc"),
             (Documents{"a <|endoftext|> b", "c"}));
 }
@@ -96,7 +96,7 @@ TEST(TextFile, RefusesHugeDocuments) {
 TEST(TextFile, RefusesHugeLines) {
   const auto path = FreshFolder("huge") / "text.txt";
   WriteFileAtomically(path, "one\n\n");
-  // Without a line end, and on no disk.
+  // A file without a line end, which takes no disk space.
   std::filesystem::resize_file(path, 3 * kMaxDocumentBytes);
   try {
     OpenTextFile(path);

@@ -14,7 +14,7 @@ size_t CharacterLength(std::string_view text, size_t at) {
   const uint32_t lead = byte(at);
   if (lead == 0) return 0;
   if (lead < 0x80) return 1;
-  // A continuation, or an overlong form; what is beyond U+10FFFF.
+  // A continuation byte, an overlong form, or beyond U+10FFFF.
   if (lead < 0xC2 || lead > 0xF4) return 0;
   // The second byte tells the other overlong forms, surrogates, and the rest
   // beyond U+10FFFF (Unicode, "Well-Formed UTF-8 Byte Sequences").

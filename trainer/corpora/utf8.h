@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// utf8.h - whether bytes are text, and how to make them so.
+// utf8.h - checks whether bytes are text, and repairs them.
 #ifndef SOFTMOE_TRAINER_CORPORA_UTF8_H_
 #define SOFTMOE_TRAINER_CORPORA_UTF8_H_
 

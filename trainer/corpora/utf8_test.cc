@@ -139,7 +139,7 @@ RC_GTEST_PROP(RepairText, AlwaysReturnsText, (const std::string& bytes)) {
   int64_t repaired = 0;
   const std::string text = RepairText(bytes, &repaired);
   RC_ASSERT(FindNonText(text) == kNone);
-  // What was already text is not touched.
+  // Bytes that were already text stay unchanged.
   RC_ASSERT((repaired == 0) == (FindNonText(bytes) == kNone));
   if (repaired == 0) RC_ASSERT(text == bytes);
 }

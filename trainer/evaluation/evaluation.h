@@ -47,7 +47,7 @@ struct EvaluationReport {
 // or temperature out of range, StoppedError after a signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
 
-// The report for people, and as one JSON object. Both end with a newline.
+// The report for people; and as one JSON object. Both end with a newline.
 std::string EvaluationText(const EvaluationReport& report);
 std::string EvaluationJson(const EvaluationReport& report);
 

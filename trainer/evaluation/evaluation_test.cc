@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs on corpora with a tokenizer: what identifies them, and what evaluation
-// does with other token files.
+// Runs on corpora with a tokenizer: their identity, and evaluation on other
+// token files.
 #include "trainer/evaluation/evaluation.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kVocabulary = 330;
 
-// Token files of `seed`'s text with a tokenizer trained on it.
+// Prepares token files from `seed`'s text, with a tokenizer trained on it.
 PreparedCorpus Prepare(const std::filesystem::path& folder, uint64_t seed,
                        int64_t vocab_size = kVocabulary) {
   const auto text = folder / ("text" + std::to_string(seed) + ".txt");
@@ -112,7 +112,7 @@ TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {
 }
 
 TEST_F(Evaluation, RefusesTokensOfAnotherTokenizer) {
-  // As many pieces, but different ones: only the hash can tell.
+  // The same number of pieces, but different ones: only the hash can tell.
   evaluate_.tokens = Prepare(folder_, 2).prefix;
   try {
     EvaluateRun(evaluate_);
@@ -137,7 +137,7 @@ TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
     }
     return "";
   };
-  // The tokens of the run, but no file beside them that says so.
+  // The run's tokens without the file beside them that describes them.
   for (const char* suffix : {".bin", ".idx"}) {
     std::filesystem::copy_file(corpus_.prefix.string() + suffix,
                                folder_ / (std::string("bare") + suffix));
@@ -196,7 +196,7 @@ TEST_F(Evaluation, RefusesValuesOutOfRange) {
 }
 
 TEST_F(Evaluation, ADamagedTokenFileIsFound) {
-  // Copied, then one bit of the tokens changed: still valid ids.
+  // A copy with one bit of the tokens changed: still valid ids.
   const PreparedCorpus copy =
       CopyPreparedCorpus(corpus_, folder_ / "copy" / "tokens");
   EXPECT_NO_THROW(

@@ -31,7 +31,7 @@ const InferenceTau* FindFactor(const FinalEvaluations& evaluations,
   return nullptr;
 }
 
-// `plan` together with what earlier plans asked of `result`.
+// `plan` plus what earlier plans asked of `result`.
 EvaluationPlan WithEarlierPlans(EvaluationPlan plan, const RunResult& result) {
   if (!result.final_evaluations) return plan;
   std::set<double> factors(plan.inference_tau_factors.begin(),
@@ -101,7 +101,7 @@ std::optional<FinalEvaluations> MeasureFinalModel(
   bool observed = !plan.router_health;
   for (const double factor : factors) {
     InferenceTau at{.factor = factor, .tau = factor * tau, .validation = {}};
-    // One pass for both where the factor is 1.
+    // At factor 1 one pass serves both.
     const bool observing = !observed && factor == 1;
     at.validation = Validate(model, data, at.tau, 1.0, communicator, poll,
                              observing ? observe : GroupObserver());

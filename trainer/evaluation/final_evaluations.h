@@ -20,7 +20,7 @@
 
 namespace softmoe::trainer {
 
-// What `plan` asks for and this result of a run lacks, in words: "inference tau
+// The part of `plan` that this run's result lacks, in words: "inference tau
 // x0.5, x2; router health". "" if nothing is missing.
 std::string MissingEvaluations(const EvaluationPlan& plan,
                                const RunResult& result);
@@ -38,17 +38,16 @@ std::optional<FinalEvaluations> MeasureFinalModel(
     const EvaluationPlan& plan, optimized::Communicator& communicator,
     const StopPoll& poll);
 
-// Why the checkpoint at `path` cannot give what a finished run's result lacks,
-// and what to do; "" if it can: if it is there and whole, belongs to that very
-// run and its last step, and was trained where it would be measured: on `here`.
+// Why the checkpoint at `path` cannot supply what a finished run's result
+// lacks, and the remedy; "" if it can: it exists undamaged, belongs to that
+// very run and its last step, and was trained on the device `here`.
 std::string EvaluationObstacle(const RunResult& result,
                                const std::filesystem::path& path,
                                const optimized::DeviceIdentity& here);
 
 // Measures what `plan` asks for, and again what `result` has from earlier
-// plans, with the parameters of the checkpoint at `path`, against which
-// EvaluationObstacle must have nothing to say. All ranks call it, as
-// MeasureFinalModel.
+// plans, with the parameters of the checkpoint at `path`, which must have no
+// EvaluationObstacle. All ranks call it, as MeasureFinalModel.
 //
 //   tokens   prefix of the token files of the run
 //   threads  of the host; 0: one for each core

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is measured after training: the same numbers at once, later from the
+// Evaluations after training give the same numbers at once, later from the
 // checkpoint, interrupted anywhere, and with any number of threads.
 #include "trainer/evaluation/final_evaluations.h"
 
@@ -33,8 +33,8 @@ const EvaluationPlan kNothing;
 const EvaluationPlan kAll = {.inference_tau_factors = {0.5, 1, 1.5, 2},
                              .active_histogram = true,
                              .router_health = true};
-// Groups that kAll processes: eval_sequences = 8 in groups of 2, at four tau,
-// one of which also gives the router health.
+// The groups processed with kAll: eval_sequences = 8 in groups of 2, at four
+// tau, one of which also gives the router health.
 constexpr int kGroups = 4 * 4;
 
 EvaluationPlan AndGo(EvaluationPlan plan) {
@@ -96,7 +96,7 @@ TEST_P(EveryRouter, GetsWhatThePlanListsOnItsFinalParameters) {
   const FinalEvaluations all = *result.final_evaluations;
   EXPECT_EQ(MissingEvaluations(kAll, result), "");
 
-  // The training is the same as without them.
+  // Training is the same as without evaluations.
   result.final_evaluations.reset();
   ExpectSameResult(plain, result);
   ExpectSameTensors(CheckpointOf("plain"), CheckpointOf("all"));
@@ -159,7 +159,7 @@ TEST_P(EveryRouter, MeasuresOnlyWhatIsAsked) {
   expected.inference_tau.clear();
   ExpectSameEvaluations(expected, *health.final_evaluations);
   if (sparse()) {
-    // It has no tau: there is nothing to measure, and nothing is missing.
+    // The sparse router has no tau: nothing to measure, and nothing missing.
     EXPECT_FALSE(two.final_evaluations.has_value());
     EXPECT_EQ(MissingEvaluations({.inference_tau_factors = {2}}, two), "");
     return;
@@ -180,7 +180,8 @@ TEST_P(EveryRouter, AFinishedRunIsEvaluatedFromItsCheckpoint) {
   EXPECT_NE(MissingEvaluations(kAll, before), "");
   EXPECT_EQ(Obstacle(before, CheckpointOf("later")), "");
   ExpectSameResult(before, Train("later", kNothing));
-  // First a part that the second plan does not name: it is kept.
+  // An earlier plan measured a factor that the second one does not name: it is
+  // kept.
   Train("later", {.inference_tau_factors = {0.5}, .active_histogram = true});
   const EvaluationPlan rest = {.inference_tau_factors = {1, 1.5, 2},
                                .router_health = true};
@@ -208,7 +209,7 @@ TEST_P(EveryRouter, TheCheckpointGoesOnlyAfterTheResult) {
   EXPECT_EQ(FilesIn(folder_ / "gone"),
             (std::vector<std::string>{kMetricsName, kResultName}));
   ExpectSameResult(kept, OnDisk("gone"));
-  // A finished run is only read, whether its checkpoint was to be kept or not.
+  // A finished run is only read, whether or not its checkpoint was to be kept.
   Train("kept", AndGo(kAll));
   EXPECT_TRUE(fs::exists(CheckpointOf("kept")));
 }
@@ -217,7 +218,7 @@ TEST_P(EveryRouter, StoppedAnywhereGivesTheSameBits) {
   const RunResult expected = Train("unbroken", kAll);
   const int groups = sparse() ? kGroups / 4 : kGroups;
   const RunResult plain = Train("finished", kNothing);
-  // Before every group in turn, at once and later.
+  // Stops before every group in turn: right after training, and in later calls.
   for (const std::string run : {"fresh", "finished"}) {
     int seen = groups;
     for (int group = 1; group <= groups; ++group) {

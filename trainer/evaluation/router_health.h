@@ -34,16 +34,16 @@ class RouterHealthTotals {
   // layer after it. The caps must be those of the earlier groups.
   void Add(const optimized::StepStats& stats,
            std::span<const optimized::RoutingView> layers);
-  // Adds, on each of several ranks, the groups that they passed over at the
-  // same time: rank r the r-th, and ranks beyond them none that counts.
+  // Adds, on each of several ranks, the groups that all ranks processed at the
+  // same time: rank r the r-th; ranks beyond the last group add nothing.
   //
-  //   groups  what the passes reported, at most as many as ranks
+  //   groups  the reports of the passes, at most one per rank
   //   layers  Model::LastRouting of each layer after this rank's own pass
   void Add(std::span<const optimized::StepStats> groups,
            std::span<const optimized::RoutingView> layers,
            optimized::Communicator& communicator);
 
-  // [num_layers]. At least one group must have been added.
+  // [num_layers]. Requires at least one added group.
   std::vector<RouterHealth> Get() const;
 
  private:

@@ -22,7 +22,7 @@ TEST(LoadEntropy, IsThatOfTheShares) {
   EXPECT_EQ(LoadEntropy(std::vector<int64_t>{0, 0}), 0);
 }
 
-// What one pass over a layer of four experts showed.
+// The routing of one pass over a layer with four experts.
 struct Layer {
   int64_t max_active;
   std::vector<float> soft_weights;  // [tokens, 4]
@@ -102,7 +102,7 @@ TEST(RouterHealth, AnExpertByTheFallbackIsNotTheCapReached) {
   Config config = TinyConfig(RouterKind::kSoftFixed);
   config.router.fallback = Fallback::kTop1;
   RouterHealthTotals totals(config);
-  // The second token has its expert by the fallback.
+  // The second token gets its expert from the fallback.
   const Layer layer = {.max_active = 1,
                        .soft_weights = {0.5, 0.25, 0.125, 0.125,  //
                                         0.25, 0.25, 0.25, 0.25},

@@ -57,7 +57,7 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
   RoutingTotals totals(config.model.num_layers, config.model.num_experts);
   for (int64_t first = 0; first < groups; first += ranks) {
     poll();
-    // A rank for which no group is left repeats the last one.
+    // A rank without a group left repeats the last one.
     const optimized::StepStats own[] = {
         pass(std::min(first + communicator.rank(), groups - 1))};
     const std::vector<optimized::StepStats> all =

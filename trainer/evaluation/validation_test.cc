@@ -141,7 +141,7 @@ TEST(Validate, LoadVarianceIsTheMeanOverLayers) {
     cv.push_back(std::sqrt(spread) / n);
     var_over_mean.push_back(spread / (4 * n));
   }
-  ASSERT_NE(relative[0], relative[1]);  // or one layer would do for both
+  ASSERT_NE(relative[0], relative[1]);  // otherwise one layer would do for both
   EXPECT_EQ(v.relative_load_variance, (relative[0] + relative[1]) / 2);
   EXPECT_EQ(v.load_cv, (cv[0] + cv[1]) / 2);
   EXPECT_EQ(v.load_var_over_mean, (var_over_mean[0] + var_over_mean[1]) / 2);
@@ -183,7 +183,7 @@ TEST(Validate, RanksShareTheGroupsAndHaveAllOfTheNumbers) {
   }
 }
 
-// Each sees every group once.
+// Each rank sees every group once.
 TEST(Validate, RanksObserveTheGroupsInOrder) {
   Config config = TinyConfig(RouterKind::kSparse);
   config.training.eval_sequences = 5;
@@ -217,7 +217,7 @@ TEST(Validate, RanksObserveTheGroupsInOrder) {
 
 TEST(Validate, NeverReturnsALossThatIsNone) {
   Fresh fresh(TinyConfig(RouterKind::kSparse));
-  // After all routers, where only the loss can tell.
+  // Placed after all routers, where only the loss can show it.
   const float nan[] = {std::numeric_limits<float>::quiet_NaN()};
   fresh.model.WriteParameters(nan, fresh.model.layout().head_weight);
   EXPECT_THROW(Validate(fresh.model, fresh.data, 0, 1, [] {}), NumericsError);

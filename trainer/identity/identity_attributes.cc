@@ -33,7 +33,7 @@ RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
   }
   VisitIdentityTexts(
       identity, [&](IdentityPart part, const char* name, std::string& text) {
-        // Results from before the documents were recorded lack them, too.
+        // Results without a recorded document index lack it, too.
         const bool optional = part == IdentityPart::kDocuments ||
                               part == IdentityPart::kDevice ||
                               part == IdentityPart::kRanks;

@@ -3,8 +3,8 @@
 // identity_attributes.h - a RunIdentity in result.h5, checkpoint.h5 and records
 // of runs: the attributes config_hash, data_sha256, index_sha256,
 // tokenizer_sha256 and isa of a group, which is the root in a file of one run;
-// of a GPU also backend, device and libraries.
-// The configuration itself is stored beside them, in each file's own way.
+// for a GPU also backend, device and libraries. Each file stores the
+// configuration itself in its own way.
 #ifndef SOFTMOE_TRAINER_IDENTITY_IDENTITY_ATTRIBUTES_H_
 #define SOFTMOE_TRAINER_IDENTITY_IDENTITY_ATTRIBUTES_H_
 
@@ -19,8 +19,8 @@ namespace softmoe::trainer {
 void WriteIdentity(const RunIdentity& identity, const std::string& group,
                    Hdf5Writer& file);
 
-// `config` is the one that the file holds, as it was given to the run. Throws
-// DataError if its hash is not the one stored with it.
+// `config` is the file's configuration as given to the run. Throws DataError if
+// its hash is not the stored one.
 RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
                          const Config& config);
 

@@ -97,7 +97,7 @@ std::string DescribeConfigDifferences(const IdentityDifferences& differences) {
 
 std::string DescribeTokenDifferences(const IdentityDifferences& differences) {
   const auto* tokens = Find(differences, IdentityPart::kTokens);
-  // First, because with another vocabulary everything else differs, too.
+  // Reported first, since with another vocabulary everything else differs, too.
   if (const auto* d = Find(differences, IdentityPart::kTokenizer)) {
     const char* same = tokens == nullptr ? "the tokens are the same, but " : "";
     if (d->here.empty()) {

@@ -16,26 +16,27 @@ namespace softmoe::trainer {
 // The tokens, by the hashes of their files.
 struct TokenIdentity {
   std::string data_sha256;  // of PREFIX.bin
-  // Of PREFIX.idx: the documents, hence the split. Empty in results from before
-  // it was recorded.
+  // PREFIX.idx: the documents, and hence the split. Empty in results that lack
+  // it.
   std::string index_sha256;
-  std::string tokenizer_sha256;  // empty if the tokens came without one
+  std::string tokenizer_sha256;  // empty for tokens without a tokenizer
 };
 
-// What must be equal for two runs to give the same bits, and for one to go on
-// from what the other left. The version of the code is not part of it: it is
-// recorded and reported, and is no reason to refuse a run or to train it again.
+// What must be equal for two runs to give the same bits, and for one to
+// continue the other. The code version is not part of it: it is recorded and
+// reported, but is no reason to refuse or retrain a run.
 struct RunIdentity {
   Config config;  // as given: tau may still be "calibrated"
   TokenIdentity tokens;
   // Where the run is computed (optimized/device.h).
   std::string isa;
-  // Of a GPU; empty for the CPU, so that its runs' files are what they were.
+  // GPU only; empty on the CPU, which leaves its files without these
+  // attributes.
   std::string backend = {};    // "cuda"
   std::string device = {};     // its model
   std::string libraries = {};  // with their versions
-  // How many ranks there are, where they add gradients in an order of their own
-  // (optimized/rank_groups.h); empty where it is that of one process.
+  // The number of ranks if they add gradients in their own order
+  // (optimized/rank_groups.h); empty if the order is that of one process.
   std::string ranks = {};
 };
 
@@ -49,9 +50,9 @@ enum class IdentityPart {
   kRanks
 };
 
-// Calls visit(part, name, text) for everything in an identity but the
-// configuration, under the names that files use; const or not. The bindings do
-// not compile when a struct has gained a member.
+// Calls visit(part, name, text) for every part of an identity except the
+// configuration, with the names used in files; const or not. The bindings fail
+// to compile if a struct gains a member.
 template <typename Tokens, typename Visitor>
 void VisitTokenTexts(Tokens& tokens, Visitor&& visit) {
   auto& [data, index, tokenizer] = tokens;
@@ -70,7 +71,7 @@ void VisitIdentityTexts(Identity& identity, Visitor&& visit) {
   visit(IdentityPart::kRanks, "ranks", ranks);
 }
 
-// One thing in which two runs are not the same.
+// One difference between two runs.
 struct IdentityDifference {
   IdentityPart part;
   std::string name;         // "training.steps", "data_sha256", "isa"
@@ -79,8 +80,8 @@ struct IdentityDifference {
 };
 using IdentityDifferences = std::vector<IdentityDifference>;
 
-// What distinguishes `here` from `there`, an earlier run, as far as is known;
-// empty if they are the same.
+// How `here` differs from `there`, an earlier run, as far as is known; empty if
+// they are the same.
 IdentityDifferences CompareConfigs(const Config& there, const Config& here);
 IdentityDifferences CompareTokens(const TokenIdentity& there,
                                   const TokenIdentity& here);
@@ -95,19 +96,19 @@ bool Differs(const IdentityDifferences& differences, IdentityPart part);
 std::string DescribeConfigDifferences(const IdentityDifferences& differences);
 std::string DescribeTokenDifferences(const IdentityDifferences& differences);
 
-// Whether both are computed on the same device with the same libraries, or with
-// the same instruction set.
+// Whether both are computed on the same device with the same libraries, or on
+// the CPU with the same instruction set.
 bool SamePlace(const RunIdentity& a, const RunIdentity& b);
 
-// Where a run is computed, for people: "v3", or "cuda (NVIDIA H100 80GB HBM3,
+// The place of a run for messages: "v3", or "cuda (NVIDIA H100 80GB HBM3,
 // sm_90; driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0)".
 std::string PlaceText(const RunIdentity& run);
 
-// What goes on with a run of `there`, where `here` is not the same place: "Go on
+// What can continue a run of `there` if `here` is not the same place: "Go on
 // with --isa v3".
 std::string HowToGoOn(const RunIdentity& there, const RunIdentity& here);
 
-// What to do about a difference, as sentences, by what differs.
+// The remedy for each kind of difference, as sentences.
 struct IdentityRemedies {
   std::string config, tokens, place;
 };

@@ -32,7 +32,7 @@ void ExpectSays(const TokenIdentity& there, const TokenIdentity& here,
 TEST(TokenIdentity, SameTokensHaveNoDifference) {
   EXPECT_EQ(CompareTokens(kThere, kThere), IdentityDifferences());
   EXPECT_EQ(DescribeTokenDifferences({}), "");
-  // A result from before the index was recorded.
+  // A result that lacks the index's hash.
   EXPECT_EQ(CompareTokens({Digest('1'), "", Digest('3')}, kThere),
             IdentityDifferences());
 }
@@ -44,8 +44,8 @@ TEST(TokenIdentity, NamesTheFileThatDiffers) {
   here = kThere;
   here.index_sha256 = Digest('4');
   ExpectSays(kThere, here, "another split", "24");
-  // Whatever else differs, the tokenizer is named: with another vocabulary
-  // everything differs.
+  // The tokenizer is named whatever else differs: with another vocabulary
+  // everything does.
   here = {Digest('4'), Digest('4'), Digest('4')};
   ExpectSays(kThere, here, "another tokenizer", "34");
 }

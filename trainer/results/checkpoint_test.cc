@@ -75,7 +75,7 @@ TEST(Checkpoint, ReadsBackEveryBit) {
   EXPECT_TRUE(SameBits(read.second_moment, written.second_moment));
 }
 
-// Files of the CPU's runs are what they were before there were devices.
+// Only runs on a device record one; the CPU's files have no such attributes.
 TEST(Checkpoint, NamesADeviceWhereThereIsOne) {
   const auto path = FreshFolder("device") / "checkpoint.h5";
   const auto has = [&](const char* name) {

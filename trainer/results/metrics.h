@@ -19,7 +19,7 @@
 
 namespace softmoe::trainer {
 
-// What a metric has for each record: one number, or a list.
+// The shape of a metric in each record: a number or a list.
 enum class MetricShape {
   kNumber,
   kLayers,            // [num_layers]
@@ -43,7 +43,7 @@ struct Metric {
   const char* name_in_version_2 = "";
 };
 
-// "33.4": `value`, which is stored in metric.unit, as people see it.
+// "33.4": `value`, stored in metric.unit, as shown to readers.
 std::string ShownNumber(const Metric& metric, double value);
 // "33.4%", "2.26": the same with the unit in which it is shown.
 std::string Shown(const Metric& metric, double value);
@@ -58,7 +58,7 @@ std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model);
 // Its name in results and checkpoints of `version`, 2 or later.
 std::string NameIn(uint32_t version, const Metric& metric);
 
-// The names of what is measured, on whichever text or at whichever step.
+// The names of the measured quantities, on whichever text or at whichever step.
 namespace metrics {
 
 inline constexpr Metric kLoss = {
@@ -399,7 +399,7 @@ void VisitEvaluationMetrics(Visitor&& visit) {
         &EvaluationRecord::relative_load_variance);
 }
 
-// The same for what a run carries from step to step and leaves in its result;
+// As above, for what a run carries from step to step and leaves in its result;
 // Record is TrainState or RunResult, member a pointer to a double or int64_t.
 template <typename Record, typename Visitor>
 void VisitCarriedMetrics(Visitor&& visit) {

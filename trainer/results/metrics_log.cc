@@ -53,7 +53,7 @@ Json Line(const EvaluationRecord& record) {
   return line;
 }
 
-// Writes what `state` knows and returns the path.
+// Writes the known part of `state` and returns the path.
 const std::filesystem::path& Rewrite(const std::filesystem::path& path,
                                      const RunIdentity& identity,
                                      const TrainState& state) {

@@ -35,7 +35,7 @@ TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
       }
     }
   }
-  // What was there is not trusted: torn lines, steps after the checkpoint.
+  // The old content is not trusted: torn lines, steps after the checkpoint.
   std::ofstream(folder / "rewritten.jsonl") << "{\"step\":9}\nnonsense";
   { MetricsLog log(folder / "rewritten.jsonl", Identity(), state); }
   const std::string appended = ReadWholeFile(folder / "appended.jsonl");

@@ -42,7 +42,7 @@ TEST(ProgressLine, LeavesOutWhatSparseRunsLackAndShowsLostTokens) {
   EXPECT_NE(line.find("| zero AE 33.4% |"), std::string::npos) << line;
 }
 
-// As long as a token without experts, and no longer.
+// The share is shown only while some token has no expert.
 TEST(ProgressLine, ShowsLostTokensOnlyWhereThereAreSome) {
   const Config config;
   EXPECT_EQ(ProgressLine(config, Record(), 0.4).find("zero AE"),
@@ -62,7 +62,7 @@ TEST(ShortCount, KeepsThreeDigits) {
   EXPECT_EQ(ShortCount(163210), "163k");
   EXPECT_EQ(ShortCount(999600), "1.00M");
   EXPECT_EQ(ShortCount(9996), "10.0k");
-  // What would print as one digit more has the next number of decimals.
+  // Numbers that would print with one digit more switch to the next precision.
   EXPECT_EQ(ShortCount(999.25), "999");
   EXPECT_EQ(ShortCount(999.5), "1.00k");
   EXPECT_EQ(ShortCount(9994), "9.99k");

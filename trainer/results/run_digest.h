@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_digest.h - one SHA-256 that says whether two runs gave the same bits.
+// run_digest.h - one SHA-256 that tells whether two runs gave the same bits.
 #ifndef SOFTMOE_TRAINER_RESULTS_RUN_DIGEST_H_
 #define SOFTMOE_TRAINER_RESULTS_RUN_DIGEST_H_
 
@@ -16,7 +16,7 @@ namespace softmoe::trainer {
 // steps.
 std::string TrainingDigest(const RunResult& result);
 
-// The same over what was measured afterwards.
+// Likewise for the evaluations after training.
 std::string EvaluationsDigest(const FinalEvaluations& evaluations);
 
 }  // namespace softmoe::trainer

@@ -66,10 +66,10 @@ struct RouterHealth {
   std::optional<double> truncated_mass;
 };
 
-// What an EvaluationPlan asked for.
+// The evaluations that a plan asked for.
 struct FinalEvaluations {
   std::string code_version;  // of the program that measured
-  // By ascending factor; empty for the sparse router, which has no tau.
+  // Ascending by factor; empty for the sparse router, which has no tau.
   std::vector<InferenceTau> inference_tau;
   std::vector<RouterHealth> router_health;  // [num_layers], or not measured
 };

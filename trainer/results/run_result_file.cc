@@ -3,8 +3,8 @@
 // run_result_file.cc - result.h5: kind "row-result". The root is a group as
 // described in run_result_hdf5.h; /steps/* is as described in step_table.h.
 //
-// Version 2, in which some metrics had other names (Metric::name_in_version_2),
-// is still read.
+// Version 2, with other names for some metrics (Metric::name_in_version_2), is
+// still read.
 #include "trainer/results/run_result_file.h"
 
 #include <fmt/format.h>

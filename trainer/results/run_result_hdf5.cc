@@ -54,7 +54,7 @@ void WriteValidation(const Validation& validation, const std::string& group,
   });
 }
 
-// `histogram`: whether there must be one.
+// `histogram`: whether one must be present.
 Validation ReadValidation(const Hdf5Reader& file, const std::string& group,
                           const ModelConfig& model, bool histogram = true) {
   Validation validation;
@@ -114,7 +114,7 @@ class HealthReader {
   void operator()(const Metric& metric, int64_t RouterHealth::*member) {
     Read<int64_t>(metric, member);
   }
-  // A metric of soft routers only.
+  // Metrics that only soft routers have.
   void operator()(const Metric& metric,
                   std::optional<double> RouterHealth::*member) {
     if (config_.router.kind == RouterKind::kSparse) return;

@@ -91,12 +91,12 @@ TEST(RunResult, ReadsBackEveryEvaluation) {
     WriteRunResult(result, path);
     ExpectSameResult(result, ReadRunResult(path));
   };
-  // This is so until a plan asks, and in older files.
+  // Empty until a plan asks, and in older files.
   EXPECT_FALSE(result.final_evaluations.has_value());
   expect_same();
   result.final_evaluations = NumberedEvaluations();
   expect_same();
-  // The same for the sparse router.
+  // The sparse router behaves alike.
   result.config = TinyConfig(RouterKind::kSparse);
   result.config.training.steps = 3;
   result.identity.config = result.config;

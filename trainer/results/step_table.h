@@ -28,7 +28,7 @@ void WriteEvaluationTable(const std::vector<EvaluationRecord>& evaluations,
 std::vector<StepRecord> ReadStepTable(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers);
-// The same for steps in any order, of which some may be missing.
+// Likewise for steps in any order, some of which may be missing.
 std::vector<StepRecord> ReadSomeSteps(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers);

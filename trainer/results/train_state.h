@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// train_state.h - everything that a run carries from step to step, besides
-// the tensors of model and optimizer.
+// train_state.h - everything that a run carries from step to step, except the
+// tensors of model and optimizer.
 #ifndef SOFTMOE_TRAINER_RESULTS_TRAIN_STATE_H_
 #define SOFTMOE_TRAINER_RESULTS_TRAIN_STATE_H_
 

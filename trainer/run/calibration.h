@@ -36,8 +36,8 @@ struct TauCalibration {
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                             const StopPoll& poll);
 
-// The same by several ranks, which all call it: each takes its groups of every
-// batch, and all rank all of the weights.
+// The same on several ranks, all of which call it: each processes its groups of
+// every batch, and all of them rank all weights.
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                             optimized::Communicator& communicator,
                             const StopPoll& poll);

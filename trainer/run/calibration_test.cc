@@ -102,7 +102,7 @@ TEST(Calibration, UsesTheInitialTemperatureAndNoNoise) {
   EXPECT_EQ(CalibrateTau(noisy.model, noisy.data, [] {}).tau, tau);
   config.router.temperature_start = 1;
   Fresh sharp(config);
-  // Sharper weights: the k-th ratio lies higher.
+  // With sharper weights the k-th ratio is higher.
   EXPECT_GT(CalibrateTau(sharp.model, sharp.data, [] {}).tau, tau);
 }
 
@@ -114,7 +114,7 @@ TEST(Calibration, RanksAsManyAsThePlanSays) {
     Fresh fresh(config);
     const TauCalibration found = CalibrateTau(fresh.model, fresh.data, [] {});
     EXPECT_EQ(found.num_ratios, NumCalibrationRatios(config));
-    // Of all tokens in all layers, 1.5 experts each.
+    // 1.5 experts per token and layer.
     const int64_t token_layers = config.router.calibration_batches *
                                  config.training.global_batch_sequences *
                                  config.model.sequence_length *
@@ -168,7 +168,7 @@ TEST(Calibration, NamesANanScore) {
   EXPECT_THROW(CalibrateTau(fresh.model, fresh.data, [] {}), NumericsError);
 }
 
-// One that only the last sequence of the batch has, the second of its group.
+// Only the batch's last sequence, the second of its group, has this token.
 TEST(Calibration, NamesTheTokenOfANanScoreInTheWholeBatch) {
   const Config config = TinyConfig(RouterKind::kSoftFixed);
   Fresh fresh(config);
@@ -190,7 +190,7 @@ TEST(Calibration, NamesTheTokenOfANanScoreInTheWholeBatch) {
     CalibrateTau(fresh.model, fresh.data, [] {});
     FAIL();
   } catch (const NumericsError& error) {
-    // Attention carries it to all of its sequence.
+    // Attention spreads the NaN over the whole sequence.
     EXPECT_NE(std::string(error.what())
                   .find("layer 0, token 48 (sequence 1 of its group, position "
                         "0), expert 0: router score is "),

@@ -83,7 +83,7 @@ TEST_F(Cli, TrainsAndEvaluates) {
   const ProgramResult same = Evaluate({"--json"});
   ASSERT_EQ(same.exit_status, 0) << same.output;
   const auto json = nlohmann::json::parse(same.output);
-  // Measuring the checkpoint again gives the bits of the run itself.
+  // Measuring the checkpoint again gives the run's bits.
   EXPECT_EQ(json.at("loss"), result.final_validation.loss);
   EXPECT_EQ(json.at("active_experts"), result.final_validation.active_experts);
   EXPECT_EQ(json.at("tokens_per_expert"),
@@ -128,7 +128,7 @@ TEST_F(Cli, ProfilesAStepAndWritesNothing) {
   const ProgramResult profile = Train({"--profile", "--threads", "2"});
   ASSERT_EQ(profile.exit_status, 0) << profile.output;
   EXPECT_SAYS(profile, "\n2 threads ");
-  // Two groups: both have a batch, and their gradients are added.
+  // Two groups, so both have a batch and their gradients are added.
   for (const char* operation :
        {"\nexperts, backward ", "\nattention ", "\nhead and loss ", "\nbatch ",
         "\nsum over groups ", "\nAdamW ", "\nrecord "}) {
@@ -140,7 +140,7 @@ TEST_F(Cli, ProfilesAStepAndWritesNothing) {
   ASSERT_EQ(alone.exit_status, 0) << alone.output;
   EXPECT_SAYS(alone, "tokens/s with 1 thread\n");
   EXPECT_EQ(Train({"--profile", "--dry-run"}).exit_status, 2);
-  // With the tau that is set: far above all weights, so no expert computes.
+  // The given tau is far above all weights, so no expert computes.
   const ProgramResult idle =
       Train({"--profile", "--threads", "1", "--set", "router.kind=soft_fixed",
              "--set", "router.tau=1e9"});
@@ -273,8 +273,8 @@ TEST_F(Cli, MissingFilesEndWithFive) {
   EXPECT_SAYS(run, "checkpoint.h5");
 }
 
-// Whatever device this machine has is hidden; in a build without a toolkit the
-// program says that instead.
+// Hides this machine's devices; a build without a CUDA toolkit reports that
+// instead.
 TEST_F(Cli, WithoutADeviceEndsWithFive) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   for (const ProgramResult& result :
@@ -284,7 +284,7 @@ TEST_F(Cli, WithoutADeviceEndsWithFive) {
     EXPECT_SAYS(result, "Without --device the CPU is used");
     EXPECT_FALSE(std::filesystem::exists(run_));
   }
-  // Before a corpus is prepared, or even looked for.
+  // Refused before a corpus is prepared or even searched for.
   const ProgramResult unprepared =
       RunProgram({Binary("run/train"), "--config", "tiny.toml", "--out",
                   run_.string(), "--corpus", "path:missing", "--device=cuda"},
@@ -333,7 +333,7 @@ TEST_F(Cli, ThePapersConfigurationShowsItsMemoryAndEndsWithFive) {
   EXPECT_EQ(group.exit_status, 5) << group.output;
   EXPECT_SAYS(group, "  gradients          6.1 GiB  sum 6.1 GiB\n");
   EXPECT_SAYS(group, "an H100 with 80 GB holds the step with \"none\"\n");
-  // The setting that is asked for is the one that is shown.
+  // The requested setting is the one shown.
   const ProgramResult layer = train({"--set", "runtime.recompute=layer"});
   EXPECT_EQ(layer.exit_status, 5) << layer.output;
   EXPECT_SAYS(layer, "runtime.recompute = \"layer\":\n");
@@ -385,9 +385,8 @@ TEST_F(Cli, ANanEndsWithOne) {
 }
 
 TEST_F(Cli, SignalsSaveAndEndWith75) {
-  // Long enough that it cannot end by itself before the signal, which comes
-  // after some milliseconds; more steps would need gigabytes of free disk
-  // space.
+  // Too long to end before the signal, which comes after some milliseconds;
+  // more steps would need gigabytes of disk space.
   const Strings endless = {"--set",       "training.steps=1000000",
                            "--threads",   "1",
                            "--log-every", "1000000"};
@@ -424,7 +423,7 @@ TEST_F(Cli, AFullDiskEndsWithFive) {
   EXPECT_EQ(full.exit_status, 5) << full.output;
   EXPECT_SAYS(full, "checkpoint.h5");
   EXPECT_EQ(FilesIn(run_), Strings{"metrics.jsonl"});
-  // With space available again, the same command succeeds.
+  // Once there is space again, the same command succeeds.
   EXPECT_EQ(Train().exit_status, 0);
 }
 

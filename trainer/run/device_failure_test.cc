@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// //:train on a device with which something is wrong: what it says, its exit
-// code, and that the last checkpoint stays as it is, byte for byte. The program
-// is the released one but for the simulated device, which is told what fails.
+// //:train on a faulty device: its message, its exit code, and that the last
+// checkpoint stays the same, byte for byte. The program is the released one
+// except for the simulated device, which is told what fails.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -54,7 +54,7 @@ class DeviceFailure : public testing::Test {
     checkpoint_ = ReadWholeFile(folder_ / "run" / kCheckpointName);
   }
 
-  // What the program says in `folder`, told what fails.
+  // The program's output in `folder`, after telling the device what fails.
   ProgramResult Train(const std::string& folder, const std::string& told,
                       const Strings& more) const {
     std::ofstream(folder_ / "tiny.toml") << ConfigToToml(config_);
@@ -72,7 +72,8 @@ class DeviceFailure : public testing::Test {
     return RunProgram(command, folder_);
   }
 
-  // Where a run has begun; and, if it has not, that none begins.
+  // Expects the refusal both after a run has begun and before; then none
+  // begins.
   void ExpectRefused(ExitCode code, const std::string& told,
                      const Strings& phrases, bool new_runs_too,
                      const Strings& more = {"--device=cuda"}) const {
@@ -110,7 +111,7 @@ class DeviceFailure : public testing::Test {
 TEST_F(DeviceFailure, ADeviceThatCannotBeUsedEndsWithFive) {
   StopAfterOneStep("cuda");
   const std::string cpu = "Without --device the CPU is used";
-  // Numbers of cudaError_t, but for cuBLAS.
+  // Numbers of cudaError_t, except for cuBLAS.
   const std::vector<std::pair<std::string, Strings>> cases = {
       {"cudaGetDeviceCount=100",
        {"device \"cuda\": no CUDA device (driver ", "nvidia-smi",
@@ -139,7 +140,7 @@ TEST_F(DeviceFailure, ADeviceThatCannotBeUsedEndsWithFive) {
   ExpectGoesOn({"--device=cuda"});
 }
 
-// Of a device that holds the workspaces of products, and 64 KiB more.
+// The device has room for the workspaces of products and 64 KiB more.
 TEST_F(DeviceFailure, TooLittleMemoryNamesPartsSizesAndKey) {
   StopAfterOneStep("cuda");
   ExpectRefused(
@@ -173,8 +174,8 @@ TEST_F(DeviceFailure, ANanEndsWithOne) {
       /*new_runs_too=*/false);
 }
 
-// As the model's parameters go there; in the middle of a step it is
-// simulated_device_test that sees it.
+// Fails while the model's parameters are copied; simulated_device_test covers
+// failures within a step.
 TEST_F(DeviceFailure, ADeviceThatFailsEndsWithOne) {
   StopAfterOneStep("cuda");
   ExpectRefused(ExitCode::kFailed, "cudaMemcpyAsync=719", {"on the device: "},

@@ -29,7 +29,7 @@ optimized::StepProfile Measure(const Config& config, const Dataset& data,
   optimized::Updater updater(model);
   TrainStep step(model, updater, data);
   const double tau = TauOf(config, model, data);
-  // The first step again and again, so that tokens and schedules stay the same.
+  // Repeats the first step, so that tokens and schedules stay the same.
   return optimized::ProfileStep(pool, [&] { step.Run(0, tau); });
 }
 

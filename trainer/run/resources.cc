@@ -32,14 +32,14 @@ int64_t NumbersPerStep(const ModelConfig& model) {
   return numbers;
 }
 
-// Gradients that a tree over `leaves` of them holds besides the sum.
+// Gradients that a tree over `leaves` leaves holds besides the sum.
 int64_t TreeBuffers(int64_t leaves) {
   int64_t buffers = 0;
   for (int64_t n = 1; n < leaves; n *= 2) ++buffers;
   return buffers;
 }
 
-// How many times the parameters are held, in all ranks together.
+// How many times the parameters are held, over all ranks.
 int64_t ParameterArrays(int64_t groups, int64_t ranks) {
   constexpr int64_t kParametersMomentsGradient = 4;
   if (ranks == 1) return kParametersMomentsGradient + TreeBuffers(groups);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// resources.h - what a run will need of the machine, computed before it starts.
+// resources.h - a run's demands on the machine, computed before it starts.
 #ifndef SOFTMOE_TRAINER_RUN_RESOURCES_H_
 #define SOFTMOE_TRAINER_RUN_RESOURCES_H_
 
@@ -29,8 +29,8 @@ ResourceNeed EstimateResources(const Config& config, int64_t ranks = 1);
 int64_t NumCalibrationRatios(const Config& config);
 
 // Throws EnvironmentError with both sizes if the disk of `folder` cannot hold
-// what the run of `config` will still write there. What an earlier session left
-// in `folder` counts as already present.
+// what the run of `config` will still write there. Files of an earlier session
+// in `folder` count as present.
 void RequireDiskSpace(const Config& config,
                       const std::filesystem::path& folder);
 

@@ -88,7 +88,7 @@ TEST(RequireDiskSpace, CountsWhatIsAlreadyThere) {
   const auto folder = FreshFolder("resume");
   Config config;
   config.model.num_experts = 1;
-  // More than the disk has, by less than the old checkpoint holds.
+  // Exceeds the free disk space by less than the old checkpoint holds.
   const int64_t free = FreeDiskBytes(folder);
   int64_t low = 1, high = int64_t{1} << 40;
   while (high - low > 1) {  // the largest number of steps that fits
@@ -96,7 +96,7 @@ TEST(RequireDiskSpace, CountsWhatIsAlreadyThere) {
     (EstimateResources(config).disk_bytes <= free ? low : high) =
         config.training.steps;
   }
-  // Other programs write to this disk too: 1 GiB is reserved for them.
+  // Other programs write to this disk, too: 1 GiB is reserved for them.
   const int64_t room = int64_t{1} << 30;
   const int64_t bytes_per_step =
       EstimateResources(config).disk_bytes / config.training.steps;

@@ -80,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(Resume, EveryRouter,
 
 TEST_P(EveryRouter, GoesOnBitForBitAfterEverySignal) {
   const auto run = folder_ / "interrupted";
-  // After the first step, at an evaluation, twice in a row, at the last step.
+  // Stops after the first step, at an evaluation, twice in a row, and at the
+  // last step.
   for (const auto& [step, signal] :
        {std::pair{int64_t{1}, SIGTERM}, std::pair{int64_t{4}, SIGINT},
         std::pair{int64_t{5}, SIGTERM}, std::pair{int64_t{12}, SIGINT}}) {
@@ -106,8 +107,8 @@ TEST_P(EveryRouter, GoesOnBitForBitAfterEverySignal) {
 struct Crash {};
 
 TEST_P(EveryRouter, GoesOnFromAnOlderCheckpointAfterACrash) {
-  // checkpoint_every = 3 and a crash after step 8: going on from step 6, with
-  // the metrics of steps 7 and 8 dropped and written again.
+  // checkpoint_every = 3 and a crash after step 8: the run resumes from step 6,
+  // and the metrics of steps 7 and 8 are dropped and written again.
   const auto run = folder_ / "crashed";
   RunOptions options = Options(run, tokens_);
   options.runtime.checkpoint_every = 3;
@@ -136,7 +137,8 @@ TEST(Resume, WhatKilledProcessesLeftIsRemoved) {
   RunOptions options = Options(folder / "run", tokens);
   StopAt(options, 3);
   EXPECT_THROW(TrainRun(config, options), StoppedError);
-  // Half a checkpoint and so on, of two processes; and a file of the user's.
+  // Temporary files of two processes, such as half a checkpoint; and a file of
+  // the user's.
   for (const char* name :
        {".checkpoint.h5.4711.3.tmp", ".checkpoint.h5.12.1.tmp",
         ".metrics.jsonl.4711.1.tmp", ".result.h5.4711.9.tmp", ".notes.tmp"}) {
@@ -155,7 +157,7 @@ TEST_P(EveryRouter, FullDiskKeepsTheOldCheckpoint) {
   StopAt(options, 3);
   EXPECT_THROW(TrainRun(config_, options), StoppedError);
   {
-    // Room for the metrics, not for a checkpoint.
+    // There is room for the metrics, but not for a checkpoint.
     const auto checkpoint = std::filesystem::file_size(run / kCheckpointName);
     FullDisk full(static_cast<int64_t>(checkpoint / 2));
     try {
@@ -174,7 +176,7 @@ TEST_P(EveryRouter, FullDiskKeepsTheOldCheckpoint) {
   ExpectAsUnbroken(TrainRun(config_, Options(run, tokens_)), run);
 }
 
-// Replaces what `edit` changes in a checkpoint.
+// Rewrites a checkpoint with the changes of `edit`.
 void EditCheckpoint(
     const std::filesystem::path& path, const Config& config,
     const std::function<void(TrainState&, std::vector<float>&)>& edit) {
@@ -194,7 +196,7 @@ void EditCheckpoint(
   WriteCheckpoint(path, identity, tokens, state, arrays);
 }
 
-// What TrainRun says about a folder whose checkpoint `damage` changed after 3
+// The error of TrainRun in a folder whose checkpoint `damage` changed after 3
 // steps.
 template <typename ErrorType, typename Damage>
 std::string Refusal(Damage damage) {
@@ -256,8 +258,8 @@ TEST(Resume, RefusesACheckpointOfOtherTokens) {
 TEST(Resume, ANanInTheParametersIsFoundWhereItIs) {
   const std::string message = Refusal<NumericsError>(
       [](const std::filesystem::path& path, Config& config, RunOptions&) {
-        // Column 2 of the second layer's router: there every token's score for
-        // expert 2 is NaN, and in the first layer nothing is.
+        // Column 2 of the second layer's router: every token's score for expert
+        // 2 is NaN there, and none in the first layer is.
         const ParameterLayout layout(config);
         EditCheckpoint(path, config,
                        [&](TrainState&, std::vector<float>& parameters) {

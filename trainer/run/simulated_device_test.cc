@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The trainer's whole path - train, validate, save, go on, report - where
-// `device = "cuda"` is the simulated device: what a run on a device is, and
-// what is left when the device fails.
+// `device = "cuda"` is the simulated device: a run's identity on a device, and
+// what remains when the device fails.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kSteps = 3;
 
-// Of cudaError_t, and of ncclResult_t.
+// Values of cudaError_t and of ncclResult_t.
 constexpr int kNoDevice = 100, kLaunchFailure = 719;
 constexpr int kRemoteError = 6;
 
@@ -79,7 +79,7 @@ class SimulatedRun : public testing::Test {
   void MakeFourGroups();
   // Of a run of two ranks, one of four, and one that was interrupted.
   void ExpectRanksTrainToTheBitsOfOne();
-  // What TrainRun says when it throws an ErrorType.
+  // TrainRun's message when it throws an ErrorType.
   template <typename ErrorType>
   std::string Refusal(const RunOptions& options) const {
     try {
@@ -113,7 +113,7 @@ TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
   EXPECT_EQ(unbroken.identity.device, "simulated device");
   EXPECT_EQ(unbroken.identity.libraries,
             "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0");
-  // The identity is in every file.
+  // Every file contains the identity.
   ExpectSameResult(unbroken, ReadRunResult(folder_ / "unbroken/result.h5"));
   EXPECT_TRUE(SamePlace(Checkpoint(CheckpointOf("unbroken")).identity(),
                         unbroken.identity));
@@ -124,7 +124,7 @@ TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
              {R"("isa":"sm_90")", R"("backend":"simulated")",
               R"("device":"simulated device")", R"("libraries":"driver 13.0)"});
 
-  // At an evaluation, and at the last step.
+  // Stops at an evaluation and at the last step.
   Interrupt("broken", 2);
   Interrupt("broken", kSteps);
   const RunResult broken = Train("broken");
@@ -203,7 +203,7 @@ TEST_F(SimulatedRun, ADeviceThatDoesNotHoldAllOfItsRanksIsRefused) {
   config_.training.global_batch_sequences = 8;
   RunOptions options = Options("run");
   options.ranks = 2;
-  // The queue of both, and what one of them needs.
+  // The queue of both, plus what one of them needs.
   const size_t queues = size_t{320} << 20, one = 350 << 10;
   simt::SetDeviceLimits({.memory = queues + one});
   ExpectSays(Refusal<EnvironmentError>(options),
@@ -281,8 +281,8 @@ TEST_F(SimulatedRun, TheOtherRoutersTrainToo) {
   }
 }
 
-// What is measured later on the checkpoint belongs to the same device, and has
-// the bits of the run.
+// A later evaluation of the checkpoint needs the same device and gives the
+// run's bits.
 TEST_F(SimulatedRun, IsEvaluatedOnItsDevice) {
   config_.training.steps = 1;
   const RunResult result = Train("run");
@@ -294,7 +294,7 @@ TEST_F(SimulatedRun, IsEvaluatedOnItsDevice) {
   EXPECT_EQ(report.device.backend, "simulated");
   ExpectSays(EvaluationText(report), {"simulated device, driver 13.0"});
   ExpectSays(EvaluationJson(report), {R"("backend":"simulated")"});
-  // Elsewhere it can be measured, too; the report says where.
+  // It can be measured elsewhere, too; the report says where.
   options.runtime.device = "";
   const EvaluationReport on_cpu = EvaluateRun(options);
   EXPECT_EQ(on_cpu.device.backend, "");
@@ -328,12 +328,12 @@ TEST_F(SimulatedRun, DoesNotMixWithTheCpus) {
   ExpectSays(Refusal<ConfigError>(Options("cpu")),
              {CheckpointOf("cpu").string(), "with instruction set v",
               "this run uses " + there, "Go on with --device=cpu --isa v"});
-  // Refused, and nothing is lost.
+  // The evaluation is refused, and nothing is lost.
   const RunResult result = Train("device");
   EXPECT_TRUE(result.resumed);
   EXPECT_TRUE(Train("cpu", "").resumed);
 
-  // A finished run is read by whoever does not ask for a device.
+  // A finished run is read unless the user asks for another device.
   ExpectSameResult(result, TrainRun(config_, Options("device", "")));
   ExpectSays(Refusal<ConfigError>(Options("device", "cpu")),
              {"result.h5", "leave --isa and --device out"});
@@ -351,7 +351,7 @@ TEST_F(SimulatedRun, WithoutADeviceNothingIsWritten) {
 
 TEST_F(SimulatedRun, TooLittleMemoryIsSaid) {
   Interrupt("run", 2);
-  // The queue fits, the model does not.
+  // The queue fits into memory, the model does not.
   simt::SetDeviceLimits({.memory = (size_t{160} << 20) + (64 << 10)});
   ExpectSays(Refusal<EnvironmentError>(Options("new")),
              {"the device has 64.0 KiB of memory left", "what comes next needs",
@@ -384,14 +384,15 @@ TEST_F(SimulatedRun, TrainsInBf16AndGoesOnBitForBit) {
             unbroken.final_validation.loss);
   options.runtime.device = "";
   EXPECT_THROW(EvaluateRun(options), ConfigError);
-  // Read, but not trained, where there is no device.
+  // Without a device, finished runs are read but none is trained.
   ExpectSameResult(unbroken, TrainRun(config_, Options("unbroken", "")));
   ExpectSays(Refusal<ConfigError>(Options("new", "")),
              {"training.precision = \"bf16\"", "--device=cuda"});
   EXPECT_FALSE(fs::exists(folder_ / "new"));
 }
 
-// Another precision is another configuration: nobody goes on with it.
+// Another precision is another configuration, which cannot continue the
+// checkpoint.
 TEST_F(SimulatedRun, ACheckpointOfAnotherPrecisionIsRefused) {
   Interrupt("fp32", 1);
   config_.training.precision = Precision::kBf16;
@@ -414,7 +415,7 @@ TEST_F(SimulatedRun, SizesThatDoNotSuitBf16AreRefusedBeforeAnything) {
   EXPECT_FALSE(fs::exists(folder_ / "odd"));
 }
 
-// A device that fails in the middle: the last checkpoint stays.
+// The device fails midway: the last checkpoint stays.
 TEST_F(SimulatedRun, AFailureEndsTheRunAndLeavesTheCheckpoint) {
   Interrupt("run", 1);
   RunOptions options = Options("run");

@@ -221,7 +221,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
     return ExitCode::kDone;
   }
   std::fflush(stdout);
-  // Before the corpus is prepared, which may take long.
+  // Checked before the corpus is prepared, which may take long.
   if (!arguments.profile) {
     (void)softmoe::optimized::MakeDevice(
         draft.runtime, softmoe::trainer::RankOnMachine(processes));

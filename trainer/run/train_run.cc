@@ -73,7 +73,7 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
       step_(model_, updater_, data_) {
   const std::filesystem::path path = options_.folder / kCheckpointName;
   if (std::filesystem::exists(path)) {
-    // One after the other: libhdf5 knows no threads.
+    // One after the other, since libhdf5 is not thread-safe.
     for (int rank = 0; rank < communicator_.size(); ++rank) {
       if (rank == communicator_.rank()) Resume(path);
       communicator_.Barrier();
@@ -146,14 +146,14 @@ RunResult RunLoop::Run() {
     if (EvaluationDue()) Evaluate();
     OneStep();
   }
-  // Before the validation, which may take long: being killed then loses
+  // Saved before the validation, which may take long: being killed then loses
   // nothing.
   Save();
   Evaluate();
-  // Before the result, after which nobody writes the log.
+  // Synced before the result is written, after which nobody writes the log.
   if (leads()) metrics_->Sync();
   RunResult result = MakeResult();
-  // After the run's clock was read, so that the evaluations do not count.
+  // Measured after the run's clock was read, so that evaluations do not count.
   result.final_evaluations = MeasureFinalModel(
       model_, data_, state_.tau, options_.evaluations, communicator_, [this] {
         if (options_.on_evaluation) options_.on_evaluation();
@@ -229,7 +229,7 @@ void RunLoop::StopIfAsked() {
 
 bool RunLoop::EvaluationDue() const {
   const int64_t every = config_.training.eval_every;
-  // A checkpoint of this step was written before its evaluation, so a resumed
+  // A checkpoint of this step is written before its evaluation, so a resumed
   // run never has that evaluation already.
   return every > 0 && state_.step > 0 && state_.step % every == 0;
 }
@@ -316,8 +316,8 @@ void RunLoop::Say(const std::string& line) const {
 namespace {
 
 // The result of a run that ended earlier, if it is the requested run. Reading
-// it runs no kernels: it may have been computed anywhere, if no place is
-// requested.
+// it uses no kernels, so if no place is requested it may have been computed
+// anywhere.
 RunResult ReadFinishedRun(RunIdentity identity, const RuntimeConfig& runtime,
                           int ranks, const std::filesystem::path& path) {
   RunResult result = ReadRunResult(path);
@@ -382,17 +382,17 @@ RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
   return result;
 }
 
-// Call it once the result is durable: then all that is lost with the checkpoint
-// is what could still be measured on it.
+// Call it only once the result is durable: the checkpoint's loss then costs
+// only evaluations that could still be made.
 void RemoveCheckpoint(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::remove(path, error);
   if (error) throw FileError("delete", path, error.value());
 }
 
-// Measures what the plan asks for and the result of a finished run lacks, if
-// its checkpoint can still be used; else leaves everything as it is. Rank 0 of
-// the processes decides and writes; they all measure.
+// Measures what the plan asks for and a finished run's result lacks, if its
+// checkpoint is still usable; otherwise changes nothing. Rank 0 of the
+// processes decides and writes; all of them measure.
 void EvaluateLater(const RunOptions& options,
                    optimized::Communicator& processes,
                    optimized::Device& device, RunResult* result) {
@@ -487,7 +487,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   if (!std::filesystem::exists(result_path)) {
     optimized::CheckPrecision(config, options.runtime);
   }
-  // Before anything is written: this fails where there is no such device.
+  // Checked before anything is written: throws if there is no such device.
   const auto device =
       optimized::MakeDevice(options.runtime, RankOnMachine(processes));
   RunIdentity identity =
@@ -516,11 +516,11 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
       MakeFolder(options.folder);
       lock.emplace(options.folder);
     }
-    // Another process may have finished the run in the meantime.
+    // Another process may have finished the run meanwhile.
     if (!is_finished()) {
       if (leads) {
-        // What a killed process left takes disk space and is of no use: a
-        // checkpoint may have gigabytes.
+        // Leftovers of a killed process take disk space and are of no use; a
+        // checkpoint may take gigabytes.
         if (lock->held()) {
           for (const char* name :
                {kCheckpointName, kMetricsName, kResultName}) {

@@ -85,7 +85,7 @@ class RunLoop {
   double earlier_seconds_ = 0;  // of earlier sessions
   int64_t saved_step_ = -1;     // of the checkpoint on disk
   bool resumed_ = false;
-  double seconds_per_step_ = 0;  // recent mean, for the remaining time
+  double seconds_per_step_ = 0;  // recent mean, to estimate the remaining time
   // The results of the last Evaluate().
   Validation at_schedule_temperature_, at_one_;
   std::unique_ptr<MetricsLog> metrics_;  // of rank 0

@@ -200,7 +200,7 @@ TEST(TrainRun, MicroBatchesDoNotChangeTheBits) {
 }
 
 // The cross-entropy of the best predictor that sees the last `order` tokens, on
-// the windows of `length` tokens from which it was made: conditional entropy.
+// the windows of `length` tokens that it was made from: conditional entropy.
 double ContextEntropy(const std::vector<int32_t>& stream, int64_t length,
                       int64_t order) {
   std::map<std::vector<int32_t>, std::map<int32_t, int64_t>> counts;
@@ -227,7 +227,7 @@ double ContextEntropy(const std::vector<int32_t>& stream, int64_t length,
 
 TEST_P(TrainRunOfEveryRouter, MemorisesOneBatch) {
   // Random tokens over a small vocabulary, exactly one batch of them: only a
-  // model that attends to what came before can tell what comes next.
+  // model that attends to earlier tokens can predict the next one.
   constexpr int kVocabulary = 4;
   const auto folder = FreshFolder("memorise");
   Config config = TinyConfig(GetParam());
@@ -260,8 +260,7 @@ TEST_P(TrainRunOfEveryRouter, MemorisesOneBatch) {
   const double two_tokens = ContextEntropy(train, length, 2);
   ASSERT_GT(one_token, two_tokens);
   ASSERT_GT(two_tokens, 0.3);
-  // The loss is below what any function of the last token, or of the last two,
-  // reaches.
+  // The loss is below that of any function of the last token, or the last two.
   EXPECT_LT(result.steps.back().loss, two_tokens);
   // Nothing was learned about the other random document.
   EXPECT_GT(result.final_validation.loss, std::log(4.0));
@@ -311,7 +310,7 @@ TEST(TrainRun, AFinishedRunIsOnlyRead) {
     TrainRun(other, options);
     FAIL() << "took the result of another configuration";
   } catch (const ConfigError& error) {
-    // That tau was calibrated there and will be calibrated here is not a
+    // That tau was calibrated there and is still to be calibrated here is not a
     // difference.
     EXPECT_NE(std::string(error.what())
                   .find("training.seed is 1234 there and 99 here. Use"),
@@ -386,7 +385,7 @@ TEST(TrainRun, RefusesTokensOfAnotherVocabulary) {
   }
 }
 
-// A foreign token file, for which no description vouches.
+// A foreign token file without a description that vouches for it.
 TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
   const auto folder = FreshFolder("wrong_id");
   const Config config = TinyConfig(RouterKind::kSparse);
@@ -394,7 +393,8 @@ TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
   TokenWriter writer(tokens, 1000);
   std::vector<int32_t> ids(3000, 7);
   writer.AddDocument(ids);
-  // No batch of twelve steps and no validation has the last token of all.
+  // No batch of the twelve steps and no validation contains the very last
+  // token.
   ids.back() = static_cast<int32_t>(config.model.vocab_size);
   writer.AddDocument(ids);
   writer.Commit();
@@ -413,8 +413,8 @@ TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
-// The same tokens divided into other documents: another split, hence another
-// run.
+// The same tokens divided into other documents have another split and are
+// another run.
 TEST(TrainRun, AnotherSplitIsAnotherRun) {
   const auto folder = FreshFolder("split");
   const Config config = TinyConfig(RouterKind::kSparse);

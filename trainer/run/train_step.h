@@ -14,7 +14,7 @@
 
 namespace softmoe::trainer {
 
-// What an update reports, including the numbers whose maxima the run keeps.
+// The outcome of an update, including the numbers whose maxima the run keeps.
 struct StepOutcome {
   StepRecord record;
   int64_t max_active = 0;              // largest cap of a layer
@@ -28,8 +28,8 @@ class TrainStep {
   TrainStep(const optimized::Model& model, optimized::Updater& updater,
             const Dataset& data);
 
-  // Does the update after `completed_updates`, on the batch of that index, with
-  // the schedules at that point. Balance groups of the global batch are the
+  // Performs the update after `completed_updates`, on the batch with that index
+  // and the schedules at that point. The global batch's balance groups are the
   // leaves of the gradient tree (DESIGN.md, ruling 6).
   //
   // Errors  NumericsError naming the step and the remedy if loss, a score or

@@ -60,8 +60,8 @@ TEST(TrainStep, TheFirstUpdateOnlyFillsTheMoments) {
 }
 
 TEST(TrainStep, IsTheMeanOverItsGroups) {
-  // The update, put together from its parts: two groups of the batch of step 1,
-  // each with half the weight of the loss, added, clipped, applied.
+  // The update composed of its parts: two groups of step 1's batch, each with
+  // half of the loss's weight, added, clipped, applied.
   Config config = TinyConfig(RouterKind::kSoftLearned);
   config.router.z_loss_coeff = 1e-2;
   config.router.noise = NoiseKind::kInputJitter;  // keyed by step and token
@@ -125,7 +125,7 @@ TEST(TrainStep, ANanChangesNothingAndIsNamed) {
   for (const bool in_head : {false, true}) {
     Fresh fresh(TinyConfig(RouterKind::kSoftFixed));
     const ParameterLayout& layout = fresh.model.layout();
-    // In the router the scores show it; after it only the loss does.
+    // Inside the router the scores show it; after it only the loss does.
     const float nan[] = {std::numeric_limits<float>::quiet_NaN()};
     fresh.model.WriteParameters(
         nan, in_head ? layout.head_weight : layout.layers[1].router_weight + 3);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results and checkpoints of version 2, in which some metrics had other names,
-// are read correctly. The files in testdata/version_2 were written by the last
-// program that wrote that version: README.md there.
+// Results and checkpoints of version 2, with other names for some metrics, are
+// read correctly. The last program that wrote version 2 made the files in
+// testdata/version_2 (see README.md there).
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -27,8 +27,8 @@ std::filesystem::path Written(const std::string& name) {
   return RunfilePath("trainer/run/testdata/version_2/" + name);
 }
 
-// What that program wrote to metrics.jsonl: the same numbers to the bit, under
-// their names of version 2.
+// That program's lines of metrics.jsonl: the same numbers to the bit, under
+// version 2's names.
 std::vector<Json> Lines(const std::string& kind) {
   std::vector<Json> lines;
   for (const Json& line : ReadJsonLines(Written("metrics.jsonl"))) {
@@ -77,7 +77,8 @@ TEST(Version2, ResultIsRead) {
   ExpectEqual(last, metrics::kScheduleActiveExperts,
               result.at_schedule_temperature.active_experts);
   EXPECT_EQ(result.train_ae, TrainActiveExperts(result.steps));
-  // This is after the last update; a step records the value before its update.
+  // The allocation after the last update; a step records the value before its
+  // update.
   ASSERT_EQ(result.allocation.size(), 2u);
   EXPECT_NE(result.allocation, result.steps.back().allocation);
 }
@@ -110,7 +111,7 @@ TEST(Version2, CheckpointGoesOn) {
   options.tokens = WriteTinyTokens(folder / "data");
   options.folder = folder / "run";
   options.quiet = true;
-  options.runtime.isa = "v3";  // as it was trained
+  options.runtime.isa = "v3";  // as trained
   std::filesystem::create_directory(options.folder);
   std::filesystem::copy_file(Written("checkpoint.h5"),
                              options.folder / kCheckpointName);
@@ -119,7 +120,7 @@ TEST(Version2, CheckpointGoesOn) {
   EXPECT_TRUE(result.resumed);
   ASSERT_EQ(result.steps.size(), 4u);
   ExpectSteps({result.steps.begin(), result.steps.begin() + 3}, 3);
-  // And the files that it leaves have today's version.
+  // The files that it leaves have today's version.
   const Checkpoint left(options.folder / kCheckpointName);
   ExpectSameRecords(left.state().history, result.steps);
   EXPECT_EQ(left.state().evaluations[0].relative_load_variance,

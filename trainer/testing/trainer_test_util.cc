@@ -90,7 +90,7 @@ std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
 
 namespace {
 
-// Numbers of which no two are the same.
+// Gives numbers of which no two are equal.
 class Numbering {
  public:
   // Thirds have no short decimal, so a lossy format would show.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// trainer_test_util.h - what the tests of runs share: tiny configurations,
-// generated tokens that can be learned, and comparison to the last bit.
+// trainer_test_util.h - shared by the tests of runs: tiny configurations,
+// learnable generated tokens, and comparison to the last bit.
 #ifndef SOFTMOE_TRAINER_TESTING_TRAINER_TEST_UTIL_H_
 #define SOFTMOE_TRAINER_TESTING_TRAINER_TEST_UTIL_H_
 
@@ -47,7 +47,7 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got);
 void ExpectSameTensors(const std::filesystem::path& expected,
                        const std::filesystem::path& got);
 
-// The lines of metrics.jsonl in a run's folder, without what a clock measured.
+// The lines of metrics.jsonl in a run's folder, without clock times.
 std::vector<nlohmann::json> MetricsOf(const std::filesystem::path& run);
 
 }  // namespace softmoe::trainer

@@ -92,8 +92,8 @@ TEST(Dataset, RoundsTheHeldOutDocumentsHalfUp) {
   }
 }
 
-// Also where epochs end inside a batch: no held-out token is ever trained on,
-// and every training token but the first (and a remainder) is a target once.
+// Also if epochs end inside a batch: no held-out token is ever trained on, and
+// every training token but the first (and a remainder) is a target once.
 RC_GTEST_PROP(Dataset, AnEpochPredictsEveryTokenOnce, ()) {
   const auto lengths = *rc::gen::container<std::vector<int64_t>>(
       40, rc::gen::inRange<int64_t>(0, 40));
@@ -175,9 +175,9 @@ TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
   config.model.vocab_size = 3;
   const double expected = -(2 * std::log(4.0 / 7) + std::log(2.0 / 7)) / 3;
   const Dataset data(config, prefix);
-  // On either side each quotient rounds once, which the logarithm takes as an
-  // absolute error; a logarithm errs by an ulp, the sum and the division round
-  // once.
+  // Each quotient is rounded once on either side, which becomes an absolute
+  // error of the logarithm; a logarithm errs by an ulp, and sum and division
+  // round once.
   EXPECT_NEAR(data.UnigramLoss(), expected,
               2 * (1 + (2 + 1 + 1) * expected) * 0x1p-53);
   EXPECT_EQ(data.UnigramLoss(1), data.UnigramLoss());

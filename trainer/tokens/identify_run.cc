@@ -19,8 +19,8 @@ RunIdentity IdentifyRun(const Config& config,
   } else {
     identity.tokens.data_sha256 = Sha256OfFile(WithSuffix(prefix, ".bin"));
     identity.tokens.index_sha256 = Sha256OfFile(WithSuffix(prefix, ".idx"));
-    // In others' files a wrong id would end the run when it is reached, perhaps
-    // after days. The files that we write never have one.
+    // In others' files a wrong id would end the run only when it is reached,
+    // perhaps after days. Files that we write never have one.
     TokenFile(prefix, config.model.vocab_size).CheckIds();
   }
   return identity;

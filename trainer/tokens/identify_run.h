@@ -12,11 +12,11 @@
 
 namespace softmoe::trainer {
 
-// The identity of a run of `config` on the token files PREFIX.{bin,idx} that is
-// computed `where`. With PREFIX.json the files are checked against it;
+// The identity of a run of `config` on the token files PREFIX.{bin,idx}
+// computed on `where`. With PREFIX.json the files are checked against it;
 // without it, they are hashed, every id is checked, and the run has no
 // tokenizer. Throws EnvironmentError if a file is missing, DataError if one is
-// damaged, exchanged, or of a larger vocabulary.
+// damaged, exchanged, or has a larger vocabulary.
 RunIdentity IdentifyRun(const Config& config,
                         const std::filesystem::path& prefix,
                         const optimized::DeviceIdentity& where);

@@ -26,14 +26,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Raised when the same corpus and options would give other token files.
+// Increased when the same corpus and options would give other token files.
 constexpr int kPreparationVersion = 1;
 
 // The tokenizer's sample is drawn from this much of the corpus: reading all of
 // C4 twice would not improve it.
 constexpr int64_t kSampledBytes = 8'000'000'000;
 
-// Documents that are encoded at a time. No result depends on it.
+// Documents are encoded in batches of this size; no result depends on it.
 constexpr int64_t kBatchBytes = 4 << 20;
 
 constexpr const char* kStopped =
@@ -71,8 +71,8 @@ class Preparation {
                       stop_.ThrowIfRequested(kStopped);
                       Note(line);
                     }});
-    // Removes what killed processes left, whatever they prepared: it may be as
-    // large as the tokens of OpenWebText.
+    // Removes leftovers of killed processes, whatever they prepared: these may
+    // be as large as the tokens of OpenWebText.
     RemoveLeftoverFolders(cache_ / "tokens");
     const fs::path folder = cache_ / "tokens" / Key();
     PreparedCorpus cached;

@@ -164,7 +164,7 @@ TEST_F(Prepare, RefusesEmptyAndBinaryText) {
 }
 
 TEST_F(Prepare, TextThatChangesMeanwhileIsNotKept) {
-  // Longer, shorter, and other bytes of the same number; between the two
+  // Longer, shorter, and equally many other bytes; changed between the two
   // passes.
   const std::string old = TestText(documents_);
   std::string other = old;
@@ -320,7 +320,7 @@ TEST_F(Prepared, NoBitOfTheDescriptionChangesUnnoticed) {
   }
 }
 
-// The version from before there was a seal.
+// Version 1, which has no seal.
 TEST_F(Prepared, ReadsVersionOne) {
   const fs::path path = WithSuffix(corpus_.prefix, ".json");
   std::string whole = ReadWholeFile(path);

@@ -152,7 +152,7 @@ PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const fs::path& prefix) {
   if (prefix.has_parent_path()) MakeFolder(prefix.parent_path());
-  // A reader in the meantime finds no description, or one that does not fit.
+  // A concurrent reader finds no description, or one that does not fit.
   for (const char* suffix : {".bin", ".idx", ".model"}) {
     CopyFile(WithSuffix(corpus.prefix, suffix), WithSuffix(prefix, suffix));
   }

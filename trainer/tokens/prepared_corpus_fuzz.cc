@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as PREFIX.json. What is accepted reads back when it is written.
+// Reads any bytes as PREFIX.json. An accepted one reads back after writing.
 #include "core/files/atomic_file.h"
 #include "core/fuzzing/fuzz_support.h"
 #include "trainer/tokens/prepared_corpus.h"

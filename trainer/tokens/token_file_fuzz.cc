@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as PREFIX.idx and PREFIX.bin, and changes of files that we wrote.
-// In what is accepted, every document and every id is in range.
+// Reads any bytes as PREFIX.idx and PREFIX.bin, and modified files that we
+// wrote. In accepted files every document and every id is in range.
 #include <bit>
 
 #include "core/files/atomic_file.h"
@@ -105,7 +105,7 @@ void FuzzOne(std::string_view input) {
 }
 
 std::vector<std::string> Seeds() {
-  // Two documents of two ids, as they lie on disk; and as they are written.
+  // Two documents of two ids, as stored and as written.
   const auto number = [](uint64_t value, size_t bytes) {
     std::string text;
     for (size_t b = 0; b < bytes; ++b) {

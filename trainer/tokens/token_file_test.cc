@@ -99,8 +99,8 @@ TEST(TokenFile, ReadsLongFiles) {
   }
 }
 
-// As Megatron-LM may write them: more sequences than are read at a time, and
-// all of them one document.
+// As Megatron-LM may write them: more sequences than are read at a time, all in
+// one document.
 TEST(TokenFile, ReadsADocumentOfManySequences) {
   constexpr int64_t kSequences = 5000;
   Documents sequences(kSequences);
@@ -156,7 +156,7 @@ class DamagedTokenFile : public ::testing::Test {
     bin_ = ReadWholeFile(folder_ / "t.bin");
     ASSERT_EQ(Error(), "");
   }
-  // The error when the files are `idx_` and `bin_`.
+  // The error for files with the contents `idx_` and `bin_`.
   std::string Error(int64_t vocab_size = 1000) {
     WriteFileAtomically(folder_ / "t.idx", idx_);
     WriteFileAtomically(folder_ / "t.bin", bin_);
@@ -174,7 +174,7 @@ class DamagedTokenFile : public ::testing::Test {
                   "; make the token files again with `bazel run "
                   "//:prepare_data`");
   }
-  // That the counts of the header are not those of a file of so many bytes.
+  // Expects an error that the header's counts do not fit a file of this size.
   void ExpectMisfit(const std::string& sequences, const std::string& boundaries,
                     size_t bytes) {
     ExpectRefused(".idx",
@@ -315,7 +315,7 @@ TEST_F(DamagedTokenFile, Missing) {
   EXPECT_THROW(TokenFile(folder_ / "t", 1000), EnvironmentError);
 }
 
-// Both were whole when they were opened.
+// Both files were whole when opened.
 TEST_F(DamagedTokenFile, ShorterWhileInUse) {
   const TokenFile file(folder_ / "t", 1000);
   const auto error_of = [&](const auto& read) -> std::string {

@@ -2,10 +2,11 @@
 //
 // tokenizer.h - text to token ids and back: SentencePiece BPE, byte fallback.
 //
-// Lossless: no normalisation, no spaces added or removed, and what no piece
-// covers becomes its UTF-8 bytes (line ends too: one token each). The only
-// exception is U+2581, SentencePiece's own sign for a space, which comes back
-// as a space. Id 0 is the unknown piece (never produced), id 1 ends a document.
+// Lossless: no normalisation, no spaces added or removed, and text that no
+// piece covers becomes its UTF-8 bytes (line ends too: one token each). The
+// only exception is U+2581, SentencePiece's own sign for a space, which comes
+// back as a space. Id 0 is the unknown piece (never produced), id 1 ends a
+// document.
 #ifndef SOFTMOE_TRAINER_TOKENS_TOKENIZER_H_
 #define SOFTMOE_TRAINER_TOKENS_TOKENIZER_H_
 

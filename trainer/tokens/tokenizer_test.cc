@@ -88,7 +88,7 @@ TEST(TrainTokenizer, CutsLongLinesBetweenCharacters) {
   EXPECT_EQ(tokenizer.Decode(tokenizer.Encode(line)), line);
 }
 
-// What TrainTokenizer says when it refuses; "" if it does not.
+// TrainTokenizer's refusal; "" if it succeeds.
 std::string Refusal(const std::vector<std::string>& documents, int64_t size) {
   try {
     TrainTokenizer(documents, size);
@@ -147,7 +147,7 @@ TEST(TrainTokenizer, RefusesSizesOutOfRange) {
   EXPECT_THROW(TrainTokenizer(TestDocuments(10), 1 << 21), ConfigError);
 }
 
-// The model names the piece that ends a document, here one that it lacks.
+// The model names an end-of-document piece that it lacks.
 TEST(Tokenizer, RefusesAModelThatCannotEndADocument) {
   std::string model = Model();
   const std::string piece = "<|endoftext|>";
@@ -188,8 +188,8 @@ TEST(TokenizerFromFile, RefusesWhatIsNoModel) {
   EXPECT_THROW(Tokenizer::FromFile(folder / "absent"), EnvironmentError);
 }
 
-// Damage may stay unnoticed here (hashes are prepare.cc's business), but it
-// may neither crash nor hang this process.
+// Damage may go unnoticed here (prepare.cc checks hashes), but must neither
+// crash nor hang this process.
 RC_GTEST_PROP(TokenizerFromFile, SurvivesDamage, ()) {
   std::string model = Model();
   const int flips = *rc::gen::inRange(1, 20);

@@ -26,8 +26,8 @@ constexpr char kSwitchUnit[] = "property_tests/mutation/switch/switch.cc.o";
 // main() of programs that run the tests of one file (core/testing/test_main.cc).
 constexpr char kTestMain[] = "core/testing/test_main/test_main.cc.o";
 
-// The line that says what is wrong. Throws EnvironmentError if it is not the
-// source: nothing must be concluded from that.
+// The compiler's error message. Throws EnvironmentError if the source is not to
+// blame, since nothing follows from such a failure.
 std::string FirstError(const ProgramResult& run) {
   if (run.output.find("Killed signal") != std::string::npos ||
       run.output.find("No space left") != std::string::npos) {
@@ -109,7 +109,7 @@ std::vector<std::string> Build::Check(const std::vector<DrawnFault>& faults) {
       return;
     }
     try {
-      // As it is, and behind its switch.
+      // First without a switch, then behind it.
       WriteOverlay({{faults[i].file, PlainCopy(tree_, faults[i])}}, own);
       ProgramResult run = compiler_.Compile(*units[i], own, "");
       if (run.exit_status == 0) {
@@ -186,7 +186,7 @@ std::map<std::string, std::string> Build::MakeObjects(
   return errors;
 }
 
-// One fault after the other: the first with which it breaks, of those left.
+// Finds, one after the other, the first remaining fault that breaks the unit.
 std::map<std::string, std::string> Build::Culprits(
     const Unit& unit, std::vector<DrawnFault> faults) {
   const std::set<std::string>& closure = tree_.Closure(unit);
@@ -206,7 +206,8 @@ std::map<std::string, std::string> Build::Culprits(
     if (options_.stop()) return {};
     ProgramResult failed = run_with(faults.size());
     if (failed.exit_status == 0) return culprits;
-    // With `good` of them it does not break, with `bad` it does.
+    // The unit compiles with the first `good` faults and fails with the first
+    // `bad`.
     size_t good = 0, bad = faults.size();
     if (bad == 0 || run_with(0).exit_status != 0) {
       throw EnvironmentError(
@@ -270,7 +271,7 @@ std::map<std::string, std::string> Build::Make(
   if (options_.stop()) return {};
   MakeRunfiles(programs);
 
-  // Objects of other faults will not be wanted again.
+  // Objects with other faults will not be needed again.
   std::set<fs::path> used;
   for (const auto& [key, object] : objects_) used.insert(object);
   for (const auto& entry :
@@ -298,7 +299,7 @@ void Build::Link(const Program& program) {
     arguments.insert(arguments.end(), project_.linkopts.begin(),
                      project_.linkopts.end());
   }
-  // The names of objects say what is in them.
+  // The objects' names identify their content.
   std::string key;
   for (const std::string& argument : arguments) key += argument + "\n";
   key = Sha256Hex(key);
@@ -341,7 +342,8 @@ void Build::MakeRunfiles(const std::vector<const Program*>& programs) {
       suites_.push_back(std::move(suite));
     }
   }
-  // Programs first: what starts one must not find the one without faults.
+  // Programs first: a script that starts one must not find the one without
+  // faults.
   for (const Program* program : programs) {
     for (const auto& [path, file] : program->files) link(file, path);
   }
@@ -352,7 +354,7 @@ bool Build::HasEqualObjects(const DrawnFault& fault) {
   for (const auto& [key, unit] : project_.units) {
     if (tree_.Closure(unit).contains(fault.file)) units.push_back(&unit);
   }
-  // The first difference decides: begin where one is likely.
+  // The first difference decides, so start where one is likely.
   std::ranges::stable_sort(units, {}, &Unit::is_test);
   static std::atomic<int> number = 0;
   const fs::path folder = options_.folder / fmt::format("equal-{}", ++number);

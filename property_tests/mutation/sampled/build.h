@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// build.h - the tests with all drawn faults in them, each behind its switch.
+// build.h - builds the tests with all drawn faults in them, each behind its
+// switch.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_
 
@@ -19,11 +20,11 @@
 namespace softmoe::mutation {
 
 struct BuildOptions {
-  // Of this build alone; objects are kept there from one to the next.
+  // Private to this build; keeps objects from one Make to the next.
   std::filesystem::path folder;
   int jobs = 2;
   std::function<bool()> stop = [] { return false; };
-  // Units compiled, of how many.
+  // Called with the number of units compiled, and of all.
   std::function<void(size_t, size_t)> on_unit = [](size_t, size_t) {};
 };
 
@@ -32,28 +33,28 @@ class Build {
   Build(const Project& project, SourceTree& tree, const Compiler& compiler,
         BuildOptions options);
 
-  // What a compiler says of each fault, if it alone is there, in the first unit
-  // that has its file: "" if it is well.
+  // A compiler's error for each fault alone, in the first unit that includes
+  // its file; "" if it compiles.
   std::vector<std::string> Check(const std::vector<DrawnFault>& faults);
 
-  // Compiles and links every test that can reach one of the faults, and what
-  // it starts. Returns the ids of faults that broke it, with the error: leave
-  // them out, and make it again. Empty: it is made, or was stopped.
+  // Compiles and links every test that can reach one of the faults, and the
+  // programs that it starts. Returns the ids of faults that break the build,
+  // with the error: leave these out and call Make again. Empty: done, or
+  // stopped.
   std::map<std::string, std::string> Make(
       const std::vector<DrawnFault>& faults);
 
-  // The tests of the last Make.
+  // The tests built by the last Make.
   const std::vector<Suite>& suites() const { return suites_; }
 
-  // Whether every unit becomes the same object, byte by byte, with this fault
-  // in its source as without it, optimised as for use: nobody can tell the two
-  // apart.
+  // Whether every unit, optimised as for use, compiles to the same object byte
+  // by byte with and without this fault: then nobody can tell them apart.
   bool HasEqualObjects(const DrawnFault& fault);
 
  private:
   std::vector<const Program*> ProgramsWith(
       const std::vector<DrawnFault>& faults);
-  // Objects of units by their keys; errors by the unit.
+  // Objects by the key of their unit; errors by unit.
   std::map<std::string, std::string> MakeObjects(
       const std::vector<const Unit*>& units, const Overlay& overlay);
   std::map<std::string, std::string> Culprits(const Unit& unit,
@@ -65,7 +66,7 @@ class Build {
   SourceTree& tree_;
   const Compiler& compiler_;
   BuildOptions options_;
-  std::map<std::string, std::filesystem::path> objects_;  // by key of the unit
+  std::map<std::string, std::filesystem::path> objects_;  // keyed by unit
   std::vector<Suite> suites_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A few files that are compiled, linked and run for real, with faults in them.
+// Compiles, links and really runs a few files with faults in them.
 #include "property_tests/mutation/sampled/build.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ const std::map<std::string, std::string>& Sources() {
       {"kernels/c.cc",
        "#define IN_C\n#include \"golden/a.h\"\n"
        "int Size(int x) { return Larger(x, kSize); }\n"},
-      // What it looks at, and what it does not.
+      // Drawn from one file, but not from the other.
       {"golden/b_test.cc",
        "int Twice(int);\nint Sum(int);\nint Size(int);\nint Unused(int);\n"
        "int main(int argc, char**) {\n"
@@ -47,7 +47,7 @@ const std::map<std::string, std::string>& Sources() {
   return sources;
 }
 
-// `text`, which is in the file once, becomes `instead`.
+// Replaces `text`, which occurs once in the file, by `instead`.
 DrawnFault Fault(const std::string& id, const std::string& file,
                  const std::string& text, const std::string& instead,
                  Syntax syntax = Syntax::kExpression) {
@@ -65,7 +65,7 @@ class BuildTest : public ::testing::Test {
         build_(test_.project(), tree_, compiler_,
                {.folder = test_.folder() / "build"}) {}
 
-  // What becomes of each fault, all of which build.
+  // The fate of each fault, all of which build.
   std::map<std::string, SampledFault> Kill(
       const std::vector<DrawnFault>& faults) {
     EXPECT_TRUE(build_.Make(faults).empty());
@@ -128,7 +128,7 @@ TEST_F(BuildTest, ChecksEachFaultAlone) {
   const std::vector<std::string> problems = build_.Check({
       Fault("s1.0", "golden/b.cc", "2 * x", "3 * x"),
       Fault("s1.1", "golden/b.cc", "2 * x", "3 * y"),
-      // Compiles as it is, but is of another type than the original.
+      // Compiles without a switch, but has another type than the original.
       Fault("s1.2", "golden/b.cc", "2 * x", "{}"),
       Fault("s1.3", "golden/b.cc", "2 * x", "3 * x // why"),
   });
@@ -138,8 +138,8 @@ TEST_F(BuildTest, ChecksEachFaultAlone) {
   EXPECT_NE(problems[3], "");
 }
 
-// One of them is well where it was checked, and not in the other unit that has
-// the header: only it is left out.
+// One fault compiles in the unit where it was checked, and not in the other one
+// with the header: only that fault is left out.
 TEST_F(BuildTest, FindsWhatBreaksIt) {
   const std::vector<DrawnFault> faults = {
       Fault("s1.0", "golden/b.cc", "2 * x", "3 * x"),
@@ -169,7 +169,7 @@ TEST_F(BuildTest, ProvesEquivalenceByEqualObjects) {
       build_.HasEqualObjects(Fault("s1.1", "golden/b.cc", "++i", "i++")));
   EXPECT_FALSE(
       build_.HasEqualObjects(Fault("s1.2", "golden/b.cc", "2 * x", "3 * x")));
-  // Equal in one unit, not in the other.
+  // Equal in one unit, different in the other.
   EXPECT_FALSE(
       build_.HasEqualObjects(Fault("s1.3", "golden/a.h", "a > b", "a < b")));
   EXPECT_FALSE(
@@ -212,7 +212,7 @@ TEST(Project, ReadsListingsAndRefusesOthers) {
   }
 }
 
-// Places that are missing would change what a seed draws.
+// Missing places would change what a seed draws.
 TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
   TestProject test(Sources());
   Project project = test.project();

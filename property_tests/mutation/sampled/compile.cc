@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr char kSwitchHeader[] = "property_tests/mutation/switch.h";
 
-// The source as the compiler is told: in the overlay if it is there.
+// The source path for the compiler: in the overlay if it is there.
 std::string SourceOf(const Unit& unit, const fs::path& overlay) {
   const fs::path changed = overlay / unit.source;
   return fs::exists(changed) ? changed.string() : unit.source;
@@ -60,7 +60,7 @@ ProgramResult Compiler::CompilePlain(const Unit& unit, const fs::path& overlay,
                                      const fs::path& object) const {
   std::vector<std::string> flags = Arguments(unit);
   if (unit.compiler.empty()) {
-    // A flag of the unit itself comes later, and stays.
+    // A unit's own flag comes later and wins.
     std::ranges::replace(flags, "-O1", "-O2");
   }
   return Run(unit, overlay, flags, object);
@@ -100,15 +100,15 @@ std::string Compiler::SyntaxTree(const Unit& unit,
   options.arguments = arguments;
   options.folder = tree_.folder();
   options.output = ProcessOptions::Output::kApart;
-  // Clang 14 crashes over one in some thousand units, and not twice over one.
+  // Clang 14 crashes on one of some thousand units, but not twice on the same.
   for (int attempt = 1;; ++attempt) {
     Process process(options);
     std::string output, errors;
     process.ListenToEnd([&](Process::Stream stream, std::string_view text) {
       (stream == Process::Stream::kOutput ? output : errors) += text;
     });
-    // Clang may well complain of what g++ accepts. Where it did not come to an
-    // end, there is no telling which places are missing.
+    // Clang may reject what g++ accepts. If it did not finish, nobody knows
+    // which places are missing.
     if (process.ExitStatus() <= 1) return output;
     if (attempt == kAttempts) {
       throw EnvironmentError(fmt::format(

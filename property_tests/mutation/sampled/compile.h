@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compile.h - one translation unit, with files of an overlay instead of those
-// of the tree.
+// compile.h - compiles one translation unit, with files of an overlay in place
+// of the tree's.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
 
@@ -16,27 +16,29 @@
 
 namespace softmoe::mutation {
 
-// How units are compiled.
+// Compiles units.
 class Compiler {
  public:
-  // `compilers` identifies those that are used: a part of every key.
+  // `compilers` identifies the compilers in use; it is part of every key.
   Compiler(const Project& project, SourceTree& tree, std::string compilers)
       : project_(project), tree_(tree), compilers_(std::move(compilers)) {}
 
-  // With the switches in front of it, into `object`; "" checks the syntax only.
+  // Compiles with the switches prepended, into `object`; "" checks only the
+  // syntax.
   ProgramResult Compile(const Unit& unit, const std::filesystem::path& overlay,
                         const std::filesystem::path& object) const;
-  // As for use: optimised, without switches. The unit's own source is taken
-  // from the overlay, too, so that two objects differ only by what is in it.
+  // Compiles as for use: optimised, without switches. The unit's own source
+  // comes from the overlay, too, so that two objects differ only by its
+  // content.
   ProgramResult CompilePlain(const Unit& unit,
                              const std::filesystem::path& overlay,
                              const std::filesystem::path& object) const;
-  // SHA-256 of all that Compile makes an object from.
+  // SHA-256 of everything from which Compile makes an object.
   std::string Key(const Unit& unit, const Overlay& overlay) const;
 
   static constexpr int kAttempts = 3;
-  // Clang's syntax tree of a unit, of declarations whose name has `filter` in
-  // it; what clang complains of is lost. Throws EnvironmentError if clang
+  // Clang's syntax tree of a unit, for declarations whose name contains
+  // `filter`; clang's messages are lost. Throws EnvironmentError if clang
   // crashes kAttempts times.
   std::string SyntaxTree(const Unit& unit, const std::string& filter) const;
 

@@ -12,8 +12,8 @@
 namespace softmoe::mutation {
 namespace {
 
-// [0, count), from one word of 64 bits; `count` where the word is one of the
-// last few, which would make the first numbers likelier.
+// Maps a word of 64 bits to [0, count); returns `count` for the last few words,
+// which would make the first numbers likelier.
 uint64_t Bounded(uint64_t word, uint64_t count) {
   const uint64_t all = std::numeric_limits<uint64_t>::max();
   return word < all - all % count ? word % count : count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// draw.h - faults by chance: the same ones for the same places and seed.
+// draw.h - draws faults at random: the same ones for the same places and seed.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_DRAW_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_DRAW_H_
 
@@ -20,22 +20,22 @@ struct DrawnFault {
   std::string file;
   Span span;
   Syntax syntax = Syntax::kExpression;
-  std::string kind, instead;  // of the change
+  std::string kind, instead;  // the change's
 
   Edit edit() const { return {id, span, syntax, instead}; }
 };
 
-// Draws places one after another, each with the same chance and none twice, and
-// of each place one of its changes.
+// Draws places one after another, with equal chances and without repetition,
+// and one change of each.
 class Drawer {
  public:
-  // `places` must live as long as this. `prefix` is that of the ids.
+  // `places` must outlive this. `prefix` begins the ids.
   Drawer(const std::vector<Place>& places, uint64_t seed, std::string prefix)
       : places_(places), seed_(seed), prefix_(std::move(prefix)) {}
 
-  // Whether all are drawn.
+  // Whether all places are drawn.
   bool IsAtEnd() const { return drawn_.size() == places_.size(); }
-  // Not at the end.
+  // Requires !IsAtEnd().
   DrawnFault Next();
 
  private:

@@ -10,7 +10,7 @@
 namespace softmoe::mutation {
 namespace {
 
-// `count` places of two changes each.
+// `count` places with two changes each.
 std::vector<Place> Places(int count) {
   std::vector<Place> places;
   for (int i = 0; i < count; ++i) {
@@ -40,7 +40,7 @@ TEST(Drawer, DrawsEveryPlaceOnce) {
   EXPECT_EQ(ids.size(), 50u);
 }
 
-// A list of a seed names the faults of that seed, today and later.
+// A seed names the same faults for ever.
 TEST(Drawer, DrawsTheSameForTheSameSeed) {
   const std::vector<Place> places = Places(1000);
   const auto drawn = [&](uint64_t seed) {
@@ -58,8 +58,8 @@ TEST(Drawer, DrawsTheSameForTheSameSeed) {
 }
 
 // Over many seeds each place, and each of its changes, comes first equally
-// often: chi-square with 19 degrees of freedom is below 43.82 but for one
-// sample in a thousand, and the sample is always this one.
+// often: chi-square with 19 degrees of freedom exceeds 43.82 in only one sample
+// of a thousand, and the sample is fixed.
 TEST(Drawer, DrawsUniformly) {
   const std::vector<Place> places = Places(10);
   std::map<std::string, int> counts;

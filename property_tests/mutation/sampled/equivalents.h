@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// equivalents.h - survivors that no test can tell from the original, and why:
-// equivalent.toml.
+// equivalents.h - reads equivalent.toml: survivors that no test can tell from
+// the original, and why.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_EQUIVALENTS_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_EQUIVALENTS_H_
 
@@ -14,13 +14,13 @@ namespace softmoe::mutation {
 struct Equivalent {
   std::string where;  // FILE:LINE:COLUMN
   std::string because;
-  // A second person, who has read the argument and agrees; until then it does
+  // A second person who has read the argument and agrees; without one it does
   // not count.
   std::string read_by;
 };
 
-// By id. Throws ConfigError or DataError, with the place, for any other file, an
-// id that is there twice, and an argument of fewer than ten letters.
+// Keyed by id. Throws ConfigError or DataError, with the place, for an invalid
+// file, a repeated id, and an argument of fewer than ten letters.
 std::map<std::string, Equivalent> ReadEquivalents(
     const std::filesystem::path& file);
 

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A .cu file is part of a source that the build makes for the simulator.
+// A .cu file is part of a source that the build generates for the simulator.
 bool IsWanted(const Unit& unit) {
   return !unit.is_test && unit.compiler.empty() &&
          (IsProduct(unit.source) ||
@@ -64,7 +64,7 @@ FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
   size_t count = 0;
   ForAll(units.size(), jobs, stop, [&](size_t i) {
     const Unit& unit = *units[i];
-    // A program's main file is outside of our namespace.
+    // A program's main file is outside our namespace.
     const std::string* text = tree.Text(unit.source);
     std::vector<std::string> filters = {"softmoe"};
     if (text != nullptr && text->find("\nint main(") != text->npos) {

@@ -31,7 +31,7 @@ TEST(Part, OfNothingIsAll) {
   EXPECT_EQ(Part().Text(), "");
 }
 
-// However it is asked for, since the text is the identity of a list.
+// One text however the part was given, since it identifies a list.
 TEST(Part, HasOneText) {
   const std::string text = "kernels/cuda,kernels/simt,optimized";
   EXPECT_EQ(Part({text}).Text(), text);

@@ -11,21 +11,21 @@ namespace softmoe::mutation {
 
 namespace {
 
-// What a statement stands in, and may therefore become.
+// A statement's surroundings, which limit its changes.
 struct Context {
-  // Of the function: what `return` may give back.
+  // The enclosing function: what `return` may return.
   enum class Returns { kUnknown, kNothing, kValue };
   Returns returns = Returns::kUnknown;
-  // To leave this statement out would run off the end of a function that
-  // returns a value; a compiler assumes that nobody does so.
+  // Without this statement control would run off the end of a function that
+  // returns a value, which compilers assume never happens.
   bool is_last = false;
   bool is_constant = false, is_message = false;
-  bool in_function = false;  // or in a declaration of something else
+  bool in_function = false;  // or in another kind of declaration
 };
 
 bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)); }
 
-// A text in which comments are spaces; strings are left alone.
+// The text with comments replaced by spaces; strings are kept.
 std::string WithoutComments(std::string_view text) {
   std::string result(text);
   for (size_t i = 0; i < text.size(); ++i) {
@@ -48,7 +48,7 @@ std::string Trimmed(std::string_view text) {
   return std::string(text);
 }
 
-// operator -> what somebody might have written instead
+// operator -> what might have been written instead
 struct Operators {
   std::string_view is;
   const char* kind;
@@ -124,7 +124,7 @@ bool IsExpression(const SyntaxNode& node) {
          node.kind.ends_with("Literal") || node.kind == "ExprWithCleanups";
 }
 
-// What clang puts around what is spelled.
+// The node inside the wrappers that clang adds.
 const SyntaxNode& Spelled(const SyntaxNode& node) {
   const SyntaxNode* spelled = &node;
   while (spelled->children.size() == 1 &&
@@ -141,12 +141,12 @@ bool Throws(const SyntaxNode& node) {
   return Spelled(node).kind == "CXXThrowExpr";
 }
 
-// Of "int &(const int *) const", or "auto (int) -> bool".
+// The result type of "int &(const int *) const" or "auto (int) -> bool".
 std::string ResultType(const std::string& type) {
   const size_t arrow = type.rfind("-> ");
   if (arrow != type.npos) return type.substr(arrow + 3);
   size_t i = type.rfind(')');
-  int depth = 0;  // of brackets around the parameters
+  int depth = 0;  // depth of brackets around the parameters
   for (; i < type.size(); --i) {
     depth += type[i] == ')';
     depth -= type[i] == '(';
@@ -203,7 +203,7 @@ class PlaceWalk {
       context.in_function = true;
     }
     if (node.kind == "ParmVarDecl" || node.kind == "FieldDecl") {
-      context.in_function = false;  // the standard value
+      context.in_function = false;  // the default value
     }
     if (node.kind == "LambdaExpr") return VisitLambda(node, context);
     if (IsExpression(node)) AddExpression(node, context);
@@ -215,9 +215,9 @@ class PlaceWalk {
   }
 
  private:
-  // The body stands twice in the tree: in the class that a lambda is, and
-  // beside it. Where it is in the class it says what it returns, and that it
-  // is constexpr, which every lambda is that can be.
+  // The tree has the body twice: inside the lambda's class, and beside it. The
+  // one in the class knows the return type, and that it is constexpr, as every
+  // lambda that can be is.
   void VisitLambda(const SyntaxNode& lambda, Context context) {
     for (const auto& child : lambda.children) {
       Context inner = context;
@@ -228,7 +228,7 @@ class PlaceWalk {
         inner.returns = Context::Returns::kUnknown;
         if (const SyntaxNode* call = CallOf(*lambda.children[0])) {
           inner.returns = ReturnsOf(*call);
-          // Without a type of its own it could return only what it does.
+          // Without a declared type the lambda could return only what it does.
           if (inner.returns == Context::Returns::kValue &&
               !HasResultType(lambda, *child)) {
             inner.returns = Context::Returns::kUnknown;
@@ -295,7 +295,7 @@ class PlaceWalk {
     }
   }
 
-  // Whether a child is a statement of its own there.
+  // Whether that child is a statement in its own right.
   static bool IsBody(const SyntaxNode& node, size_t i) {
     const std::string& kind = node.kind;
     const size_t count = node.children.size();
@@ -311,8 +311,8 @@ class PlaceWalk {
     return file.empty() ? nullptr : finder_.texts_(file);
   }
 
-  // The bytes of a node in a file in which places are wanted; nothing if they
-  // are not there, or partly in another file. What a macro hides is counted.
+  // The bytes of a node in a file where places are wanted; nullopt if they are
+  // elsewhere or only partly in it. Nodes hidden in macros are counted.
   std::optional<Span> SpanOf(const SyntaxNode& node) {
     const std::string* text = Text(node.begin.file);
     if (text == nullptr) return std::nullopt;
@@ -349,7 +349,7 @@ class PlaceWalk {
     }
   }
 
-  // `first OPERATOR second`, spelled so.
+  // `first OPERATOR second`, written that way.
   void AddOperator(const SyntaxNode& node, const SyntaxNode& first,
                    const SyntaxNode& second, const Context& context) {
     const std::optional<Span> span = SpanOf(node);
@@ -424,7 +424,7 @@ class PlaceWalk {
         context);
   }
 
-  // A call with two neighbours of one type in the other's place.
+  // Calls with two neighbouring arguments of one type swapped.
   void AddSwaps(const SyntaxNode& call, size_t first, const Context& context) {
     if (call.children.size() < first + 2) return;
     const std::optional<Span> whole = SpanOf(call);
@@ -503,7 +503,7 @@ class PlaceWalk {
     if (condition == nullptr || !IsExpression(*condition) ||
         condition->cast == "PointerToBoolean" ||
         condition->cast == "UserDefinedConversion") {
-      return;  // (`!pointer` would be of another type than `pointer`)
+      return;  // (`!pointer` would have another type than `pointer`)
     }
     const std::optional<Span> span = SpanOf(*condition);
     if (!span) return;
@@ -511,7 +511,7 @@ class PlaceWalk {
         {{"condition", "!(" + TextOf(*condition, *span) + ")"}}, context);
   }
 
-  // One after the last byte of a statement: its semicolon or bracket.
+  // One past the last byte of a statement: its semicolon or bracket.
   std::optional<size_t> EndOf(const SyntaxNode& node, const std::string& text) {
     if (node.kind == "CompoundStmt" || node.kind == "CXXTryStmt" ||
         node.kind == "SwitchStmt") {

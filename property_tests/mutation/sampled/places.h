@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// places.h - where a fault can be put into a source, and which ones.
+// places.h - finds the places of a source that can have a fault, and the
+// possible faults.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PLACES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PLACES_H_
 
@@ -26,34 +27,34 @@ struct Change {
   friend auto operator<=>(const Change&, const Change&) = default;
 };
 
-// An expression or a statement, as it is spelled in a file.
+// An expression or a statement as written in a file.
 struct Place {
   std::string file;
   Span span;
   Syntax syntax = Syntax::kExpression;
-  std::vector<Change> changes;  // at least one; in the order of kind and text
+  std::vector<Change> changes;  // at least one; sorted by kind and text
 };
 
-// Places that were left out, counted once per file and offset.
+// Places left out, counted once per file and offset.
 struct LeftOut {
-  int64_t in_macros = 0;     // of arguments, or of what a macro stands for
-  int64_t constants = 0;     // what the compiler must know
-  int64_t declarations = 0;  // and what stands in one outside of functions
-  int64_t messages = 0;      // within what is thrown
+  int64_t in_macros = 0;     // macro arguments, and macro expansions
+  int64_t constants = 0;     // must be known at compile time
+  int64_t declarations = 0;  // the same outside functions
+  int64_t messages = 0;      // inside a throw expression
 };
 
-// The places of any number of translation units. A header is spelled once, in
-// however many units it is; what a template is instantiated to is not spelled.
+// The places of any number of translation units. A header counts once, however
+// many units include it; template instantiations are not counted.
 class PlaceFinder {
  public:
-  // The text of a file in which places are wanted, or nothing.
+  // The text of a file in which places are wanted, else nullptr.
   using Texts = std::function<const std::string*(const std::string& file)>;
 
   explicit PlaceFinder(Texts texts) : texts_(std::move(texts)) {}
 
   void Add(const SyntaxNode& tree);
 
-  // In the order of file and offset.
+  // Ordered by file and offset.
   std::vector<Place> Places() const;
   LeftOut Missing() const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which faults can be drawn where, of sources that clang really reads.
+// The faults that can be drawn in sources that clang really parses.
 #include "property_tests/mutation/sampled/places.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace softmoe::mutation {
 namespace {
 
-// "TEXT -> INSTEAD (KIND)" of every change, and what is left out.
+// "TEXT -> INSTEAD (KIND)" for every change, and what is left out.
 struct Found {
   std::vector<std::string> changes;
   LeftOut left_out;
@@ -47,7 +47,7 @@ Found FindIn(const std::map<std::string, std::string>& sources) {
   return result;
 }
 
-// Of one function body in namespace softmoe.
+// Searches one function body in namespace softmoe.
 Found FindInBody(const std::string& signature, const std::string& body,
                  const std::string& before = "") {
   return FindIn({{"golden/a.cc", before + "\nnamespace softmoe {\n" +
@@ -85,7 +85,7 @@ TEST(Places, HaveEveryKindOfChange) {
                 "a < b -> !(a < b) (condition)", "b = G(a, b); ->  (dropped)",
                 "b = G(a, b); -> return {}; (return)",
                 "G(a, b) -> G(b, a) (arguments)",
-                // To leave the last statement out would run off the end.
+                // Without the last statement control would run off the end.
                 "return -b; -> return {}; (return)", "-b -> b (operator)"}));
   EXPECT_EQ(found.left_out.declarations, 1);
 }
@@ -151,7 +151,7 @@ TEST(Places, AreOfWhatIsSpelledOnce) {
   const Found found = FindIn({{"golden/a.h", header},
                               {"golden/b.cc", named("B")},
                               {"kernels/c.cc", named("C")},
-                              // Nothing is drawn in what tests are made of.
+                              // Test sources have no places.
                               {"golden/d_test.cc", named("D")}});
   ExpectHas(found, "a + b -> a - b (operator)");
   ExpectHas(found, "t + 1 -> t - 1 (operator)");
@@ -171,7 +171,7 @@ TEST(Places, AreFoundInAMain) {
   ExpectHas(found, "Two() - argc -> Two() + argc (operator)");
 }
 
-// The text that replaces another is one line without comments.
+// The replacement is one line without comments.
 TEST(Places, DropCommentsOfWhatIsReplaced) {
   const Found found =
       FindInBody("int F(int a, int b)", "return a +  // why\n b;");
@@ -196,7 +196,7 @@ TEST(SyntaxTree, RefusesWhatIsCutOff) {
             std::string::npos);
 }
 
-// A file is named only where it is another one than before.
+// Clang names a file only where it changes.
 TEST(SyntaxTree, KeepsTrackOfTheFile) {
   const auto trees = ReadSyntaxTrees(
       "Dumping f:\n"

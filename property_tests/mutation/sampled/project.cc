@@ -52,7 +52,7 @@ void Add(const Json& json, const fs::path& root, Project& project) {
       program.at("programs")};
 }
 
-// What a program prints; throws EnvironmentError with its errors if it fails.
+// A program's output; throws EnvironmentError with its errors if it fails.
 std::string OutputOf(const std::vector<std::string>& arguments,
                      const fs::path& folder) {
   ProcessOptions options;
@@ -110,7 +110,7 @@ Project ReadProject(const fs::path& workspace, const fs::path& flags) {
       FirstLine(OutputOf({bazelw, "info", "execution_root"}, workspace));
   const fs::path bin =
       FirstLine(OutputOf({bazelw, "info", "bazel-bin"}, workspace));
-  // Of today's targets: the folder may have listings of others from before.
+  // Only today's targets: the folder may have listings of others from earlier.
   std::istringstream labels(OutputOf(
       {bazelw, "query",
        "kind('cc_(library|binary|test) rule|_shim_variant_test rule', //...) "
@@ -129,7 +129,7 @@ Project ReadProject(const fs::path& workspace, const fs::path& flags) {
   if (project.programs.empty() || project.units.empty()) {
     throw InternalError("Bazel lists no programs in " + bin.string());
   }
-  // Sources lie in the workspace; a link to it may be missing in Bazel's view.
+  // Sources lie in the workspace; Bazel's view may lack a link to it.
   const auto find = [&](std::map<std::string, fs::path>& files) {
     for (auto& [path, file] : files) {
       if (file == root / path) file = workspace / path;

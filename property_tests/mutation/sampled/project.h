@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// project.h - what the tests and programs are made from, as Bazel says
-// (mutant_listing in bazel/mutants.bzl), for a build of our own: with faults
-// that nobody has written down, of which some break it.
+// project.h - the sources and flags of tests and programs as Bazel lists them
+// (mutant_listing in bazel/mutants.bzl), for our own build: it contains
+// unreviewed faults, some of which break it.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_
 
@@ -19,7 +19,7 @@ struct Unit {
   std::string key;     // PACKAGE/TARGET/FILE.o
   std::string source;  // path from the root
   std::vector<std::string> flags;
-  std::string compiler;  // with these flags and no others; "": as all
+  std::string compiler;  // used with exactly these flags; "": the common one
   bool is_test = false;
 };
 
@@ -28,14 +28,14 @@ struct Program {
   bool is_test = false;
   bool is_sanitizer = false;
   std::vector<std::string> units;     // keys
-  std::vector<std::string> archives;  // that nvcc has made
+  std::vector<std::string> archives;  // made by nvcc
   std::vector<std::string> linkopts;
-  std::string compiler;  // that links
-  std::string script;    // what starts PATH.bin; "": PATH is the program
+  std::string compiler;  // used for linking
+  std::string script;    // starts PATH.bin; "": PATH is the program
   std::vector<std::string> arguments;
-  // What it reads: path from the root -> file.
+  // Files it reads: path from the root -> file.
   std::map<std::string, std::filesystem::path> files;
-  std::vector<std::string> programs;  // what it starts
+  std::vector<std::string> programs;  // programs it starts
 };
 
 struct Project {
@@ -43,26 +43,26 @@ struct Project {
   std::map<std::string, Unit> units;        // by key
   std::map<std::string, Program> programs;  // by path
   std::string compiler, clang;
-  std::vector<std::string> flags, linkopts;  // of all
+  std::vector<std::string> flags, linkopts;  // common to all
 };
 
-// Adds what a listing says; `root` is where its paths begin. Throws DataError
-// naming the place for any other text.
+// Adds a listing whose paths are relative to `root`. Throws DataError naming
+// the place for any other text.
 void ReadListing(const std::filesystem::path& listing,
                  const std::filesystem::path& root, Project& project);
-// mutant_flags in bazel/mutants.bzl.
+// Reads mutant_flags of bazel/mutants.bzl.
 void ReadFlags(const std::filesystem::path& listing, Project& project);
 
-// Has Bazel write the listings of //... in `workspace`, and reads them. Throws
-// EnvironmentError if it fails.
+// Makes Bazel write the listings of //... in `workspace`, and reads them.
+// Throws EnvironmentError if that fails.
 Project ReadProject(const std::filesystem::path& workspace,
                     const std::filesystem::path& flags);
 
 // Whether faults are drawn in this file: a source of reference/, kernels/,
-// optimized/, trainer/ or golden/ that is not there for tests only.
+// optimized/, trainer/ or golden/ that is not only for tests.
 bool IsProduct(const std::string& path);
 
-// The first line that `COMPILER --version` prints.
+// The first line of `COMPILER --version`.
 std::string VersionOf(const std::string& compiler);
 
 }  // namespace softmoe::mutation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `verify mutate --sampled N --seed S`: faults by chance, to measure the tests
-// rather than to choose what they are measured by.
+// `verify mutate --sampled N --seed S`: draws faults at random, so that nobody
+// chooses what the tests are measured by.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -63,8 +63,8 @@ sources; 4 too few faults to say, or not all of them yet; 5 the build, or
 another compiler; 6 the tests fail without any fault; 75 stopped by a signal.
 property_tests/mutation/sampled/README.md says what is drawn, and how.)";
 
-// Only so many tests may fail in this build by themselves: they then kill
-// nothing, and with more of them this would not measure the tests.
+// At most this share of the tests may fail in this build by themselves. They
+// kill nothing, and with more of them the result would not measure the tests.
 constexpr double kMostFailing = 0.05;
 
 struct Options {
@@ -81,7 +81,7 @@ void Say(const std::string& text) {
   std::fflush(stdout);
 }
 
-// The one run that may use a folder.
+// Keeps a folder for a single run.
 class Lock {
  public:
   explicit Lock(const fs::path& folder) {
@@ -126,7 +126,7 @@ class Sample {
 
   ExitCode Run() {
     list_.RequireAskedFor(Asked());
-    // A complete list is not measured again, whatever the sources are by now.
+    // A complete list is not measured again, even if the sources have changed.
     if (!options_.report && !list_.IsComplete()) Measure();
     const auto equivalents = ReadEquivalents(
         workspace_ / "property_tests/mutation/sampled/equivalent.toml");
@@ -195,7 +195,7 @@ class Sample {
     Kill(faults, tree, build, clean);
   }
 
-  // Says how far something is, about twenty times.
+  // Reports progress about twenty times.
   std::function<void(size_t, size_t)> Progress(const std::string& what) const {
     return [what](size_t done, size_t all) {
       const size_t step = std::max<size_t>(1, all / 20);
@@ -235,8 +235,8 @@ class Sample {
   std::vector<DrawnFault> DrawAndBuild(const std::vector<Place>& places,
                                        const SourceTree& tree, Build& build,
                                        const std::string& key) {
-    // What compiles is not asked again: not for a fault that is drawn in place
-    // of another one, and not when a run goes on.
+    // Faults known to compile are not checked again, neither when another fault
+    // is replaced nor when a run resumes.
     const fs::path known_file =
         folder_ / fmt::format("compiles-{}-{}.jsonl", options_.seed, key);
     std::set<std::string> known;
@@ -271,7 +271,7 @@ class Sample {
       return result;
     };
     const auto stand_together = [&](const std::vector<DrawnFault>& faults) {
-      std::vector<DrawnFault> beside;  // those of the last one's file
+      std::vector<DrawnFault> beside;  // faults in the last one's file
       for (const DrawnFault& fault : faults) {
         if (fault.file == faults.back().file) beside.push_back(fault);
       }
@@ -302,8 +302,8 @@ class Sample {
     }
   }
 
-  // How each suite does without any fault, and what it reaches; kept, so that
-  // a run that goes on need not ask again.
+  // Each suite's result without faults, and the places it reaches; stored, so
+  // that a resumed run need not repeat it.
   std::map<std::string, CleanRun> RunWithoutFaults(
       const std::vector<Suite>& suites, const std::vector<DrawnFault>& faults) {
     const std::string table = TableOfIds(faults);

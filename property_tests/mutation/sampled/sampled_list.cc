@@ -224,7 +224,7 @@ void SampledList::Begin(const SampledRun& run) {
                                "', which is now '" + now + "'" + kRemedy);
       }
     }
-    // (Clang's syntax tree of these sources by this clang is one.)
+    // (Determined by the sources and clang's version, both the same here.)
     if (run_->places != run.places) {
       throw InternalError(fmt::format("{}: {} places, which are now {}", name,
                                       run_->places, run.places));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A list that is begun, interrupted, damaged, gone on with; and what is drawn
-// for it.
+// Beginning, interrupting, damaging and resuming a list, and drawing its
+// faults.
 #include "property_tests/mutation/sampled/sampled_list.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ fs::path NewFile() {
   return file;
 }
 
-// The message, and that its exit code is `code`.
+// The error's message, after checking that its exit code is `code`.
 std::string MessageOf(ExitCode code, const std::function<void()>& body) {
   try {
     body();
@@ -90,7 +90,7 @@ TEST(SampledList, GoesOnWhereItWas) {
     list.Add(Fault(1, Fate::kFailed, "golden/a_test"));
     EXPECT_FALSE(list.IsComplete());
   }
-  // A line that was being written when the machine stopped.
+  // A line that was incomplete when the machine stopped.
   std::ofstream(file, std::ios::app) << R"({"id":"s3.2","file":"gol)";
   SampledList list(file);
   ASSERT_EQ(list.faults().size(), 2u);
@@ -146,7 +146,7 @@ TEST(SampledList, IsOfOneStateOnly) {
   EXPECT_EQ(ReadWholeFile(file), before);
 }
 
-// A draw of a part is another draw, whatever its seed.
+// A part's draw is a different draw, whatever its seed.
 TEST(SampledList, OfAPartIsOfThatPart) {
   const fs::path file = NewFile();
   SampledRun run = RunOf();
@@ -196,7 +196,7 @@ TEST(SampledList, CountsNothingTwice) {
   ExpectSays(message(other), "no fault has the outcome 'KILLEM'");
 }
 
-// Ten places, of which `broken` have no fault that compiles.
+// Ten places, of which those in `broken` have no fault that compiles.
 std::vector<Place> Places() {
   std::vector<Place> places;
   for (size_t i = 0; i < 10; ++i) {
@@ -250,7 +250,7 @@ TEST_F(DrawFaultsTest, DrawsOthersForThoseThatDoNotCompile) {
   EXPECT_EQ(list.faults().size(), 3u);
   EXPECT_EQ(list.Find("s3.1")->reason, "no such thing");
   ExpectSays(list.Find("s3.2")->reason, "overlaps");
-  // What is known is not looked at again, nor written down again.
+  // Known results are neither checked nor written again.
   checked_.clear();
   SampledList again(file);
   again.Begin(RunOf());
@@ -259,7 +259,7 @@ TEST_F(DrawFaultsTest, DrawsOthersForThoseThatDoNotCompile) {
   for (const char* id : {"s3.1", "s3.2", "s3.4"}) {
     EXPECT_EQ(std::ranges::count(checked_, id), 0) << id;
   }
-  // What broke the build is replaced by the next one.
+  // A fault that broke the build is replaced by the next one.
   SampledFault broken = Fault(3, Fate::kBreaksTheBuild);
   broken.fault = Draw(again, 4)[1];
   again.Add(broken);
@@ -333,8 +333,8 @@ TEST(TryToKill, EndsWithTheFirstThatNotices) {
   EXPECT_EQ(fate()->suite, "b");
   EXPECT_EQ(fate()->suites, 4);  // two more than it had
   EXPECT_EQ(timeouts[0], 30);
-  EXPECT_EQ(timeouts[1], 70);  // ten times as long as without a fault
-  of_b.code = 139;             // as a script tells of a signal
+  EXPECT_EQ(timeouts[1], 70);  // ten times the duration without a fault
+  of_b.code = 139;             // as a script reports a signal
   EXPECT_EQ(fate()->fate, Fate::kCrashed);
   of_b.end = SuiteRun::End::kSignalled;
   EXPECT_EQ(fate()->fate, Fate::kCrashed);
@@ -353,7 +353,7 @@ std::map<std::string, Equivalent> Argued(const std::string& id,
   return {{id, {"equivalent.toml:1:1", "no input shows it", read_by}}};
 }
 
-// `killed` that are, and `alive` that are not.
+// `killed` faults that are killed, and `alive` that are not.
 SampledList ListOf(int killed, int alive) {
   SampledList list(NewFile());
   list.Begin(RunOf(killed + alive));
@@ -421,12 +421,12 @@ TEST(SampledReport, CountsAnArgumentOnceASecondPersonHasReadIt) {
   EXPECT_EQ(report.score().argued, 1);
   EXPECT_EQ(report.score().total, 99);
   ExpectSays(report.Text(), "equivalent: no input shows it (read by somebody)");
-  // Of another seed.
+  // The fault has another seed.
   EXPECT_EQ(SampledReport(list, Argued("s31.99", "x")).score().argued, 0);
 }
 
-// What is argued of a fault of the whole is not said of one of a part, though
-// both are the same draw of the same seed.
+// An argument about a fault of the whole does not apply to one of a part,
+// although both are the same draw of the same seed.
 TEST(SampledReport, SaysThatItIsOfAPart) {
   SampledRun run = RunOf(2);
   run.part = "kernels/cuda,optimized";

@@ -89,7 +89,7 @@ SampledReport::SampledReport(
     if (!id.starts_with(prefix)) continue;
     const SampledFault* fault = list.Find(id);
     if (fault == nullptr) {
-      if (!list.IsComplete()) continue;  // it may still come
+      if (!list.IsComplete()) continue;  // it may still be drawn
       throw DataError(equivalent.where + ": no fault " + id + " is in " +
                       list.path().string() + "; remove the argument");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sampled_report.h - how good the tests are, as far as a sample says.
+// sampled_report.h - how good the tests are, judged by a sample.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_REPORT_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_REPORT_H_
 
@@ -15,37 +15,38 @@
 
 namespace softmoe::mutation {
 
-// What the tests must reach on a sample.
+// The rate, and the lower end of its interval, that the tests must reach.
 inline constexpr double kWantedRate = 0.95;
 inline constexpr double kWantedLowerEnd = 0.90;
-// Of those that count, at most this part may be argued equivalent.
+// At most this share of the counted faults may be argued equivalent.
 inline constexpr double kMostArgued = 0.10;
 
 struct SampledScore {
-  int64_t total = 0;  // that can be killed: without the equivalent ones
+  int64_t total = 0;  // faults that can be killed: without equivalent ones
   int64_t failed = 0, crashed = 0, timed_out = 0;
-  int64_t not_reached = 0, survived = 0;  // and can be killed
-  int64_t equal_objects = 0;  // equivalent: compilers make the same of them
-  int64_t argued = 0;         // equivalent, as a second person has read
+  int64_t not_reached = 0, survived = 0;  // although they can be killed
+  int64_t equal_objects = 0;              // equivalent: the same object code
+  int64_t argued = 0;  // equivalent, as a second person has read
 
   int64_t killed() const { return failed + crashed + timed_out; }
-  double rate() const;  // of `total`; 0 if there are none
-  // Of the rate, 95 % (Clopper-Pearson).
+  double rate() const;  // killed share of `total`; 0 if there are none
+  // The rate's 95 % interval (Clopper-Pearson).
   golden::Interval interval() const;
 };
 
 class SampledReport {
  public:
-  // Throws DataError for an argument that does not hold: for a fault that was
-  // killed, or is not in the list of its seed, and for more than may be argued.
+  // Throws DataError for an argument that does not hold: about a fault that was
+  // killed or is not in its seed's list, or more arguments than allowed.
   SampledReport(const SampledList& list,
                 const std::map<std::string, Equivalent>& equivalents);
 
   const SampledScore& score() const { return score_; }
-  // By package, and of all; what was not drawn; every survivor with its text.
+  // Results by package and in total; what was not drawn; every survivor with
+  // its text.
   std::string Text() const;
-  // 0: 95 % are killed, and the interval begins at 90 % or more; 4: too few to
-  // say, or not complete; 1: fewer.
+  // 0: 95 % are killed, and the interval starts at 90 % or more; 4: too few
+  // faults to say, or incomplete; 1: fewer are killed.
   ExitCode exit_code() const;
 
  private:

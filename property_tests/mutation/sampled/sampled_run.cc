@@ -53,7 +53,7 @@ std::optional<SampledFault> TryToKill(
     const double timeout =
         std::max(options.least_timeout, 10 * clean.at(suite->name).seconds);
     const SuiteRun run = options.run(*suite, fault.fault.id, timeout);
-    // Ctrl-C may have ended it.
+    // Ctrl-C may have ended the run.
     if (options.stop()) return std::nullopt;
     ++fault.suites;
     fault.seconds += run.seconds;
@@ -84,7 +84,7 @@ std::vector<DrawnFault> DrawFaults(
   Drawer drawer(places, run.seed, IdPrefix(run));
   std::vector<DrawnFault> chosen;
   while (static_cast<int64_t>(chosen.size()) < wanted) {
-    // As many as are wanted at least are looked at together.
+    // Examines at least as many as are wanted in one batch.
     std::vector<DrawnFault> drawn, unknown;
     while (static_cast<int64_t>(chosen.size() + drawn.size()) < wanted) {
       if (drawer.IsAtEnd()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sampled_run.h - the steps from a list of drawn faults to what became of each.
+// sampled_run.h - the steps from a list of drawn faults to their fates.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_RUN_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_RUN_H_
 
@@ -19,15 +19,14 @@
 
 namespace softmoe::mutation {
 
-// What happened when a suite ran without any fault.
+// A suite's run without any fault.
 struct CleanRun {
   bool passed = false;
   double seconds = 0;
   std::set<std::string> reached;  // ids
 };
 
-// A table of ids, none of them ticked, as switch.h wants it; and those that are
-// ticked in one.
+// A table of unticked ids, as switch.h wants it; and the ids ticked in one.
 std::string TableOfIds(const std::vector<DrawnFault>& faults);
 std::set<std::string> TickedIds(const std::string& table);
 
@@ -37,25 +36,25 @@ std::vector<const Suite*> SuitesFor(
     const std::map<std::string, CleanRun>& clean);
 
 struct KillOptions {
-  // A run that takes longer than this, and than ten times as long as without a
-  // fault, is ended.
+  // A run that exceeds both this and ten times the run without a fault is
+  // ended.
   double least_timeout = 30;
   std::function<SuiteRun(const Suite&, const std::string& id, double timeout)>
       run;
   std::function<bool()> stop = [] { return false; };
 };
 
-// Runs the suites with this fault on until one kills it. `fault` has its text;
-// returns it with its fate. Nothing if it was stopped.
+// Runs the suites with this fault switched on until one kills it. `fault` has
+// its text; returns it with its fate, nullopt if stopped.
 std::optional<SampledFault> TryToKill(
     SampledFault fault, const std::vector<const Suite*>& suites,
     const std::map<std::string, CleanRun>& clean, const KillOptions& options);
 
 // Faults that compile, as many as `wanted`, in the order in which they are
-// drawn for `list`, which is begun. `check` says of many what is wrong with
-// each ("": nothing), and is asked for those only that `list` says nothing of;
-// what does not compile is added to it. What the list calls broken stays out.
-// Throws ConfigError if there are too few places, StoppedError.
+// drawn for `list`, which is begun. `check` returns the problem of each of many
+// faults ("": none), and is asked only about those unknown to `list`; faults
+// that do not compile are added to it. Faults that the list calls broken stay
+// out. Throws ConfigError if there are too few places, StoppedError.
 std::vector<DrawnFault> DrawFaults(
     const std::vector<Place>& places, int64_t wanted, SampledList& list,
     const std::function<

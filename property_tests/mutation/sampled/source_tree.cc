@@ -38,9 +38,9 @@ SourceTree::SourceTree(const Project& project, fs::path tree)
   for (const auto& [path, file] : project.sources) {
     const std::string& text = texts_[path] = ReadWholeFile(file);
     MakeFolder((folder_ / path).parent_path());
-    // A copy: the file may be edited before the run is over.
+    // Copied, since the file may be edited during the run.
     fs::copy_file(file, folder_ / path);
-    // (What the build makes may name the commit.)
+    // (Generated sources may name the commit.)
     if (file.string().find("/bazel-out/") == std::string::npos) {
       all += path + "\n" + Sha256Hex(text) + "\n";
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// source_tree.h - the sources as they are, and copies with faults in them.
+// source_tree.h - the present sources, and copies with faults.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SOURCE_TREE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SOURCE_TREE_H_
 
@@ -22,13 +22,13 @@ class SourceTree {
   SourceTree(const Project& project, std::filesystem::path tree);
 
   const std::filesystem::path& folder() const { return folder_; }
-  // The text of a source, or null if it is none.
+  // The text of a source; nullptr if `file` is none.
   const std::string* Text(const std::string& file) const;
-  // SHA-256 of all sources, with their paths, that are not made by the build.
+  // SHA-256 of all sources that are not generated, with their paths.
   const std::string& digest() const { return digest_; }
 
-  // The sources that `unit` may include, itself among them; read from lines
-  // #include "PATH", whatever stands around them.
+  // The sources that `unit` may include, itself included, from lines #include
+  // "PATH", whatever surrounds them.
   const std::set<std::string>& Closure(const Unit& unit);
 
  private:
@@ -42,19 +42,19 @@ class SourceTree {
   std::map<std::string, std::set<std::string>> of_units_;
 };
 
-// Files that differ from those of the tree: path -> text.
+// Files that replace those of the tree: path -> text.
 using Overlay = std::map<std::string, std::string>;
 
-// Each file with a fault, with all of its faults behind their switches. Throws
-// DataError naming one that cannot be written, or stand with the others.
+// Each file that has faults, with all of them behind their switches. Throws
+// DataError naming a fault that cannot be written, alone or with the others.
 Overlay SwitchedCopies(const SourceTree& tree,
                        const std::vector<DrawnFault>& faults);
 
-// The file of a fault, as if somebody had made it: no switch. The lines that
-// follow stay where they were.
+// The fault's file as if somebody had made the mistake: no switch. Later lines
+// keep their numbers.
 std::string PlainCopy(const SourceTree& tree, const DrawnFault& fault);
 
-// Makes `folder` hold these files and no others.
+// Makes `folder` hold exactly these files.
 void WriteOverlay(const Overlay& overlay, const std::filesystem::path& folder);
 
 }  // namespace softmoe::mutation

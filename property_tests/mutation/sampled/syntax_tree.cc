@@ -13,9 +13,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Reads one tree as it comes; a document of clang's would be some gigabytes in
-// memory. A place has a file only where that differs from the one printed
-// before, so the order counts.
+// Reads one tree as a stream, since a document of clang's would take gigabytes
+// of memory. A place names its file only where that differs from the one
+// printed before, so the order matters.
 class Reader {
  public:
   std::unique_ptr<SyntaxNode> root;
@@ -48,7 +48,7 @@ class Reader {
       } else if (parent->key == "range" && key_ == "end") {
         frame.place = &frame.owner->end;
       }
-      // Where the macro is written says nothing; where it is used does.
+      // The place where a macro is used counts, not where its text is written.
       frame.in_macro = key_ == "expansionLoc";
       if (key_ == "spellingLoc") frame.place = nullptr;
     }
@@ -121,12 +121,12 @@ class Reader {
 
  private:
   struct Frame {
-    std::string key;              // under which the object stands
+    std::string key;              // key of the object
     std::string list;             // the array in which it stands
-    SyntaxNode* node = nullptr;   // if it is one
-    SyntaxNode* owner = nullptr;  // the node that it says something of
-    TokenPlace* place = nullptr;  // of that node
-    bool is_direct = false;       // not of something else that the node names
+    SyntaxNode* node = nullptr;   // if it is a node
+    SyntaxNode* owner = nullptr;  // the node that it describes
+    TokenPlace* place = nullptr;  // place of that node
+    bool is_direct = false;       // not of another node that the node mentions
     bool is_place = false, in_macro = false;
     int64_t offset = -1, length = 0;
   };
@@ -156,7 +156,7 @@ std::vector<std::unique_ptr<SyntaxNode>> ReadSyntaxTrees(
       dump.remove_prefix(line);
       continue;
     }
-    // A tree ends with the first bracket that stands at the margin.
+    // A tree ends with the first bracket in column 0.
     const size_t end = dump.starts_with("{\n") ? dump.find("\n}") : dump.npos;
     if (end == dump.npos) {
       throw DataError("clang's syntax tree is cut off, or no tree, at '" +

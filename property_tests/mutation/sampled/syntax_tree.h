@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// syntax_tree.h - what clang says a translation unit is made of: its output
-// for -Xclang -ast-dump=json, cut down to what places.h looks at.
+// syntax_tree.h - clang's syntax tree of a translation unit: its output for
+// -Xclang -ast-dump=json, reduced to what places.h needs.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SYNTAX_TREE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SYNTAX_TREE_H_
 
@@ -13,20 +13,20 @@
 
 namespace softmoe::mutation {
 
-// Where a token is. In a macro it is where the macro is used.
+// The place of a token; in a macro, the place where the macro is used.
 struct TokenPlace {
-  std::string file;     // as it was included, "./" removed; "": nowhere
+  std::string file;     // as included, without "./"; "": nowhere
   int64_t offset = -1;  // bytes from the beginning of the file
   int64_t length = 0;
   bool in_macro = false;
 };
 
 struct SyntaxNode {
-  std::string kind;    // of clang's class: "BinaryOperator"
-  std::string name;    // of a declaration, member, or what is called
-  std::string opcode;  // of an operator: "+="
-  std::string type;    // "const int"; of a function "void (int)"
-  std::string cast;    // kind of a cast: "PointerToBoolean"
+  std::string kind;    // clang's class: "BinaryOperator"
+  std::string name;    // of a declaration, a member or a callee
+  std::string opcode;  // an operator's: "+="
+  std::string type;    // "const int"; a function's: "void (int)"
+  std::string cast;    // a cast's kind: "PointerToBoolean"
   bool is_implicit = false;
   bool is_constexpr = false;
   bool is_postfix = false;
@@ -35,9 +35,9 @@ struct SyntaxNode {
   std::vector<std::unique_ptr<SyntaxNode>> children;
 };
 
-// The trees in such an output, of which -ast-dump-filter makes several, each
-// after a line "Dumping NAME:". Throws DataError if one of them is cut off, or
-// if there is something else.
+// Reads the trees in clang's output: with -ast-dump-filter, several, each after
+// a line "Dumping NAME:". Throws DataError if one is truncated, or for anything
+// else in the output.
 std::vector<std::unique_ptr<SyntaxNode>> ReadSyntaxTrees(std::string_view dump);
 
 }  // namespace softmoe::mutation

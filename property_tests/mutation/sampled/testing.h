@@ -12,9 +12,8 @@
 
 namespace softmoe::mutation {
 
-// Sources by their paths, in a folder of its own, with the switch. Each .cc
-// file is a unit; that of a test is a program, too, linked with all units that
-// are no tests.
+// Sources by path, in a fresh folder, with the switch. Each .cc file is a unit;
+// a test's is also a program, linked with all units that are not tests.
 class TestProject {
  public:
   explicit TestProject(const std::map<std::string, std::string>& sources);

@@ -20,7 +20,7 @@ class CampaignProgress {
   explicit CampaignProgress(double seconds);
 
   void Tell(const CaseResult& result);
-  // To be called before a new failure is printed on stdout.
+  // Call it before a new failure is printed on stdout.
   void TellFailure(const CaseResult& smallest);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// draw.h - from a few fixed keys, a seed and a number to one case.
+// draw.h - draws one case from a few fixed keys, a seed and a number.
 //
 // Every parameter is drawn from its own Philox stream, named by (seed, number,
 // parameter), so fixing one leaves the others unchanged.

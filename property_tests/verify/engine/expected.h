@@ -54,11 +54,11 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
                           const std::vector<Bounded>& bounds,
                           const std::string& derivation);
 
-// What of float's bounds becomes of the outputs that are stored as bf16, if the
-// case's dtype is bf16: the arithmetic is float's, and the result is rounded
-// once. Derivations with these ids: WithStoredBf16.
+// Converts float's bounds for outputs stored as bf16, if the case's dtype is
+// bf16: the arithmetic is float's, and the result is rounded once. Derivations
+// with these ids: WithStoredBf16.
 Expected StoredAsBf16(const Operation& op, const Case& c, Expected in_float);
-// `derivations`, and of the first and of exact/1 the form for bf16.
+// `derivations`, plus the bf16 forms of the first one and of exact/1.
 std::vector<Derivation> WithStoredBf16(std::vector<Derivation> derivations);
 
 // The rule where bf16 is stored on the way to an output: within twice the largest

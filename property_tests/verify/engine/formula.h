@@ -98,7 +98,7 @@ Expected ExpectByFormula(const Case& c,
   const Formula<Naive> naive(arguments...);
   const Formula<Stored> stored(arguments...);
   for (auto& [name, output] : expected.outputs) {
-    // With what the formula over Bounded adds for other ways to compute it.
+    // Adds what the formula over Bounded allows for other ways to compute it.
     std::vector<double> errors = output.bounds;
     for (size_t i = 0; i < errors.size(); ++i) {
       errors[i] += stored.outputs.at(name)[i].error;

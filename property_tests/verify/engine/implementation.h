@@ -25,9 +25,9 @@
 
 namespace softmoe::verify {
 
-// What someone else's program did instead of answering, in one sentence that
-// reads well without "it threw" before it; `output` names the output that it
-// concerns, or is "".
+// Someone else's program failed to answer; the message is one sentence that
+// reads well without "it threw" before it. `output` names the output concerned,
+// or is "".
 class RunFailure : public std::runtime_error {
  public:
   explicit RunFailure(const std::string& sentence, std::string output = "")

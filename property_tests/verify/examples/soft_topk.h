@@ -20,7 +20,7 @@ enum class Bug {
   kUnrolled,     // a loop over columns forgets the last partial group of 4
   kCrash,        // more than 20 rows overrun a buffer: the process aborts
 };
-// By $SOFT_TOPK_BUG: "temperature", "unrolled", "crash".
+// The bug named by $SOFT_TOPK_BUG: "temperature", "unrolled", "crash".
 Bug PlantedBug();
 
 struct Problem {

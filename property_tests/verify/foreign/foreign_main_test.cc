@@ -35,7 +35,7 @@ class Foreign : public ::testing::Test {
     return RunTestProgram("property_tests/verify/verify", arguments + " 2>&1",
                           folder_);
   }
-  // With SOFT_TOPK_BUG=temperature in the environment.
+  // Runs with SOFT_TOPK_BUG=temperature in the environment.
   ProgramOutput RunBuggy(const std::string& arguments) const {
     ::setenv("SOFT_TOPK_BUG", "temperature", 1);
     const ProgramOutput output = Run(arguments);

@@ -79,7 +79,7 @@ std::string CallMessage(const Request& request) {
   }
   writer.PutNumber(request.outputs.size());
   for (const Wanted& wanted : request.outputs) {
-    // Of the shape, without values.
+    // Only the shape, without values.
     writer.PutText(wanted.name);
     writer.PutNumber(static_cast<uint64_t>(wanted.dtype));
     writer.PutNumber(wanted.shape.size());

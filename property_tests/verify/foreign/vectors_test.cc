@@ -66,7 +66,7 @@ TensorMap OnCpu(const VectorCase& each) {
 
 std::string last_reason;  // of a FAIL, for messages
 
-// What the reference expects, rounded.
+// The reference's expected outputs, rounded.
 TensorMap Rounded(const Expected& expected) {
   TensorMap outputs;
   for (const auto& [name, output] : expected.outputs) {
@@ -113,8 +113,7 @@ TEST(Vectors, HoldEveryOperationAndComeBack) {
   CheckExpectations(path, back);
 }
 
-// Judging and exporting use the same bound at every dtype: f64 was once
-// exported with the bounds of float.
+// Judging and exporting use the same bound at every dtype.
 TEST(Vectors, HoldTheBoundsThatJudge) {
   const fs::path path = FreshFolder("bounds") / "v.h5";
   std::vector<Case> cases;

@@ -66,7 +66,8 @@ Duals LapSumRow(const Duals& scores, Dual k, Dual temperature) {
       formula::SolveLapSumRoot<Dual>(scores, k, temperature);
   Duals weights = formula::LapSumWeights<Dual>(
       formula::LapSumArguments<Dual>(scores, root, temperature));
-  // In a gap of e^-700 and less the root moves by 1/0 with k.
+  // In a gap of at most e^-700 the root's derivative with respect to k would be
+  // 1/0.
   const Dual gap = (root.upper - root.lower) / temperature;
   if (root.balanced && gap > 1400) {
     for (Dual& weight : weights) weight.slope.error = HUGE_VAL;
@@ -74,7 +75,7 @@ Duals LapSumRow(const Duals& scores, Dual k, Dual temperature) {
   return weights;
 }
 
-// Of every row of the input "scores".
+// Applied to every row of the input "scores".
 DualMatrix LapSumRows(const Case& c, const DualMap& inputs) {
   DualMatrix rows = MatrixOf(inputs, "scores", c.Size("num_experts"));
   for (int64_t t = 0; t < rows.rows(); ++t) {

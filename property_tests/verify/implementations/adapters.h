@@ -31,7 +31,8 @@ using CpuAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
 // Calls the bodies of the kernels, at double.
 using DoubleAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs);
 
-// By name of operation. On the CPU, `cpu` takes precedence over `rows`.
+// Keyed by the operation's name. On the CPU, `cpu` takes precedence over
+// `rows`.
 struct Adapters {
   std::map<std::string, RowAdapter> rows;
   std::map<std::string, Bf16Adapter> bf16;
@@ -39,7 +40,7 @@ struct Adapters {
   std::map<std::string, DoubleAdapter> at_double;
 };
 
-// Those for kernels whose activations are of this type.
+// Adapters for kernels whose activations have this type.
 template <typename Activation>
 const auto& DeviceAdapters(const Adapters& adapters) {
   if constexpr (std::is_same_v<Activation, float>) {

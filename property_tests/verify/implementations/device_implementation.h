@@ -23,8 +23,8 @@ std::string DeviceName(const std::string& family) {
   return family + (kDtypeOf<Activation> == Dtype::kBf16 ? ":bf16" : "");
 }
 
-// The implementation of `family` that the text after the colon asks for: "", or
-// "bf16". Throws ConfigError for another one.
+// The implementation of `family` selected by the text after the colon: "" or
+// "bf16". Throws ConfigError for anything else.
 template <template <typename> class Device>
 std::unique_ptr<Implementation> MakeDeviceImplementation(
     const std::string& family, const std::string& activations,
@@ -38,7 +38,7 @@ std::unique_ptr<Implementation> MakeDeviceImplementation(
       family, activations));
 }
 
-// Why no kernel with such activations does the operation; "" if one does.
+// Why no kernel with such activations computes the operation; "" if one does.
 template <typename Activation>
 std::string WhyNotOnDevice(const Adapters& adapters, const Operation& op,
                            Dtype dtype) {

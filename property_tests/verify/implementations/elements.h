@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// elements.h - tensors as arrays of what kernels store, float or bf16, and back.
+// elements.h - converts tensors to arrays of the kernels' storage type, float
+// or bf16, and back.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ELEMENTS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ELEMENTS_H_
 
@@ -20,7 +21,7 @@ template <typename T>
 inline constexpr Dtype kDtypeOf =
     std::is_same_v<T, kernels::Bf16> ? Dtype::kBf16 : Dtype::kF32;
 
-// The tensor's numbers, which T has exactly.
+// The tensor's numbers, all of which T represents exactly.
 template <typename T>
 std::vector<T> ToElements(const Tensor& tensor) {
   const std::vector<float> floats = ToFloats(tensor);
@@ -36,7 +37,7 @@ std::vector<T> ToElements(const Tensor& tensor) {
   }
 }
 
-// What is in the array, as a tensor of T's dtype.
+// The array's content as a tensor of T's dtype.
 template <typename T>
 Tensor TakeElements(const Guarded<T>& array, std::vector<int64_t> shape) {
   if constexpr (kDtypeOf<T> == Dtype::kF32) {

@@ -158,7 +158,7 @@ void CopyArrays(Mirror& mirror, kernels::RoutePlan& plan) {
   mirror.Copy("token_rows", plan.token_rows, plan.num_tokens * plan.max_active);
 }
 
-// What the experts have forward and backward.
+// Shared by the experts' forward and backward passes.
 template <typename Args>
 void CopyExperts(Mirror& mirror, Args& a) {
   const int64_t rows = a.plan.num_routed, d = a.d_model, f = a.d_ffn;
@@ -192,7 +192,7 @@ void CopyArrays(Mirror& mirror, kernels::ExpertBackwardArgsOf<Activation>& a) {
   mirror.Copy("d_down_weight", a.d_down_weight, experts * f * d);
 }
 
-// Floats of scratch, by the type of out.
+// The number of scratch floats, by the type of out.
 template <typename Args>
 int64_t ScratchOf(const Args& a) {
   constexpr bool kFloats = std::is_convertible_v<decltype(a.out), const float*>;
@@ -203,7 +203,7 @@ int64_t ScratchOf(const Args& a) {
                                                     a.head_dim, a.query_block);
 }
 
-// What attention has forward and backward.
+// Shared by attention's forward and backward passes.
 template <typename Args>
 void CopyAttention(Mirror& mirror, Args& a) {
   const int64_t tokens = a.num_sequences * a.sequence_length;
@@ -254,7 +254,7 @@ void CopyArrays(Mirror& mirror, kernels::SumOfSquaresArgs& a) {
 template <typename Activation>
 void CopyArrays(Mirror& mirror,
                 kernels::EmbeddingForwardArgsOf<Activation>& a) {
-  // As many rows as the ids say that there are.
+  // As many rows as the ids say.
   int32_t num_rows = 0;
   for (int64_t t = 0; t < a.num_tokens; ++t) {
     num_rows = std::max(num_rows, a.ids[t] + 1);
@@ -314,7 +314,7 @@ void CopyArrays(Mirror& mirror, kernels::BuildRoutePlanArgs& a) {
 
 void CopyArrays(Mirror& mirror, kernels::GatherGateGradientsArgs& a) {
   const int64_t slots = a.num_tokens * a.max_active;
-  // As many rows as tokens have.
+  // As many rows as the tokens have.
   const int64_t rows = std::count_if(a.token_rows, a.token_rows + slots,
                                      [](int32_t row) { return row >= 0; });
   mirror.Copy("token_rows", a.token_rows, slots);

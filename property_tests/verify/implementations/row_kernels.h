@@ -53,7 +53,7 @@ struct RowKernelsOf {
       embedding_backward;
   std::function<void(const kernels::AddArgsOf<float, Activation>&)> add;
   std::function<void(const kernels::RopeArgsOf<Activation>&)> rope;
-  // To the router's input, and from its gradient.
+  // Applied to the router's input, and to its gradient.
   std::function<void(const kernels::InputJitterArgsOf<Activation, float>&)>
       input_jitter;
   std::function<void(const kernels::InputJitterArgsOf<float, Activation>&)>

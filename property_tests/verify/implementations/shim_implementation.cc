@@ -40,7 +40,8 @@ class ShimImplementation : public Implementation {
       return DeviceAdapters<Activation>(adapters_).at(op.name())(
           c, inputs, SimulatedKernels<Activation>());
     } catch (const EnvironmentError& error) {
-      // What would mean a broken device elsewhere means a broken kernel here.
+      // On a real device this would mean broken hardware; here, a broken
+      // kernel.
       throw NumericsError(error.what());
     }
   }

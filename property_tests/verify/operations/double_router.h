@@ -24,7 +24,7 @@ DoubleRouterConstants RouterConstantsOf(const Case& c, const TensorMap& inputs,
                                         int64_t max_active);
 DoubleGradientConstants GradientConstantsOf(const DoubleRouterConstants& c);
 
-// One row, forward.
+// One row's forward pass.
 struct DoubleRouterRow {
   DoubleRouterRow(const DoubleRouterConstants& c, const double* scores,
                   bool sparse, bool softmax_too);

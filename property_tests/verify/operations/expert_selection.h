@@ -17,16 +17,16 @@ namespace softmoe::verify {
 
 // i32 [rows, num_experts], 0 or 1, of the case's parameters rows, num_experts
 // and max_active: some tokens have no expert, and often some experts have no
-// token; no token has more than max_active experts. As the fill has it:
-// one_expert_all, expert_0_and_1, uneven_ranks, empty.
+// token; no token has more than max_active experts. These fills decide the
+// selection: one_expert_all, expert_0_and_1, uneven_ranks, empty.
 Tensor Selection(const Case& c, const Filler& filler);
 
-// Sets what is not active to 0.
+// Sets inactive elements to 0.
 void KeepActive(const Tensor& active, Tensor* values);
 
-// Why the inputs "active" and "gates" are none of a router's with this cap: an
-// element of active that is not 0 or 1, a gate where nothing is active, more
-// experts than the cap; "" if they are.
+// Why the inputs "active" and "gates" cannot come from a router with this cap:
+// an element of active that is not 0 or 1, a gate where nothing is active, more
+// experts than the cap; "" if they can.
 std::string WhyNoSelection(const Case& c, const TensorMap& inputs);
 
 // The same as lists of max_active slots for each token, in ascending order of
@@ -47,8 +47,8 @@ struct SelectedExperts {
   int64_t num_slots() const { return rows * max_active; }
   int64_t num_routed() const { return expert_offsets.back(); }
 
-  // By token and expert, f32 [rows, num_experts], 0 where nothing is active,
-  // from values of the slots.
+  // Values per slot as f32 [rows, num_experts], by token and expert, 0 where
+  // inactive.
   Tensor ByExpert(const std::vector<float>& of_slots) const;
 };
 

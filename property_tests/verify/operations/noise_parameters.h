@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// noise_parameters.h - the parameters that the two kinds of the router's noise
-// share: where Philox draws (SPEC.md 2.4).
+// noise_parameters.h - the parameters that both kinds of router noise share:
+// where Philox draws (SPEC.md 2.4).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_NOISE_PARAMETERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_NOISE_PARAMETERS_H_
 
@@ -23,7 +23,7 @@ inline Parameter StepParameter() {
 inline Parameter LayerParameter() {
   return {.name = "layer", .text = "of the router", .low = 0, .high = 100};
 }
-// Numbers of more than 32 bits, too.
+// Includes numbers of more than 32 bits.
 inline Parameter FirstTokenParameter() {
   return {.name = "first_token",
           .kind = Parameter::Kind::kChoice,
@@ -34,13 +34,13 @@ inline Parameter FirstTokenParameter() {
 inline int64_t FirstToken(const Case& c) {
   return std::stoll(c.Choice("first_token"));
 }
-// What the kernels draw from.
+// The key of the kernels' draws.
 inline RandomKey NoiseKey(const Case& c) {
   return {static_cast<uint64_t>(c.Size("noise_seed")),
           RandomStream::kRouterNoise, static_cast<uint32_t>(c.Size("step")),
           static_cast<uint32_t>(c.Size("layer"))};
 }
-// The same for the reference.
+// As NoiseKey, for the reference.
 inline reference::RouterNoise NoiseOf(const Case& c, NoiseKind kind,
                                       double amplitude) {
   return {.kind = kind,

@@ -19,7 +19,7 @@ Bounds ToBounds(std::span<const Bounded> numbers) {
                                   static_cast<Eigen::Index>(numbers.size()));
 }
 
-// Divided by their sum.
+// The shares divided by their sum.
 Bounds Normalized(std::span<const Bounded> shares) {
   FloatSum total;
   for (const Bounded& share : shares) total.Add(share);

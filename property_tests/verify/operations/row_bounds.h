@@ -39,9 +39,10 @@ struct SoftmaxRow {
 };
 SoftmaxRow BoundSoftmaxRow(const reference::Vector& scores);
 
-// A gradient by the scores of a row for the cotangents v of its weights, and by
-// k and T where there are any: the reference's formula over shares that are
-// divided by their sum, as an implementation may do at the end, and times 1/T.
+// A gradient with respect to a row's scores, for the cotangents v of its
+// weights, and to k and T if there are any: the reference's formula over shares
+// that are divided by their sum, as an implementation may do at the end, and
+// times 1/T.
 struct WeightedGradient {
   Bounded mean;  // sum_i q_i v_i
   std::vector<Bounded> gradient;
@@ -53,11 +54,11 @@ WeightedGradient BoundLapSumGradient(const LapSumRow& row,
 WeightedGradient BoundSoftmaxGradient(std::span<const Bounded> weights,
                                       std::span<const Bounded> v);
 
-// What the mean may lose where a weight is so small that float flushes it to 0:
-// such an expert may count as inactive, and its v as 0.
+// How much the mean may lose if a weight is so small that float flushes it to
+// 0: such an expert may count as inactive, and its v as 0.
 double FlushedMean(const LapSumRow& row, std::span<const Bounded> v);
 
-// The texts of the bounds above.
+// The texts of these bounds.
 const Derivation& LapSumWeightsDerivation();
 const Derivation& LapSumGradientDerivation();
 const Derivation& SoftmaxDerivation();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scale_parameter.h - how large data is, where an operation is the same at any
-// size of it.
+// scale_parameter.h - the size of the data, for operations that behave alike at
+// any size.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_SCALE_PARAMETER_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_SCALE_PARAMETER_H_
 

@@ -18,7 +18,7 @@ using Floats = std::vector<float>;
 }  // namespace
 
 // The kernel of one update, wherever it runs. The host's part is done here, as
-// a driver of a device would do it.
+// a device's driver would do it.
 TensorMap RunAdamW(const Case& c, const TensorMap& inputs,
                    const RowKernels& run) {
   const AdamWCase update(c, inputs);

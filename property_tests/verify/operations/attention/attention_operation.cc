@@ -25,8 +25,8 @@ struct AttentionShape {
 };
 
 // What an implementation may do differently: compute the softmax in blocks of
-// 16 keys or more and divide at the end, and recompute it for the gradient from
-// the logarithm of its sum.
+// at least 16 keys and divide at the end, and recompute it for the gradient
+// from the logarithm of its sum.
 reference::MatrixOf<Bounded> Loosened(
     reference::MatrixOf<Bounded> weights,
     const reference::MatrixOf<Bounded>& logits, bool backward) {
@@ -44,17 +44,17 @@ reference::MatrixOf<Bounded> Loosened(
   }
   return weights;
 }
-// The naive program follows the formula; what float may do beside what is stored
-// is added (ExpectByFormula).
+// The naive program follows the formula; what float may do besides storing is
+// added (ExpectByFormula).
 template <typename N>
 reference::MatrixOf<N> Loosened(reference::MatrixOf<N> weights,
                                 const reference::MatrixOf<N>&, bool) {
   return weights;
 }
 
-// CausalAttentionBackward, but that the sum over keys of a * d_a is taken as
-// <d_out, out>, of what was stored, and that the gradient of the scores is
-// stored with its scale.
+// CausalAttentionBackward, except that the sum over keys of a * d_a is taken as
+// <d_out, out> of stored numbers, and the scores' gradient is stored with its
+// scale.
 reference::CausalAttentionGradientsOf<StoredOperands> StoredBackward(
     const reference::MatrixOf<StoredOperands>& weights,
     const reference::MatrixOf<StoredOperands>& q,

@@ -18,7 +18,7 @@ using reference::Vector;
 constexpr char kLosses[] = "balance-loss-f64/1";
 constexpr char kGradient[] = "balance-loss-gradient-f32/1";
 
-// One rounding more, of numbers that carry their error.
+// One more rounding, for numbers that carry their error.
 Bounded OnceMore(const Bounded& x) { return x.Rounded(); }
 double OnceMore(double x) { return x; }
 

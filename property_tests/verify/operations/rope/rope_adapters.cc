@@ -11,7 +11,7 @@
 namespace softmoe::verify {
 namespace {
 
-// Of every pair at every position.
+// Sine and cosine for every pair at every position.
 template <typename Real>
 struct Tables {
   std::vector<Real> cosine, sine;  // [length, head_dim/2]

@@ -16,7 +16,7 @@ using reference::Matrix;
 
 constexpr char kDerivation[] = "rope-f32/1";
 
-// What a rotation of all queries and keys needs beside them.
+// The additional data for rotating all queries and keys.
 struct Rotation {
   int64_t sequences, heads;
   double base;
@@ -33,7 +33,8 @@ struct RopeFormula {
   }
 
  private:
-  // Sine and cosine are rounded to float: as if q and k were.
+  // Sine and cosine are rounded to float, which acts like a rounding of q and
+  // k.
   static std::vector<N> Rotated(const Rotation& rotation, const Matrix& qkv,
                                 int direction) {
     reference::MatrixOf<N> inexact = As<N>(qkv);

@@ -25,7 +25,7 @@ TensorMap RunRoutePlan(const Case& c, const TensorMap& inputs,
                         offsets.data(), row_token.data(), row_gate.data(),
                         token_rows.data(), scratch.data()});
   scratch.Take();
-  // After the last row nothing is to be written.
+  // Nothing may be written after the last row.
   std::vector<int32_t> tokens = row_token.Take();
   std::vector<float> gates = row_gate.Take();
   for (int64_t i = selection.num_routed(); i < slots; ++i) {

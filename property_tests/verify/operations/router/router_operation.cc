@@ -75,8 +75,8 @@ std::vector<int64_t> Order(const Matrix& scores, int64_t row) {
 }
 
 // The selection that follows from soft weights as an implementation returned
-// them: weights strictly above the cutoff, of these the max_active with the
-// largest scores, ties to the lower expert, and the fallback. Scores and cutoff
+// them: weights strictly above the cutoff, at most max_active of them by
+// largest score (ties to the lower expert), and the fallback. Scores and cutoff
 // are exact on both sides, so nothing is ambiguous.
 BoolMatrix OwnSelection(const RouterSettings& settings, const Matrix& scores,
                         const Tensor& weights) {

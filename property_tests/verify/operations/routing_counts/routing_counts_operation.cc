@@ -17,7 +17,7 @@ constexpr char kDerivation[] = "routing-counts/1";
 
 bool HasCutoff(const Case& c) { return c.Choice("router") == "soft"; }
 
-// The gates of each token, and how many they are.
+// The gates of each token, and their number.
 struct TokenGates {
   int64_t active = 0, above = 0;
 
@@ -78,8 +78,8 @@ class RoutingCountsOp : public Operation {
     return derivations;
   }
 
-  // Of a token's gates all exceed the cutoff; but where it has one only, it may
-  // be one that it fell back to: often the cutoff itself.
+  // A token's gates all exceed the cutoff, except that a single gate may come
+  // from the fallback: it is often the cutoff itself.
   TensorMap Inputs(const Case& c) const override {
     const Filler filler(c);
     const std::vector<Window> axes = {filler.Axis("rows"),

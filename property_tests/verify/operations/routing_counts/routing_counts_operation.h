@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// routing_counts_operation.h - how many experts tokens got (SPEC.md 5.2).
+// routing_counts_operation.h - how many experts each token has (SPEC.md 5.2).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROUTING_COUNTS_ROUTING_COUNTS_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROUTING_COUNTS_ROUTING_COUNTS_OPERATION_H_
 
