@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# check_format.sh - fails if clang-format 14 would change a source. The version is
-# pinned, since each formats a little differently.
+# check_format.sh - fails if clang-format 14 would change a source, or a comment is
+# wider than 80 columns. The version is pinned, since each formats a little
+# differently.
 set -euo pipefail
 
 formatted() { clang-format-14 --style=file:.clang-format --dry-run --Werror "$@"; }
@@ -24,6 +25,11 @@ if [ ${#sources[@]} -lt 500 ]; then
 fi
 if ! formatted "${sources[@]}"; then
   echo "fix it with: clang-format-14 -i FILE" >&2
+  exit 1
+fi
+# Since clang-format leaves comments as they are.
+if grep -nE '^.{81}' "${sources[@]}" | grep -E '^[^:]+:[0-9]+: *//' | grep -v 'https\?:'; then
+  echo "comments are at most 80 columns wide" >&2
   exit 1
 fi
 echo "${#sources[@]} sources are formatted"

@@ -8,9 +8,9 @@
 // initialize.h). Given x, the scores of a token are therefore independent
 // N(0, s^2 |x|^2), and
 //   |x|^2 = d_model * v / (v + norm_epsilon),   v = mean square of the residual
-// v = model.init_std^2 after the embedding. What attention and experts add to the
-// stream raises v, so that norm_epsilon matters less in deeper layers; that is
-// left out (at the paper's sizes at most 1.2 % of the scores' deviation).
+// v = model.init_std^2 after the embedding. What attention and experts add to
+// the stream raises v, so that norm_epsilon matters less in deeper layers; that
+// is left out (at the paper's sizes at most 1.2 % of the scores' deviation).
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_INITIAL_ACTIVITY_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_INITIAL_ACTIVITY_H_
 

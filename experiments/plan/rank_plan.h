@@ -17,19 +17,19 @@
 
 namespace softmoe::experiments {
 
-// Of one GPU and in one direction, in bytes/s: ASSUMED, NVLink of an H100 within
-// a node, a network card of 400 Gbit/s for each GPU between nodes.
+// Of one GPU and in one direction, in bytes/s: ASSUMED, NVLink of an H100
+// within a node, a network card of 400 Gbit/s for each GPU between nodes.
 inline constexpr double kLinkInNode = 450e9, kLinkBetweenNodes = 50e9;
 
 // What the device of one of `ranks` ranks holds in the first step, by part: its
-// parameters, what it needs to add the gradients of its own groups, its shard of
-// the sum and of the moments, and a pass. Errors: ConfigError if the balance
+// parameters, what it needs to add the gradients of its own groups, its shard
+// of the sum and of the moments, and a pass. Errors: ConfigError if the balance
 // groups do not divide among the ranks.
 optimized::MemoryPlan RankMemory(const Config& config, int64_t ranks,
                                  Recompute recompute);
 
-// The setting that computes least again with which a device of `gpu_bytes` bytes
-// holds that; none if none does.
+// The setting that computes least again with which a device of `gpu_bytes`
+// bytes holds that; none if none does.
 std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
                                            double gpu_bytes);
 

@@ -50,8 +50,8 @@ TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
     EXPECT_GT(of(8, part), 0) << part;
     EXPECT_EQ(of(8, part), alone.bytes(part)) << part;
   }
-  // In bf16 a shard of them in fp32, 2^15 on their way to the copy, all in bf16,
-  // and the embedding, 21 norms and 10 routers in fp32.
+  // In bf16 a shard of them in fp32, 2^15 on their way to the copy, all in
+  // bf16, and the embedding, 21 norms and 10 routers in fp32.
   ASSERT_EQ(config.training.precision, Precision::kBf16);
   const int64_t copy = 2 * total + 256;  // a multiple of 512
   EXPECT_EQ(alone.bytes("parameters"), 4 * total + copy);

@@ -38,7 +38,8 @@ using golden::RegimeRow;
 constexpr size_t kWidth = 96;
 constexpr uint64_t kSeed = 20261124;
 
-// True effects in nat/token: 0.05 is more than separates Sparse-2 from Sparse-4.
+// True effects in nat/token: 0.05 is more than separates Sparse-2 from
+// Sparse-4.
 constexpr double kEffects[] = {0, 0.01, 0.02, 0.05};
 
 // Used where no record has runs. Losses: close to a + b k^-p of the mini grid's

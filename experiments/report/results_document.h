@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // results_document.h - a grid's results in the form of the goldens
-// (golden/FORMAT.md), so that golden/verdict/verdict.h can judge one by the other.
+// (golden/FORMAT.md), so that golden/verdict/verdict.h can judge one by the
+// other.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_RESULTS_DOCUMENT_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_RESULTS_DOCUMENT_H_
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who starts the processes of a grid (--launcher): ranks of an mpirun, and Slurm
-// as far as it can be tried without one, by programs with the names of its
-// own. grid_slurm_test.cc has the real one.
+// Who starts the processes of a grid (--launcher): ranks of an mpirun, and
+// Slurm as far as it can be tried without one, by programs with the names of
+// its own. grid_slurm_test.cc has the real one.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_ranks.h - processes that train every run of a grid together, as the ranks
-// of one training.
+// grid_ranks.h - processes that train every run of a grid together, as the
+// ranks of one training.
 //
 // Rank 0 walks through the grid, holds its locks, writes and prints; the others
 // do what it says: train this run with it, and in the end, end. What ends a run
@@ -57,8 +57,8 @@ class GridRanks {
   std::optional<Task> Next();
   ExitCode code() const { return code_; }
 
-  // Of the others: their part of Lead. A run that fails is no error here, as long
-  // as rank 0 can go on with another one.
+  // Of the others: their part of Lead. A run that fails is no error here, as
+  // long as rank 0 can go on with another one.
   // Errors   What makes this rank end.
   void Follow(const Config& config, trainer::RunOptions options);
 

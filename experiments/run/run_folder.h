@@ -8,7 +8,7 @@
 //       checkpoint.h5 metrics.jsonl result.h5  of the trainer
 //       problem.txt                            why it failed, if it did
 //     corpus-CORPUS-KEY.json                   what the runs were trained on
-//     EXPERIMENT/                              its report; that of main is above
+//     EXPERIMENT/                              its report; main has its above
 #ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_FOLDER_H_
 #define SOFTMOE_EXPERIMENTS_RUN_RUN_FOLDER_H_
 

@@ -36,8 +36,8 @@ struct RecordedRun {
 
 struct RunRecord {
   std::filesystem::path path;
-  // Hash() of MiniatureClaims, or of RegimeDefinitions for that experiment, when
-  // the first run was recorded; never renewed.
+  // Hash() of MiniatureClaims, or of RegimeDefinitions for that experiment,
+  // when the first run was recorded; never renewed.
   std::string margins_sha256;
   // The planned runs of all grids recorded here, each once.
   std::vector<PlannedRun> planned;

@@ -24,8 +24,8 @@ using Strings = std::vector<std::string>;
 // `steps` steps of milliseconds each, on path:text.txt; then `more_rows`.
 std::string MicroGrid(int64_t steps, const std::string& more_rows = "");
 
-// The TOML of one more row, "diverges": an enormous learning rate overflows fp32
-// within a few steps.
+// The TOML of one more row, "diverges": an enormous learning rate overflows
+// fp32 within a few steps.
 inline constexpr char kDivergingRow[] = R"([[rows]]
 id = "diverges"
 label = "Sparse MoE"

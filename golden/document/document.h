@@ -123,7 +123,8 @@ struct Claim {
   std::string id;
   std::string text;
   std::string left;  // "owt/softmoe_star/k1.5/a2:val_loss"
-  // "<", "<=", ">", ">=", "==", or ">~": higher, equal, or lower by no more than
+  // "<", "<=", ">", ">=", "==", or ">~": higher, equal, or lower by no more
+  // than
   // 1.96 standard errors of a difference of two percentages (claims.h).
   std::string op;
   std::string right;  // as left, or a number

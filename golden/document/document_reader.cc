@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The envelope is checked by core/hdf5/hdf5_file; here every group, attribute and
-// dataset is accounted for, and FirstProblem judges what they mean.
+// The envelope is checked by core/hdf5/hdf5_file; here every group, attribute
+// and dataset is accounted for, and FirstProblem judges what they mean.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -115,8 +115,8 @@ TEST(Paper, ClaimsCarryTheVerdictOfThePapersNumbers) {
   // layers of ten hold at most 8/15 of K = 15; OWT has 18k steps (N26).
   EXPECT_FALSE(verdicts.contains("top3_share_at_most.3"));
   EXPECT_FALSE(verdicts.contains("moved_early.3"));
-  // PIQA "better or comparable in most configurations": 5 better, 1 equal, and 4
-  // lower by at most 0.92, where 1.96 standard errors are 2.9 and more.
+  // PIQA "better or comparable in most configurations": 5 better, 1 equal, and
+  // 4 lower by at most 0.92, where 1.96 standard errors are 2.9 and more.
   std::map<std::string, int> piqa;
   for (const auto& [id, verdict] : verdicts) {
     if (id.starts_with("soft_piqa_not_lower")) ++piqa[verdict];

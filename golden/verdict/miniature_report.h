@@ -66,7 +66,8 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                   const MiniatureResults& results);
 
 // For a document, in Markdown: how many runs are in, MiniatureDesignTable, a
-// table of the claims' measures with the case that decides each, and MiniatureResolutionTable.
+// table of the claims' measures with the case that decides each, and
+// MiniatureResolutionTable.
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.

@@ -5,8 +5,8 @@
 // Ranks are numbered from 0; each has a communicator of its own and calls it
 // from one thread. Every operation is collective: all ranks call the same ones,
 // with the same sizes, in the same order. An operation begins when all ranks
-// have called it, and returns when this rank's arrays hold its result and may be
-// written again. Nothing is computed here, so whatever carries the bytes,
+// have called it, and returns when this rank's arrays hold its result and may
+// be written again. Nothing is computed here, so whatever carries the bytes,
 // results have the same bits.
 //
 // Errors. Before an array moves, the ranks tell each other what they were asked
@@ -100,8 +100,8 @@ class Communicator {
   }
 
   // For a rank that waits for others elsewhere, and can be told to stop: throws
-  // RankError if one has failed and is about to say so, or else returns at once.
-  // Not collective.
+  // RankError if one has failed and is about to say so, or else returns at
+  // once. Not collective.
   void CheckOthers();
 
   // What this rank has sent to others, without the words about calls.
@@ -127,8 +127,8 @@ class Communicator {
   // Returns the calls of all ranks, in their order, when all have called it.
   virtual std::vector<Call> ShareCalls(const Call& mine) = 0;
 
-  // Whether another rank's next call is known to be a failure. Waits for nobody;
-  // called between operations only.
+  // Whether another rank's next call is known to be a failure. Waits for
+  // nobody; called between operations only.
   virtual bool AnotherHasFailed() = 0;
 
   // sends[r] goes to rank r, receives[r] comes from it; an empty one may be

@@ -168,8 +168,8 @@ Socket AcceptOne(Listener& listener) {
   }
 }
 
-// What rank 1 claims when it is greeted as `reception` greets, as somebody hears
-// it who stands between the two.
+// What rank 1 claims when it is greeted as `reception` greets, as somebody
+// hears it who stands between the two.
 std::string Overheard(Socket& reception) {
   Listener middle("127.0.0.1", 0);
   std::jthread rank([&] {

@@ -22,11 +22,11 @@ struct LaunchedRank {
 using Lookup = std::function<const char*(const char* name)>;
 
 // From RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and LOCAL_RANK (0 if it is
-// not there), as torchrun sets them; where there is no RANK, from what srun sets:
-// SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, the first node of the step, or of
-// the job, else SLURM_LAUNCH_NODE_IPADDR, and a port between 20000 and 29999
-// that follows from the numbers of job and step. MASTER_ADDR and MASTER_PORT
-// count there, too.
+// not there), as torchrun sets them; where there is no RANK, from what srun
+// sets: SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, the first node of the step,
+// or of the job, else SLURM_LAUNCH_NODE_IPADDR, and a port between 20000 and
+// 29999 that follows from the numbers of job and step. MASTER_ADDR and
+// MASTER_PORT count there, too.
 // Errors   ConfigError naming the variable that is missing or has no such value.
 LaunchedRank RankFromEnvironment(const Lookup& lookup = &std::getenv);
 

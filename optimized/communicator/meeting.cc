@@ -50,7 +50,8 @@ std::vector<Member> MembersOf(const std::string& text) {
   return members;
 }
 
-// Whether the other side has not closed it. It says nothing before all are here.
+// Whether the other side has not closed it. It says nothing before all are
+// here.
 bool IsOpen(Socket& socket) {
   std::array<std::byte, 1> byte{};
   return !socket.TryReceive(byte).closed;

@@ -45,8 +45,8 @@ class MpiCommunicator : public Communicator {
       : Communicator(rank, size), session_(session), mpi_(session.mpi_) {}
 
  private:
-  // Of messages: arrays, and words without any bytes that their sender's call is
-  // a failure, for who does not share calls yet.
+  // Of messages: arrays, and words without any bytes that their sender's call
+  // is a failure, for who does not share calls yet.
   static constexpr int kArrays = 0, kFailures = 1;
 
   // First the sizes of the texts, then the texts.

@@ -4,12 +4,12 @@
 // and end with its name, wherever they wait for it.
 //
 // A thread of each rank sends rank 0 a beat eight times in the silence limit,
-// and rank 0 sends one to each. So what is watched is the process and the way to
-// it: killed, stopped, or cut off, or its machine dead or out of memory. That
-// the training thread gets on is not watched, since no time is too long for a
-// step: one that has failed says so in its next operation (communicator.h), and
-// one that hangs while its process lives keeps all others waiting, as it would
-// keep a process that is alone.
+// and rank 0 sends one to each. So what is watched is the process and the way
+// to it: killed, stopped, or cut off, or its machine dead or out of memory.
+// That the training thread gets on is not watched, since no time is too long
+// for a step: one that has failed says so in its next operation
+// (communicator.h), and one that hangs while its process lives keeps all others
+// waiting, as it would keep a process that is alone.
 //
 // Rank 0 judges, and tells the others; they judge rank 0 alone. Silence is
 // counted while the own watch runs: a rank that was stopped itself, or whose
@@ -70,9 +70,10 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // This rank has ended its work in order, or with an error that the others know
-  // or will know by this: it ends with `code`, and all others have to follow
-  // within the silence limit. Waits for them to notice, no longer than that.
+  // This rank has ended its work in order, or with an error that the others
+  // know or will know by this: it ends with `code`, and all others have to
+  // follow within the silence limit. Waits for them to notice, no longer than
+  // that.
   void Leave(ExitCode code);
 
   // A connection to `rank` is broken. Does not return: waits for the watch,

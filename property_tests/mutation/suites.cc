@@ -6,8 +6,8 @@
 namespace softmoe::mutation {
 namespace {
 
-// The tests of one file, alone in a process that ends at its first failure. They
-// are in the test program of their room.
+// The tests of one file, alone in a process that ends at its first failure.
+// They are in the test program of their room.
 Suite Tests(const std::string& tier, const std::string& file,
             const std::string& filter = "") {
   const size_t slash = file.rfind('/');

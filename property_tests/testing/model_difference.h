@@ -22,9 +22,9 @@
 // In bf16 it is storage that rounds, not sums: every stored number by 2^-8 or
 // less, once. How far that carries is measured, too, by a program of which each
 // stored number is moved by a random relative amount, uniform within 2^-8
-// (moved_transformer.h): no less than rounding moves it, and at no fewer places.
-// Its runs are samples of the same distribution as the model's error, or of a
-// wider one, so
+// (moved_transformer.h): no less than rounding moves it, and at no fewer
+// places. Its runs are samples of the same distribution as the model's error,
+// or of a wider one, so
 //
 //   |got - expected|_2 <= lambda s + 4 u |expected|_2
 //

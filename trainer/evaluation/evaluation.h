@@ -41,10 +41,10 @@ struct EvaluationReport {
   Validation validation;
 };
 
-// Measures on the device that runtime.device names, whichever trained the model.
-// Throws EnvironmentError if there is no checkpoint, token file or device,
-// DataError if a file is damaged or the vocabulary differs, ConfigError for tau
-// or temperature out of range, StoppedError after a signal.
+// Measures on the device that runtime.device names, whichever trained the
+// model. Throws EnvironmentError if there is no checkpoint, token file or
+// device, DataError if a file is damaged or the vocabulary differs, ConfigError
+// for tau or temperature out of range, StoppedError after a signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
 
 // The report for people; and as one JSON object. Both end with a newline.

@@ -27,8 +27,8 @@ std::string MissingEvaluations(const EvaluationPlan& plan,
 
 // Measures what `plan` lists; nullopt if it asks for nothing that this router
 // has. Does not change the model's parameters; the same bits for any number of
-// threads and ranks. All ranks call it, share the groups of each validation, and
-// return all of it.
+// threads and ranks. All ranks call it, share the groups of each validation,
+// and return all of it.
 //
 //   tau     that of training; the sparse router has none
 //   poll    called by each rank before every balance group that it takes

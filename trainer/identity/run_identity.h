@@ -114,8 +114,8 @@ struct IdentityRemedies {
 };
 
 // Throws if `here` is not the run `there` that `path` holds: ConfigError for
-// the configuration, the instruction set, the device or the ranks, DataError for
-// the tokens, with what differs and the remedy.
+// the configuration, the instruction set, the device or the ranks, DataError
+// for the tokens, with what differs and the remedy.
 void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
                     const RunIdentity& here, const IdentityRemedies& remedies);
 

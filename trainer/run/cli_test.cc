@@ -301,8 +301,8 @@ TEST_F(Cli, WithoutADeviceEndsWithFive) {
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-// One H100 with 80 GB: a step of one balance group of SoftMoE-2, and the paper's
-// whole step of 240 sequences.
+// One H100 with 80 GB: a step of one balance group of SoftMoE-2, and the
+// paper's whole step of 240 sequences.
 TEST_F(Cli, ThePapersConfigurationShowsItsMemoryAndEndsWithFive) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   std::ofstream(folder_ / "paper.toml")

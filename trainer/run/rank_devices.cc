@@ -15,7 +15,8 @@
 namespace softmoe::trainer {
 namespace {
 
-// `text` of every process, in the order of their ranks; cut off after 255 bytes.
+// `text` of every process, in the order of their ranks; cut off after 255
+// bytes.
 std::vector<std::string> GatherTexts(const std::string& text,
                                      optimized::Communicator& processes) {
   constexpr int kSize = 256;

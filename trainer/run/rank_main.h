@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rank_main.h - the main() of a program whose processes may be ranks of one run:
-// how they find each other, miss each other, and end together.
+// rank_main.h - the main() of a program whose processes may be ranks of one
+// run: how they find each other, miss each other, and end together.
 #ifndef SOFTMOE_TRAINER_RUN_RANK_MAIN_H_
 #define SOFTMOE_TRAINER_RUN_RANK_MAIN_H_
 
@@ -40,8 +40,8 @@ struct Ranks {
 };
 
 // RunMain, where `body` is given this process's ranks, or itself as the only
-// one. Messages of ranks other than 0 begin with "rank N: ". Where a rank dies or
-// falls silent, this process ends at once, with 5 and the name of that rank
+// one. Messages of ranks other than 0 begin with "rank N: ". Where a rank dies
+// or falls silent, this process ends at once, with 5 and the name of that rank
 // (optimized/communicator/watch.h).
 int RunRankMain(const std::string& program, const RankMainOptions& options,
                 const std::function<ExitCode(const Ranks&)>& body);

@@ -12,8 +12,8 @@
 
 namespace softmoe::trainer {
 
-// The first rank to which a signal has come, or -1; the same on all ranks, which
-// all call it.
+// The first rank to which a signal has come, or -1; the same on all ranks,
+// which all call it.
 int RankAskedToStop(const StopSignal& stop,
                     optimized::Communicator& communicator);
 

@@ -34,7 +34,8 @@ TEST(EstimateResources, CountsTheArraysOfEveryRank) {
   config.training.balance_group_sequences = 30;
   const int64_t array = 4 * EstimateResources(config).parameters;
   // With one group each: parameters before and after, the group's gradient, the
-  // other ranks' shards. Shared: gradient, moments, log2(8) buffers of the tree.
+  // other ranks' shards. Shared: gradient, moments, log2(8) buffers of the
+  // tree.
   EXPECT_EQ(EstimateResources(config, 8).state_bytes, array * (8 * 4 + 3 + 3));
   // Two groups each: a buffer more.
   EXPECT_EQ(EstimateResources(config, 4).state_bytes, array * (4 * 5 + 3 + 2));

@@ -52,8 +52,8 @@ TEST_F(SimulatedTrain, ProcessesLeaveWhatOneLeaves) {
   ExpectSameRun("alone", "four");
 }
 
-// A signal to one saves and ends all; a death ends all, and costs the steps since
-// the checkpoint before. Whoever goes on has the bits of one that nobody
+// A signal to one saves and ends all; a death ends all, and costs the steps
+// since the checkpoint before. Whoever goes on has the bits of one that nobody
 // disturbed.
 TEST_F(SimulatedTrain, InterruptedProcessesGoOn) {
   const Strings often = Joined(kOnDevice, {"--checkpoint-every", "2"});

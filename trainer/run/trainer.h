@@ -25,8 +25,8 @@ struct RunOptions {
   // one. Rank 0 alone writes, prints and calls back.
   int ranks = 1;
   // Ranks that are processes: this one's communicator, inside its Run. Where it
-  // has several ranks, `ranks` is 1. All see the folder and the tokens under the
-  // same paths.
+  // has several ranks, `ranks` is 1. All see the folder and the tokens under
+  // the same paths.
   optimized::Communicator* processes = nullptr;
   // What carries between ranks of either kind; the same on all. Changes no bit.
   ExchangeChoice exchange = ExchangeChoice::kAuto;
@@ -60,8 +60,8 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 //          that is not there, or if its memory does not hold a step of all ranks
 //          that share it (rank_devices.h), or if NCCL was chosen and cannot
 //          carry (ChooseCarrier).
-// Of several processes, all return the same, but nothing of a finished run: that
-// is rank 0's to read.
+// Of several processes, all return the same, but nothing of a finished run:
+// that is rank 0's to read.
 RunResult TrainRun(const Config& config, const RunOptions& options);
 
 }  // namespace softmoe::trainer

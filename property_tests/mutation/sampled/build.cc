@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 // Linked into every program.
 constexpr char kSwitchUnit[] = "property_tests/mutation/switch/switch.cc.o";
 
-// main() of programs that run the tests of one file (core/testing/test_main.cc).
+// main() of programs that run the tests of one file
+// (core/testing/test_main.cc).
 constexpr char kTestMain[] = "core/testing/test_main/test_main.cc.o";
 
 // The compiler's error message. Throws EnvironmentError if the source is not to
@@ -55,8 +56,8 @@ std::set<std::string> FilesOf(const std::vector<DrawnFault>& faults) {
   return files;
 }
 
-// What is run of a test program, each in a process of its own: the tests of each
-// file, where it can tell them apart, else all of it.
+// What is run of a test program, each in a process of its own: the tests of
+// each file, where it can tell them apart, else all of it.
 std::vector<Suite> SuitesOf(const Program& program) {
   Suite whole = {.name = program.path,
                  .tier = program.is_sanitizer ? "sanitizer" : "test",

@@ -61,15 +61,15 @@ Expected StoredAsBf16(const Operation& op, const Case& c, Expected in_float);
 // `derivations`, plus the bf16 forms of the first one and of exact/1.
 std::vector<Derivation> WithStoredBf16(std::vector<Derivation> derivations);
 
-// The rule where bf16 is stored on the way to an output: within twice the largest
-// error of the naive computation (naive.h) plus one rounding of the output, or
-// within `errors`, those of a program that computes in float (stored.h), plus
-// one rounding.
+// The rule where bf16 is stored on the way to an output: within twice the
+// largest error of the naive computation (naive.h) plus one rounding of the
+// output, or within `errors`, those of a program that computes in float
+// (stored.h), plus one rounding.
 ExpectedOutput FromNaive(const Tensor& values, const std::vector<Naive>& naive,
                          const std::vector<double>& errors);
 
-// FromBounds for an output that is computed in double, as the reference is: each
-// side errs by 2^-29 of the bounds, which are for float.
+// FromBounds for an output that is computed in double, as the reference is:
+// each side errs by 2^-29 of the bounds, which are for float.
 ExpectedOutput FromDoubleBounds(const std::string& output, const Tensor& values,
                                 const std::vector<Bounded>& bounds,
                                 const std::string& derivation);

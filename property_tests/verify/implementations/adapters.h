@@ -21,8 +21,8 @@ namespace softmoe::verify {
 // simulator and on a device.
 using RowAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                  const RowKernels& run);
-// Calls those whose activations are bf16, at dtype bf16: in the simulator and on
-// a device.
+// Calls those whose activations are bf16, at dtype bf16: in the simulator and
+// on a device.
 using Bf16Adapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                   const Bf16Kernels& run);
 // Calls kernels of the CPU only; the ISA level has been selected.

@@ -16,8 +16,8 @@
 
 namespace softmoe::verify {
 
-// The kernels of the level that is selected (kernels/isa.h). `pool` must outlive
-// the result.
+// The kernels of the level that is selected (kernels/isa.h). `pool` must
+// outlive the result.
 RowKernels CpuKernels(ThreadPool& pool);
 
 // `level` is "v3", "v4", "double" (double_implementation.h) or "" for the best

@@ -36,7 +36,8 @@ struct BalanceLossFormula {
     const Vector fractions = counted == 0 ? even : Vector(counts / counted);
     reference::VectorOf<N> probabilities =
         As<N>(ToVector(At(inputs, "probability_sums")));
-    // Fractions, and the product that the sum is multiplied by, are rounded, too.
+    // Fractions, and the product that the sum is multiplied by, are rounded,
+    // too.
     for (N& p : probabilities) p = OnceMore(p / static_cast<double>(tokens));
     balance = {
         OnceMore(formula::BalanceLoss<N>(coeff, fractions, probabilities))};

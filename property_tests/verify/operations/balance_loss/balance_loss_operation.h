@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// balance_loss_operation.h - auxiliary losses from a router's sums (SPEC.md 2.5).
+// balance_loss_operation.h - auxiliary losses from a router's sums (SPEC.md
+// 2.5).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BALANCE_LOSS_BALANCE_LOSS_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BALANCE_LOSS_BALANCE_LOSS_OPERATION_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// route_plan_operation.h - rows of the experts from the selection of the router,
-// and gradients back from these rows.
+// route_plan_operation.h - rows of the experts from the selection of the
+// router, and gradients back from these rows.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROUTE_PLAN_ROUTE_PLAN_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROUTE_PLAN_ROUTE_PLAN_OPERATION_H_
 
