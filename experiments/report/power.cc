@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/config/config_enums.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/files/runfiles.h"
 #include "core/philox.h"
@@ -234,18 +235,15 @@ std::vector<golden::AllocationPoint> MeanAllocation(
 RowTruth TruthOf(const std::vector<MiniatureRun>& known, const Config& config) {
   const RouterConfig& router = config.router;
   RowTruth truth;
-  truth.sparse = router.kind == RouterKind::kSparse;
-  const bool learned = router.kind == RouterKind::kSoftLearned;
+  const RouterTraits traits = TraitsOf(config);
+  truth.sparse = traits.exact_k;
   truth.infer_ae = truth.train_ae = router.mean_active_experts;
   truth.loss = DefaultLoss(truth.infer_ae);
   truth.mean_cap =
-      truth.sparse
-          ? truth.infer_ae
-          : std::ceil(router.expansion_factor * router.mean_active_experts -
-                      1e-6);
+      static_cast<double>(MaxActive(config, router.mean_active_experts));
   truth.log_load_variance = std::log(kDefaultLoadVariance);
-  if (!truth.sparse) truth.load_balance = EnumName(router.load_balance);
-  if (learned) truth.allocation = DefaultAllocation(config);
+  if (traits.lapsum) truth.load_balance = EnumName(router.load_balance);
+  if (traits.learned_budget) truth.allocation = DefaultAllocation(config);
   if (known.empty()) return truth;
   const auto mean = [&](auto read) {
     std::vector<double> values;
@@ -258,7 +256,7 @@ RowTruth TruthOf(const std::vector<MiniatureRun>& known, const Config& config) {
   truth.mean_cap = mean([](const auto& run) { return run.mean_cap; });
   truth.log_load_variance =
       mean([](const auto& run) { return std::log(run.load_variance); });
-  if (learned) truth.allocation = MeanAllocation(known);
+  if (traits.learned_budget) truth.allocation = MeanAllocation(known);
   for (size_t p = 0; p < known.front().at_tau.size(); ++p) {
     golden::TauPoint& point = truth.at_tau.emplace_back();
     point.factor = known.front().at_tau[p].factor;

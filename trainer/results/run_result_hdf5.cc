@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/config/config_toml.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "trainer/identity/identity_attributes.h"
 #include "trainer/results/metrics.h"
@@ -114,10 +115,10 @@ class HealthReader {
   void operator()(const Metric& metric, int64_t RouterHealth::*member) {
     Read<int64_t>(metric, member);
   }
-  // A metric of soft routers only.
+  // A metric of LapSum's weights only.
   void operator()(const Metric& metric,
                   std::optional<double> RouterHealth::*member) {
-    if (config_.router.kind == RouterKind::kSparse) return;
+    if (!TraitsOf(config_).lapsum) return;
     Read<double>(metric, member);
   }
 
