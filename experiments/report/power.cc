@@ -15,7 +15,7 @@
 #include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/files/runfiles.h"
-#include "core/philox.h"
+#include "core/normals.h"
 #include "core/text/text_table.h"
 #include "experiments/report/mini_claims.h"
 #include "golden/verdict/miniature_judge.h"
@@ -57,22 +57,6 @@ constexpr double kSeedDeviation =
 double DefaultLoss(double experts) {
   return kDefaultLoss + kDefaultRise * std::pow(experts, -kDefaultP);
 }
-
-// A sequence of standard normals for each made-up record.
-class Normals {
- public:
-  explicit Normals(uint32_t draw) : key_{kSeed, RandomStream::kTestData} {
-    key_.step = draw;
-  }
-  double Next() {
-    const auto words = PhiloxWords(key_, index_++);
-    return NormalsFromWords(words[0], words[1])[0];
-  }
-
- private:
-  RandomKey key_;
-  uint64_t index_ = 0;
-};
 
 double MeanOf(const std::vector<double>& numbers) {
   double sum = 0;
@@ -655,7 +639,7 @@ class MiniPower {
   MiniatureResults DrawResults(const std::vector<Measure>& pass,
                                const Truths& truths, double effect,
                                uint32_t draw) const {
-    Normals normals(draw);
+    Normals normals(kSeed, draw);
     MiniatureResults results;
     std::map<std::pair<std::string, int64_t>, double> seeds;
     for (const golden::PlannedRuns& planned : claims_.planned) {
@@ -846,7 +830,7 @@ class RegimePower {
 
   std::vector<MiniatureRun> DrawRuns(double effect, bool of_learned,
                                      uint32_t draw) const {
-    Normals normals(draw);
+    Normals normals(kSeed, draw);
     std::map<int64_t, double> seeds;
     std::vector<MiniatureRun> runs;
     for (const RegimeRow& row : regime_.rows) {
