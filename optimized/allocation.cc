@@ -5,32 +5,13 @@
 #include <cmath>
 #include <string>
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "kernels/budget_gradient.h"
 #include "optimized/diverged.h"
 
 namespace softmoe::optimized {
-namespace {
-
-// ceil(experts) in [1, num_experts].
-int64_t WholeExperts(const Config& config, double experts) {
-  const int64_t whole = static_cast<int64_t>(std::ceil(experts));
-  return std::clamp<int64_t>(whole, 1, config.model.num_experts);
-}
-
-// Slack for rounding: k_l = 1.5000001 is no reason for a cap of 4, nor is
-// 6 + 2^-50 one for counting 7 experts.
-constexpr double kSlack = 1e-6;
-
-int64_t MaxActive(const Config& config, double mean_active) {
-  const double factor = config.router.kind == RouterKind::kSparse
-                            ? 1.0
-                            : config.router.expansion_factor;
-  return WholeExperts(config, factor * mean_active - kSlack);
-}
-
-}  // namespace
 
 double SpareBudget(const Config& config) {
   const double layers = static_cast<double>(config.model.num_layers);
@@ -62,12 +43,13 @@ std::vector<LayerAllocation> ComputeAllocations(
     const Config& config, std::span<const float> budget_logits, double tau) {
   const RouterConfig& router = config.router;
   const size_t num_layers = static_cast<size_t>(config.model.num_layers);
-  const bool learned = router.kind == RouterKind::kSoftLearned;
-  SOFTMOE_CHECK(budget_logits.size() == (learned ? num_layers : 0))
+  const RouterTraits traits = TraitsOf(config);
+  SOFTMOE_CHECK(budget_logits.size() ==
+                (traits.learned_budget ? num_layers : 0))
       << budget_logits.size() << " budget logits";
 
   std::vector<double> mean_active(num_layers, router.mean_active_experts);
-  if (learned) {
+  if (traits.learned_budget) {
     const std::vector<double> shares = BudgetShares(budget_logits);
     for (size_t l = 0; l < num_layers; ++l) {
       mean_active[l] = 1.0 + SpareBudget(config) * shares[l];
@@ -76,12 +58,11 @@ std::vector<LayerAllocation> ComputeAllocations(
   std::vector<LayerAllocation> allocations;
   allocations.reserve(num_layers);
   for (const double k : mean_active) {
+    const int64_t num_experts = config.model.num_experts;
     const double cutoff =
-        router.kind == RouterKind::kSparse
-            ? 0.0
-            : tau * k / static_cast<double>(config.model.num_experts);
+        traits.cutoff ? tau * k / static_cast<double>(num_experts) : 0.0;
     allocations.push_back(
-        {k, cutoff, MaxActive(config, k), WholeExperts(config, k - kSlack)});
+        {k, cutoff, MaxActive(config, k), WholeExperts(k, num_experts)});
   }
   return allocations;
 }
@@ -89,7 +70,7 @@ std::vector<LayerAllocation> ComputeAllocations(
 std::vector<LayerAllocation> InitialAllocations(const Config& config,
                                                 double tau) {
   std::vector<float> logits;
-  if (config.router.kind == RouterKind::kSoftLearned) {
+  if (TraitsOf(config).learned_budget) {
     logits.resize(static_cast<size_t>(config.model.num_layers));
   }
   return ComputeAllocations(config, logits, tau);
@@ -110,7 +91,7 @@ void BudgetLogitGradient(const Config& config,
 }
 
 int64_t LargestMaxActive(const Config& config) {
-  const double largest = config.router.kind == RouterKind::kSoftLearned
+  const double largest = TraitsOf(config).learned_budget
                              ? 1.0 + SpareBudget(config)
                              : config.router.mean_active_experts;
   return MaxActive(config, largest);
@@ -119,7 +100,7 @@ int64_t LargestMaxActive(const Config& config) {
 int64_t LargestTotalActive(const Config& config) {
   const int64_t num_layers = config.model.num_layers;
   const int64_t at_most = num_layers * LargestMaxActive(config);
-  if (config.router.kind != RouterKind::kSoftLearned) return at_most;
+  if (!TraitsOf(config).learned_budget) return at_most;
   // ceil(x - 1e-6) < x + 1, and the k_l add up to K.
   const double budget =
       config.router.mean_active_experts * static_cast<double>(num_layers);

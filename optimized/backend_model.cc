@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/profile.h"
 #include "optimized/attention_block.h"
@@ -77,11 +78,11 @@ std::vector<LayerAllocation> BackendModel::Allocations(
 
 void BackendModel::StartGroups(const RoutingState& routing) {
   BeginOperation("budget");
-  if (config_.router.kind != RouterKind::kSparse) {
-    SOFTMOE_CHECK(routing.temperature > 0 && std::isfinite(routing.temperature))
-        << "temperature=" << routing.temperature;
-    SOFTMOE_CHECK(routing.tau >= 0) << "tau=" << routing.tau;
-  }
+  const RouterTraits traits = TraitsOf(config_);
+  SOFTMOE_CHECK(!traits.temperature ||
+                (routing.temperature > 0 && std::isfinite(routing.temperature)))
+      << "temperature=" << routing.temperature;
+  SOFTMOE_CHECK(!traits.cutoff || routing.tau >= 0) << "tau=" << routing.tau;
   routing_ = routing;
   allocations_ = Allocations(routing);
   work_.Reserve(allocations_, queue_);
@@ -297,8 +298,7 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
 
 std::vector<float> BackendModel::CollectSoftWeightRatios(
     const Batch& batch, const RoutingState& routing) {
-  SOFTMOE_CHECK(config_.router.kind != RouterKind::kSparse)
-      << "tau is for soft routers";
+  SOFTMOE_CHECK(TraitsOf(config_).cutoff) << "tau is for soft routers";
   RoutingState unfiltered = routing;
   unfiltered.tau = 0;
   StartGroups(unfiltered);

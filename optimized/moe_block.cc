@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/moe_block.h"
 
+#include "core/config/router_traits.h"
 #include "core/philox.h"
 #include "core/profile.h"
 #include "kernels/balance_loss.h"
@@ -15,10 +16,6 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
-
-bool IsSparse(const Pass& pass) {
-  return pass.config.router.kind == RouterKind::kSparse;
-}
 
 bool AddsNoise(const Pass& pass, NoiseKind kind) {
   return pass.routing.noise && pass.config.router.noise == kind;
@@ -48,12 +45,13 @@ kernels::InputJitterArgsOf<X, Y> Jitter(const Pass& pass, int64_t layer,
 kernels::RouterShape Shape(const Pass& pass,
                            const LayerAllocation& allocation) {
   const RouterConfig& router = pass.config.router;
+  const bool lapsum = TraitsOf(pass.config).lapsum;
   const bool soft_basis =
-      !IsSparse(pass) && router.load_balance == LoadBalanceKind::kSoft;
+      lapsum && router.load_balance == LoadBalanceKind::kSoft;
   return {.num_tokens = pass.num_tokens,
           .num_experts = pass.config.model.num_experts,
-          .mode = IsSparse(pass) ? kernels::RouterMode::kSparse
-                                 : kernels::RouterMode::kSoft,
+          .mode = lapsum ? kernels::RouterMode::kSoft
+                         : kernels::RouterMode::kSparse,
           .balance = soft_basis ? kernels::BalanceBasis::kSoftWeights
                                 : kernels::BalanceBasis::kScoresSoftmax,
           .mean_active = static_cast<float>(allocation.mean_active),
@@ -165,7 +163,7 @@ void Route(const Pass& pass, int64_t layer, const LayerAllocation& allocation) {
   ops::RoutingCounts({.num_tokens = n,
                       .num_experts = num_experts,
                       .max_active = share.max_active,
-                      .has_cutoff = !IsSparse(pass),
+                      .has_cutoff = TraitsOf(pass.config).cutoff,
                       .cutoff = shape.cutoff,
                       .num_active = acts.num_active.data(),
                       .gates = share.gates,

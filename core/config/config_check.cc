@@ -12,6 +12,7 @@
 #include "core/config/config_batches.h"
 #include "core/config/config_fields.h"
 #include "core/config/config_text.h"
+#include "core/config/router_traits.h"
 
 namespace softmoe {
 
@@ -139,9 +140,10 @@ void CheckModel(const ModelConfig& m, Checker* checker) {
 
 void CheckRouter(const Config& config, Checker* checker) {
   const RouterConfig& r = config.router;
+  const RouterTraits traits = TraitsOf(config);
   const std::string k = "router.mean_active_experts";
   const int64_t layers = config.model.num_layers;
-  if (r.kind == RouterKind::kSoftLearned && r.mean_active_experts < 1) {
+  if (traits.learned_budget && r.mean_active_experts < 1) {
     checker->Replace(
         k,
         fmt::format("must be >= 1: the budget {}*{} experts is smaller than "
@@ -155,10 +157,12 @@ void CheckRouter(const Config& config, Checker* checker) {
                              config.model.num_experts),
                  "activate fewer experts or have more");
   }
-  if (r.kind == RouterKind::kSparse &&
+  if (traits.exact_k &&
       r.mean_active_experts != std::floor(r.mean_active_experts)) {
-    checker->Add(k, "must be an integer for router.kind = \"sparse\"",
-                 "round it, or use a soft router");
+    checker->Add(
+        k,
+        fmt::format("must be an integer for router.kind = \"{}\"", traits.name),
+        "round it, or use a soft router");
   }
   if (r.noise == NoiseKind::kNone && r.noise_amplitude > 0) {
     checker->Add("router.noise_amplitude",

@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_CORE_CONFIG_CONFIG_ENUMS_H_
 #define SOFTMOE_CORE_CONFIG_CONFIG_ENUMS_H_
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 
 namespace softmoe {
@@ -21,10 +23,14 @@ struct EnumNames;
 
 template <>
 struct EnumNames<RouterKind> {
-  static constexpr std::pair<RouterKind, const char*> kNames[] = {
-      {RouterKind::kSparse, "sparse"},
-      {RouterKind::kSoftFixed, "soft_fixed"},
-      {RouterKind::kSoftLearned, "soft_learned"}};
+  static constexpr auto kNames = [] {
+    std::array<std::pair<RouterKind, const char*>, kNumRouterKinds> names;
+    for (int i = 0; i < kNumRouterKinds; ++i) {
+      const auto kind = static_cast<RouterKind>(i);
+      names[i] = {kind, TraitsOf(kind).name};
+    }
+    return names;
+  }();
 };
 template <>
 struct EnumNames<Fallback> {

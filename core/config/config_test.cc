@@ -16,6 +16,7 @@
 #include "core/config/config_enums.h"
 #include "core/config/config_fields.h"
 #include "core/config/config_text.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/testing/config_test_util.h"
 
@@ -378,6 +379,33 @@ TEST(EnumNames, ParseAndPrintAreInverse) {
   ExpectNamesRoundTrip<Precision>();
   ExpectNamesRoundTrip<Recompute>();
   EXPECT_STREQ(RouterKindName(RouterKind::kSoftLearned), "soft_learned");
+}
+
+TEST(HasTrait, IsThatOfTheKind) {
+  Config config;
+  EXPECT_TRUE(HasTrait(config, &RouterTraits::exact_k));
+  EXPECT_FALSE(HasTrait(config, &RouterTraits::cap));
+  EXPECT_TRUE(HasTrait(config, nullptr));
+  config.router.kind = RouterKind::kSoftFixed;
+  EXPECT_TRUE(HasTrait(config, &RouterTraits::cap));
+  EXPECT_FALSE(HasTrait(config, &RouterTraits::learned_budget));
+}
+
+TEST(WholeExperts, AreOneAtLeastAndAllAtMost) {
+  EXPECT_EQ(WholeExperts(2.0000005, 8), 2);
+  EXPECT_EQ(WholeExperts(2.000002, 8), 3);
+  EXPECT_EQ(WholeExperts(1e-9, 8), 1);
+  EXPECT_EQ(WholeExperts(1e300, 8), 8);
+  EXPECT_EQ(WholeExperts(std::nan(""), 8), 1);
+}
+
+// k where there is no cap, whatever the expansion factor.
+TEST(MaxActive, IsTheCapOrK) {
+  Config config;
+  config.router.expansion_factor = 4;
+  EXPECT_EQ(MaxActive(config, 2), 2);
+  config.router.kind = RouterKind::kSoftFixed;
+  EXPECT_EQ(MaxActive(config, 2.5), 10);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "core/config/router_traits.h"
+
 namespace softmoe {
 
 ParameterLayout::ParameterLayout(const Config& config) {
@@ -47,7 +49,7 @@ ParameterLayout::ParameterLayout(const Config& config) {
   final_norm = add("final_norm", {m.d_model}, InitKind::kOnes);
   head_weight =
       add("head_weight", {m.vocab_size, m.d_model}, InitKind::kNormal);
-  if (config.router.kind == RouterKind::kSoftLearned) {
+  if (TraitsOf(config).learned_budget) {
     budget_logits = add("budget_logits", {m.num_layers}, InitKind::kZeros);
   }
 }

@@ -11,6 +11,7 @@
 
 #include "core/config/config_enums.h"
 #include "core/config/config_fields.h"
+#include "core/config/router_traits.h"
 #include "core/philox.h"
 
 namespace softmoe {
@@ -102,7 +103,7 @@ Config RandomConfig(uint64_t seed) {
   RouterConfig& r = config.router;
   r.mean_active_experts =
       1 + static_cast<double>(m.num_experts - 1) * draws.Uniform();
-  if (r.kind == RouterKind::kSparse) {
+  if (TraitsOf(config).exact_k) {
     r.mean_active_experts = std::floor(r.mean_active_experts);
   }
   if (r.noise == NoiseKind::kNone) r.noise_amplitude = 0;

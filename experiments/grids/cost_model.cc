@@ -2,6 +2,7 @@
 #include "experiments/grids/cost_model.h"
 
 #include "core/config/parameter_layout.h"
+#include "core/config/router_traits.h"
 #include "optimized/allocation.h"
 
 namespace softmoe::experiments {
@@ -57,8 +58,7 @@ RunCost EstimateCost(const Config& config, double active_experts,
   const TrainingConfig& t = config.training;
   RunCost cost;
   cost.parameters = ParameterLayout(config).total;
-  cost.budget_logits =
-      config.router.kind == RouterKind::kSoftLearned ? m.num_layers : 0;
+  cost.budget_logits = TraitsOf(config).learned_budget ? m.num_layers : 0;
   cost.active_parameters = ActiveParameters(m, active_experts);
   cost.steps = t.steps;
   cost.tokens = t.steps * t.global_batch_sequences * m.sequence_length;

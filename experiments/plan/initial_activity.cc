@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "golden/paper/still_scores.h"
 #include "optimized/allocation.h"
@@ -71,7 +72,7 @@ double InitialScoreDeviation(const Config& config, bool noise) {
 
 InitialActivity EstimateInitialActivity(const Config& config,
                                         int64_t completed_updates) {
-  if (config.router.kind == RouterKind::kSparse) {
+  if (TraitsOf(config).exact_k) {
     return {.active_experts = config.router.mean_active_experts};
   }
   golden::StillScores scores = RouterOf(config);
@@ -80,8 +81,7 @@ InitialActivity EstimateInitialActivity(const Config& config,
 }
 
 StillRun EstimateStillRun(const Config& config) {
-  SOFTMOE_CHECK(config.router.kind != RouterKind::kSparse)
-      << "a sparse router activates k";
+  SOFTMOE_CHECK(!TraitsOf(config).exact_k) << "a sparse router activates k";
   const golden::StillScores router = RouterOf(config);
   const auto at = [&](double temperature) {
     golden::StillScores scores = router;

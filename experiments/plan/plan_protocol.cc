@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/config/router_traits.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/initial_activity.h"
 #include "experiments/plan/plan_tables.h"
@@ -22,7 +23,7 @@ std::string DescribeStillRuns(const std::vector<RowEstimate>& rows) {
   std::set<std::string> shown;
   for (const RowEstimate& row : rows) {
     const Config& config = row.run.config;
-    if (config.router.kind == RouterKind::kSparse) continue;
+    if (TraitsOf(config).exact_k) continue;
     Config key;
     key.model = config.model;
     key.router = config.router;

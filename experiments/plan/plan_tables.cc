@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/config/router_traits.h"
 #include "core/text/format_bytes.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/plan_numbers.h"
@@ -51,7 +52,7 @@ std::string CalibrationLine(const Rows& rows) {
 }
 
 std::string Tau(const RowEstimate& row) {
-  if (row.run.config.router.kind == RouterKind::kSparse) return "-";
+  if (!TraitsOf(row.run.config).cutoff) return "-";
   return fmt::format("{}{:.3f}", row.run.config.router.tau ? "" : "~",
                      row.initial.tau);
 }

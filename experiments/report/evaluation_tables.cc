@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "core/config/router_traits.h"
 #include "core/text/text_table.h"
 #include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
@@ -165,7 +166,6 @@ EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
       return Shown(metric, some.Over(over_layers).mean);
     };
     const ModelConfig& model = row.config().model;
-    const bool sparse = row.config().router.kind == RouterKind::kSparse;
     table.rows.push_back(
         {Label(row),
          cell(metrics::kRelativeLoadEntropy,
@@ -176,8 +176,9 @@ EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
          cell(metrics::kAtCapFraction, &RouterHealth::at_cap_fraction),
          cell(metrics::kLayerZeroActiveFraction,
               &RouterHealth::zero_active_fraction),
-         sparse ? ""
-                : Shown(metrics::kTruncatedMass, some.Over(TruncatedMass).mean),
+         TraitsOf(row.config()).lapsum
+             ? Shown(metrics::kTruncatedMass, some.Over(TruncatedMass).mean)
+             : "",
          Runs(some, row)});
   }
   return table;

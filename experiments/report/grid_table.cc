@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/config/router_traits.h"
 #include "core/text/text_table.h"
 
 namespace softmoe::experiments {
@@ -16,7 +17,7 @@ namespace metrics = trainer::metrics;
 
 std::string Tau(const RowSummary& row) {
   const RouterConfig& router = row.config().router;
-  if (router.kind == RouterKind::kSparse) return "-";
+  if (!TraitsOf(row.config()).cutoff) return "-";
   if (router.tau) return Setting(*router.tau);
   const Sample tau = row.Over(ColumnOf(metrics::kTau).read);
   return tau.runs == 0 ? "calibrated"
@@ -68,8 +69,7 @@ std::vector<std::string> MakeCells(const RowSummary& row,
   if (!row.row->variant.empty()) label += " (" + row.row->variant + ")";
   std::vector<std::string> cells = {
       BudgetText(ExpertBudget(row)), label, Setting(router.mean_active_experts),
-      router.kind == RouterKind::kSparse ? "-"
-                                         : Setting(router.expansion_factor),
+      TraitsOf(row.config()).cap ? Setting(router.expansion_factor) : "-",
       Tau(row)};
   for (const auto& [column, with_deviation] : columns) {
     const Sample sample = row.Over(column.read);

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/config/router_traits.h"
 #include "experiments/grids/cost_model.h"
 #include "experiments/report/row_summary.h"
 
@@ -53,35 +54,27 @@ std::vector<const RunOutcome*> Finished(const GridOutcome& outcome) {
   return finished;
 }
 
-bool IsSoft(const GridRun& run) {
-  return run.config.router.kind != RouterKind::kSparse;
-}
-bool IsLearned(const GridRun& run) {
-  return run.config.router.kind == RouterKind::kSoftLearned;
-}
-bool IsSparse(const GridRun& run) { return !IsSoft(run); }
-bool IsAny(const GridRun&) { return true; }
-
 // Ignores a run that was neither requested nor finished.
 bool Counts(const RunOutcome& run) {
   return run.selected || run.state == RunState::kFinished;
 }
 
-// Reads every finished run that `applies` accepts, and keeps the one nearest to
-// breaking the invariant; nullopt if the invariant concerns no run of the grid.
+// Reads every finished run with `trait`, and keeps the one nearest to breaking
+// the invariant; nullopt if the invariant concerns no run of the grid.
 std::optional<Invariant> OverRuns(
     const GridOutcome& outcome, const std::string& id, const std::string& text,
-    const std::function<bool(const GridRun&)>& applies,
+    bool RouterTraits::*trait,
     const std::function<Reading(const RunResult&)>& read) {
   const bool concerns_grid = std::any_of(
-      outcome.runs.begin(), outcome.runs.end(),
-      [&](const RunOutcome& run) { return Counts(run) && applies(run.run); });
+      outcome.runs.begin(), outcome.runs.end(), [&](const RunOutcome& run) {
+        return Counts(run) && HasTrait(run.run.config, trait);
+      });
   if (!concerns_grid) return std::nullopt;
   Invariant invariant{id, text, false, "no finished run to check"};
   double least = std::numeric_limits<double>::infinity();
   bool seen = false;
   for (const RunOutcome* run : Finished(outcome)) {
-    if (!applies(run->run)) continue;
+    if (!HasTrait(run->run.config, trait)) continue;
     const Reading reading =
         IsComplete(*run->result)
             ? read(*run->result)
@@ -174,23 +167,12 @@ int64_t MostActive(const std::vector<int64_t>& histogram) {
   return most;
 }
 
-// Ruling 5 restated, since the code under test cannot be trusted to say it.
-int64_t CapOf(const Config& config, double allocation) {
-  const RouterConfig& router = config.router;
-  if (router.kind == RouterKind::kSparse) {
-    return static_cast<int64_t>(router.mean_active_experts);
-  }
-  const double cap = std::ceil(router.expansion_factor * allocation - 1e-6);
-  const auto experts = static_cast<double>(config.model.num_experts);
-  return static_cast<int64_t>(std::fmin(std::fmax(1, cap), experts));
-}
-
 Reading Cap(const RunResult& result) {
   int64_t largest = 0;
   ForEachAllocation(
       result, [&](const std::string&, const std::vector<double>& k) {
         for (const double value : k) {
-          largest = std::max(largest, CapOf(result.config, value));
+          largest = std::max(largest, MaxActive(result.config, value));
         }
       });
   Reading reading{static_cast<double>(largest - result.most_active_in_a_token),
@@ -203,7 +185,7 @@ Reading Cap(const RunResult& result) {
   for (const Validation* v :
        {&result.final_validation, &result.at_schedule_temperature}) {
     for (size_t l = 0; l < result.allocation.size(); ++l) {
-      const int64_t cap = CapOf(result.config, result.allocation[l]);
+      const int64_t cap = MaxActive(result.config, result.allocation[l]);
       const int64_t most = MostActive(v->active_histogram[l]);
       const auto slack = static_cast<double>(cap - most);
       if (slack >= reading.slack) continue;
@@ -256,7 +238,7 @@ std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
   };
   std::map<double, Range> parameters;  // by k
   for (const RunOutcome& run : outcome.runs) {
-    if (!IsSparse(run.run) || !Counts(run)) continue;
+    if (!TraitsOf(run.run.config).exact_k || !Counts(run)) continue;
     Range& range = parameters[run.run.config.router.mean_active_experts];
     if (run.state != RunState::kFinished) continue;
     const double count = ActiveParameters(
@@ -355,25 +337,26 @@ std::vector<Invariant> CheckInvariants(const GridOutcome& outcome) {
     if (invariant) invariants.push_back(*std::move(invariant));
   };
   add(OverRuns(outcome, "allocation_sum", "sum of k_l = K within rounding",
-               IsLearned, AllocationSum));
-  add(OverRuns(outcome, "allocation_floor", "k_l >= 1", IsSoft,
+               &RouterTraits::learned_budget, AllocationSum));
+  add(OverRuns(outcome, "allocation_floor", "k_l >= 1", &RouterTraits::lapsum,
                AllocationFloor));
-  add(OverRuns(outcome, "cap", "active experts per token <= cap", IsAny, Cap));
+  add(OverRuns(outcome, "cap", "active experts per token <= cap", nullptr,
+               Cap));
   add(OverRuns(outcome, "sparse_exactly_k",
-               "Sparse MoE activates exactly k experts", IsSparse,
+               "Sparse MoE activates exactly k experts", &RouterTraits::exact_k,
                SparseExactlyK));
   add(SparseActiveParameters(outcome));
-  add(OverRuns(outcome, "finite_losses", "every loss is finite", IsAny,
+  add(OverRuns(outcome, "finite_losses", "every loss is finite", nullptr,
                FiniteLosses));
   add(OverRuns(outcome, "loss_falls",
                "loss of the last tenth of the steps < of the first tenth",
-               IsAny, LossFalls));
+               nullptr, LossFalls));
   add(OverRuns(
       outcome, "below_unigram",
       fmt::format("held-out loss at least {:g} nat below the unigram's",
                   kBelowUnigram),
-      IsAny, BelowUnigram));
-  add(OverRuns(outcome, "counts_add_up", "every token is counted once", IsAny,
+      nullptr, BelowUnigram));
+  add(OverRuns(outcome, "counts_add_up", "every token is counted once", nullptr,
                CountsAddUp));
   return invariants;
 }

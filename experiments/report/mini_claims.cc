@@ -2,9 +2,9 @@
 #include "experiments/report/mini_claims.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/config/config_enums.h"
+#include "core/config/router_traits.h"
 #include "experiments/run/run_record.h"
 #include "trainer/run/schedules.h"
 
@@ -33,16 +33,11 @@ std::vector<golden::AllocationPoint> AllocationOf(
   return points;
 }
 
-// The mean cap by the final k_l; a sparse row has k in every layer.
+// The mean cap by the final k_l.
 double MeanCapOf(const trainer::RunResult& result) {
-  const Config& config = result.config;
-  const auto experts = static_cast<double>(config.model.num_experts);
   double sum = 0;
   for (const double k : result.allocation) {
-    sum += config.router.kind == RouterKind::kSparse
-               ? k
-               : std::min(std::ceil(config.router.expansion_factor * k - 1e-6),
-                          experts);
+    sum += static_cast<double>(MaxActive(result.config, k));
   }
   return sum / static_cast<double>(result.allocation.size());
 }
@@ -89,12 +84,12 @@ golden::MiniatureRun MiniatureRunOf(const GridRun& run,
   one.loss = result.final_validation.loss;
   one.infer_ae = result.final_validation.active_experts;
   one.mean_cap = MeanCapOf(result);
-  if (result.config.router.kind != RouterKind::kSparse) {
+  if (TraitsOf(result.config).lapsum) {
     one.load_balance = EnumName(result.config.router.load_balance);
   }
   one.train_ae = result.train_ae;
   one.load_variance = result.final_validation.relative_load_variance;
-  if (result.config.router.kind == RouterKind::kSoftLearned) {
+  if (TraitsOf(result.config).learned_budget) {
     one.allocation = AllocationOf(result);
   }
   one.at_tau = TauPointsOf(result);

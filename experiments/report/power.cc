@@ -12,9 +12,10 @@
 #include <utility>
 
 #include "core/config/config_enums.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/files/runfiles.h"
-#include "core/philox.h"
+#include "core/normals.h"
 #include "core/text/text_table.h"
 #include "experiments/report/mini_claims.h"
 #include "golden/verdict/miniature_judge.h"
@@ -57,22 +58,6 @@ constexpr double kSeedDeviation =
 double DefaultLoss(double experts) {
   return kDefaultLoss + kDefaultRise * std::pow(experts, -kDefaultP);
 }
-
-// A sequence of standard normals, one for each made-up record.
-class Normals {
- public:
-  explicit Normals(uint32_t draw) : key_{kSeed, RandomStream::kTestData} {
-    key_.step = draw;
-  }
-  double Next() {
-    const auto words = PhiloxWords(key_, index_++);
-    return NormalsFromWords(words[0], words[1])[0];
-  }
-
- private:
-  RandomKey key_;
-  uint64_t index_ = 0;
-};
 
 double MeanOf(const std::vector<double>& numbers) {
   double sum = 0;
@@ -236,18 +221,15 @@ std::vector<golden::AllocationPoint> MeanAllocation(
 RowTruth TruthOf(const std::vector<MiniatureRun>& known, const Config& config) {
   const RouterConfig& router = config.router;
   RowTruth truth;
-  truth.sparse = router.kind == RouterKind::kSparse;
-  const bool learned = router.kind == RouterKind::kSoftLearned;
+  const RouterTraits traits = TraitsOf(config);
+  truth.sparse = traits.exact_k;
   truth.infer_ae = truth.train_ae = router.mean_active_experts;
   truth.loss = DefaultLoss(truth.infer_ae);
   truth.mean_cap =
-      truth.sparse
-          ? truth.infer_ae
-          : std::ceil(router.expansion_factor * router.mean_active_experts -
-                      1e-6);
+      static_cast<double>(MaxActive(config, router.mean_active_experts));
   truth.log_load_variance = std::log(kDefaultLoadVariance);
-  if (!truth.sparse) truth.load_balance = EnumName(router.load_balance);
-  if (learned) truth.allocation = DefaultAllocation(config);
+  if (traits.lapsum) truth.load_balance = EnumName(router.load_balance);
+  if (traits.learned_budget) truth.allocation = DefaultAllocation(config);
   if (known.empty()) return truth;
   const auto mean = [&](auto read) {
     std::vector<double> values;
@@ -260,7 +242,7 @@ RowTruth TruthOf(const std::vector<MiniatureRun>& known, const Config& config) {
   truth.mean_cap = mean([](const auto& run) { return run.mean_cap; });
   truth.log_load_variance =
       mean([](const auto& run) { return std::log(run.load_variance); });
-  if (learned) truth.allocation = MeanAllocation(known);
+  if (traits.learned_budget) truth.allocation = MeanAllocation(known);
   for (size_t p = 0; p < known.front().at_tau.size(); ++p) {
     golden::TauPoint& point = truth.at_tau.emplace_back();
     point.factor = known.front().at_tau[p].factor;
@@ -661,7 +643,7 @@ class MiniPower {
   MiniatureResults DrawResults(const std::vector<Measure>& pass,
                                const Truths& truths, double effect,
                                uint32_t draw) const {
-    Normals normals(draw);
+    Normals normals(kSeed, draw);
     MiniatureResults results;
     std::map<std::pair<std::string, int64_t>, double> seeds;
     for (const golden::PlannedRuns& planned : claims_.planned) {
@@ -853,7 +835,7 @@ class RegimePower {
 
   std::vector<MiniatureRun> DrawRuns(double effect, bool of_learned,
                                      uint32_t draw) const {
-    Normals normals(draw);
+    Normals normals(kSeed, draw);
     std::map<int64_t, double> seeds;
     std::vector<MiniatureRun> runs;
     for (const RegimeRow& row : regime_.rows) {

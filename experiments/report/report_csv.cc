@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/config/router_traits.h"
 #include "experiments/report/csv_text.h"
 #include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
@@ -61,17 +62,16 @@ std::string RunsCsv(const GridOutcome& outcome) {
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const RunOutcome& run : outcome.runs) {
     const RouterConfig& router = run.run.config.router;
-    std::vector<std::string> fields = {CsvField(run.run.id),
-                                       CsvField(run.run.corpus.id),
-                                       CsvField(run.run.row.id),
-                                       CsvField(run.run.row.label),
-                                       CsvField(run.run.row.variant),
-                                       std::to_string(run.run.seed),
-                                       StateName(run.state),
-                                       Setting(router.mean_active_experts),
-                                       router.kind == RouterKind::kSparse
-                                           ? ""
-                                           : Setting(router.expansion_factor)};
+    std::vector<std::string> fields = {
+        CsvField(run.run.id),
+        CsvField(run.run.corpus.id),
+        CsvField(run.run.row.id),
+        CsvField(run.run.row.label),
+        CsvField(run.run.row.variant),
+        std::to_string(run.run.seed),
+        StateName(run.state),
+        Setting(router.mean_active_experts),
+        TraitsOf(router.kind).cap ? Setting(router.expansion_factor) : ""};
     if (run.state == RunState::kFinished) {
       for (const RunColumn& column : RunColumns()) {
         const double value = column.read(*run.result);

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <functional>
 
+#include "core/config/router_traits.h"
 #include "experiments/report/regime_results.h"
 #include "experiments/report/row_summary.h"
 #include "trainer/results/metrics.h"
@@ -32,7 +33,7 @@ std::vector<Line> Lines(const GridOutcome& outcome, const std::string& corpus) {
     const std::vector<const RunOutcome*> finished = row.Finished();
     if (row.corpus->id != corpus || finished.empty()) continue;
     lines.push_back({row.row->id, &*finished.front()->result,
-                     row.config().router.kind == RouterKind::kSoftLearned});
+                     TraitsOf(row.config()).learned_budget});
   }
   return lines;
 }

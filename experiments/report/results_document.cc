@@ -10,6 +10,7 @@
 
 #include "core/config/config_fields.h"
 #include "core/config/config_text.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "experiments/report/results_measures.h"
 #include "experiments/report/row_summary.h"
@@ -30,14 +31,6 @@ using trainer::RunResult;
 
 // Decimals of a measured number as printed; the stored one has all its digits.
 constexpr int kDecimals = 6;
-
-bool IsSoft(const Config& config) {
-  return config.router.kind != RouterKind::kSparse;
-}
-
-bool IsLearned(const Config& config) {
-  return config.router.kind == RouterKind::kSoftLearned;
-}
 
 Cell EmptyCell(const std::string& flag) {
   Cell cell;
@@ -222,7 +215,7 @@ class Builder {
 
   // The golden's table with this id, filled with our numbers.
   Table Make(const std::string& id, const std::vector<Measure>& measures,
-             const std::function<bool(const Config&)>& applies) const {
+             bool RouterTraits::*applies) const {
     Table table = MakeEmpty(id, measures);
     AddRows(measures, applies, ids_, &table);
     return table;
@@ -232,8 +225,7 @@ class Builder {
   Table MakeRepeated(const std::string& id,
                      const std::vector<Measure>& measures) const {
     Table table = MakeEmpty(id, measures);
-    AddRows(
-        measures, [](const Config&) { return true; }, table_ids_, &table);
+    AddRows(measures, nullptr, table_ids_, &table);
     return table;
   }
 
@@ -259,7 +251,7 @@ class Builder {
                                           Setting(factor)));
       }
       const size_t before = table.rows.size();
-      AddRows(InferenceTauMeasures(factor), IsSoft, ids, &table);
+      AddRows(InferenceTauMeasures(factor), &RouterTraits::cutoff, ids, &table);
       for (size_t r = before; r < table.rows.size(); ++r) {
         // The first cell holds the tau of inference; empty if nothing was run.
         const std::string& tau = table.rows[r].cells.front().text;
@@ -284,7 +276,7 @@ class Builder {
     for (const Measure& measure : measures) {
       table.columns.push_back(*measure.own);
     }
-    AddRows(measures, IsLearned, ids_, &table);
+    AddRows(measures, &RouterTraits::learned_budget, ids_, &table);
     return table;
   }
 
@@ -316,11 +308,11 @@ class Builder {
   }
 
   void AddRows(const std::vector<Measure>& measures,
-               const std::function<bool(const Config&)>& applies,
-               const std::vector<std::string>& ids, Table* table) const {
+               bool RouterTraits::*applies, const std::vector<std::string>& ids,
+               Table* table) const {
     for (size_t r = 0; r < rows_.size(); ++r) {
       const RowSummary& row = rows_[r];
-      if (!applies(row.config())) continue;
+      if (!HasTrait(row.config(), applies)) continue;
       golden::Row out;
       out.id = ids[r];
       out.labels = {row.corpus->title, row.row->label,
@@ -372,7 +364,6 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
                          const Document& paper) {
   const Grid& grid = outcome.grid;
   const Builder builder(outcome, variant, paper);
-  const auto all = [](const Config&) { return true; };
   Document document;
   document.provenance.origin = golden::Origin::kOurRun;
   document.provenance.source =
@@ -398,10 +389,11 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
     add(".tokenizer_sha256", corpus.tokens.tokenizer_sha256);
   }
   document.tables = {
-      builder.Make("main_results", MainMeasures(builder.paper_sizes()), all),
-      builder.Make("load_variance", LoadVarianceMeasures(), all)};
-  Table allocation =
-      builder.Make("allocation", AllocationMeasures(), IsLearned);
+      builder.Make("main_results", MainMeasures(builder.paper_sizes()),
+                   nullptr),
+      builder.Make("load_variance", LoadVarianceMeasures(), nullptr)};
+  Table allocation = builder.Make("allocation", AllocationMeasures(),
+                                  &RouterTraits::learned_budget);
   if (!allocation.rows.empty()) {
     document.tables.push_back(std::move(allocation));
     document.tables.push_back(builder.MakeLayers());

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/config/router_traits.h"
 #include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
 #include "trainer/results/metrics.h"
@@ -29,10 +30,6 @@ constexpr double kPaperPerExpert = 49.2;
 
 // The paper says that most of the budget has moved by this step.
 constexpr int64_t kEarly = 25000;
-
-bool IsSoft(const Config& config) {
-  return config.router.kind != RouterKind::kSparse;
-}
 
 // A column that is shown and never judged.
 Column Recorded(const std::string& id, const Metric& metric) {
@@ -133,7 +130,7 @@ std::vector<Measure> MainMeasures(bool paper_sizes) {
        true},
       {"expansion_factor",
        [](const RunResult& r) { return r.config.router.expansion_factor; },
-       true, IsSoft},
+       true, [](const Config& config) { return TraitsOf(config).cap; }},
       Golden("train_ae", metrics::kTrainAe),
       Golden("infer_ae", metrics::kInferAe),
       active,

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <tuple>
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/text/text_table.h"
 #include "golden/paper/paper_lookup.h"
@@ -148,10 +148,8 @@ std::vector<ProtocolReading> ReadProtocol(const Document& paper) {
     StillScores scores;
     scores.num_experts = std::llround(field("model.num_experts"));
     scores.mean_active = number("mean_active_experts");
-    scores.max_active = std::min<int64_t>(
-        scores.num_experts,
-        std::llround(
-            std::ceil(number("expansion_factor") * scores.mean_active - 1e-6)));
+    scores.max_active = WholeExperts(
+        number("expansion_factor") * scores.mean_active, scores.num_experts);
     scores.temperature = start;
     scores.spread = field("model.init_std") * std::sqrt(field("model.d_model"));
     for (const bool calibrated : {true, false}) {

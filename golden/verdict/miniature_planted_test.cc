@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/philox.h"
+#include "core/normals.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/miniature_noise.h"
@@ -22,23 +22,10 @@ namespace {
 
 using enum MiniatureStatus;
 
+constexpr uint64_t kSeed = 20260121;
 constexpr int kDraws = 2000;
 // 5 % plus three standard errors of a share of 2000 draws.
 constexpr double kFamilyLimit = 0.065;
-
-// A sequence of standard normals.
-class Normals {
- public:
-  explicit Normals(uint32_t draw) { key_.step = draw; }
-  double Next() {
-    const auto words = PhiloxWords(key_, index_++);
-    return NormalsFromWords(words[0], words[1])[0];
-  }
-
- private:
-  RandomKey key_{20260121, RandomStream::kTestData, 0, 0};
-  uint64_t index_ = 0;
-};
 
 // Whether any measure is decided.
 bool AnyDecided(const MiniatureVerdicts& verdicts) {
@@ -62,7 +49,7 @@ class BoundaryRuns {
       : claims_(claims), all_(all_on_margin) {}
 
   MiniatureResults Draw(uint32_t draw) const {
-    Normals normals(draw);
+    Normals normals(kSeed, draw);
     MiniatureResults results;
     std::map<std::pair<std::string, int64_t>, double> seeds;
     for (const PlannedRuns& planned : claims_.planned) {
@@ -184,7 +171,7 @@ double ShareFound(const MiniatureClaims& claims, double difference,
   int found = 0;
   *false_finds = 0;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {
-    Normals normals(draw);
+    Normals normals(kSeed, draw);
     std::map<int64_t, double> effects;
     for (const int64_t seed : claims.planned[0].seeds) {
       effects[seed] = 0.1 * normals.Next();
@@ -246,7 +233,7 @@ struct TakenForNoisy {
 TakenForNoisy OfEqualRows(int64_t num_seeds) {
   int noisy = 0, covered = 0, intervals = 0;
   for (int draw = 0; draw < kDraws; ++draw) {
-    Normals normals(static_cast<uint32_t>(draw));
+    Normals normals(kSeed, static_cast<uint32_t>(draw));
     SeedValues values;
     std::map<std::string, double> means;
     for (char row = 'a'; row <= 'i'; ++row) {

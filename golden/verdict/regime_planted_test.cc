@@ -10,13 +10,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/philox.h"
+#include "core/normals.h"
 #include "golden/testing/regime_test_util.h"
 #include "golden/verdict/regime_curve.h"
 
 namespace softmoe::golden {
 namespace {
 
+constexpr uint64_t kSeed = 20261124;
 constexpr uint32_t kRecords = 20000;
 // Three standard errors of a share p of that many records.
 double ThreeErrors(double p) { return 3 * std::sqrt(p * (1 - p) / kRecords); }
@@ -30,35 +31,13 @@ const std::vector<double> kActive = {3.78, 1.77, 3.37};  // of the primary rows
 constexpr double kActiveDeviation = 0.03;
 constexpr int kSeeds = 12;
 
-// Standard normals, four from each block of words.
-class Normals {
- public:
-  explicit Normals(uint32_t record) { key_.step = record; }
-  double Next() {
-    if (next_ == buffer_.size()) {
-      const auto words = PhiloxWords(key_, index_++);
-      const auto first = NormalsFromWords(words[0], words[1]);
-      const auto second = NormalsFromWords(words[2], words[3]);
-      buffer_ = {first[0], first[1], second[0], second[1]};
-      next_ = 0;
-    }
-    return buffer_[next_++];
-  }
-
- private:
-  RandomKey key_{20261124, RandomStream::kTestData, 0, 0};
-  uint64_t index_ = 0;
-  std::vector<double> buffer_;
-  size_t next_ = 0;
-};
-
 RegimeTable Draw(uint32_t record, double effect) {
   const Interval exponents = FrozenRegime().exponents;
   static const double kTruth = SmoothExponent(kExperts, kLosses, exponents);
   auto truth = [](double active) {
     return ReadSmoothCurve(kExperts, kLosses, kTruth, active);
   };
-  Normals normals(record);
+  Normals normals(kSeed, record);
   RegimeTable table;
   table.k = kExperts;
   for (int s = 0; s < kSeeds; ++s) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
@@ -59,9 +60,10 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   report.config_hash = ConfigHash(report.config);
   report.step = checkpoint.state().step;
   report.tau = options.tau.value_or(checkpoint.state().tau);
-  if (report.config.router.kind == RouterKind::kSparse && options.tau) {
+  if (!TraitsOf(report.config).cutoff && options.tau) {
     throw ConfigError(
-        "--tau has no meaning for the sparse router; leave it out");
+        fmt::format("--tau has no meaning for the {} router; leave it out",
+                    RouterKindName(report.config.router.kind)));
   }
   report.temperature = options.temperature;
   report.tokens = options.tokens.empty() ? checkpoint.tokens() : options.tokens;
@@ -151,10 +153,11 @@ std::string EvaluationText(const EvaluationReport& report) {
     text += fmt::format("{:<22}{}, {}\n", "device", report.device.model,
                         report.device.libraries);
   }
-  if (report.config.router.kind != RouterKind::kSparse) {
-    text += ReportLine(metrics::kTemperature, report.temperature) +
-            ReportLine(metrics::kTau, report.tau);
+  const RouterTraits traits = TraitsOf(report.config);
+  if (traits.temperature) {
+    text += ReportLine(metrics::kTemperature, report.temperature);
   }
+  if (traits.cutoff) text += ReportLine(metrics::kTau, report.tau);
   TextLines lines(report.validation);
   VisitValidationMetrics(lines);
   return text + lines.text() +

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/code_version.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "trainer/evaluation/router_health.h"
@@ -18,10 +19,6 @@
 
 namespace softmoe::trainer {
 namespace {
-
-bool IsSparse(const Config& config) {
-  return config.router.kind == RouterKind::kSparse;
-}
 
 const InferenceTau* FindFactor(const FinalEvaluations& evaluations,
                                double factor) {
@@ -53,7 +50,7 @@ std::string MissingEvaluations(const EvaluationPlan& plan,
   const FinalEvaluations& has =
       result.final_evaluations ? *result.final_evaluations : none;
   std::string factors, histograms;
-  if (!IsSparse(result.config)) {
+  if (TraitsOf(result.config).cutoff) {
     for (const double factor : plan.inference_tau_factors) {
       const InferenceTau* at = FindFactor(has, factor);
       const std::string name = fmt::format(" x{:g}", factor);
@@ -84,7 +81,7 @@ std::optional<FinalEvaluations> MeasureFinalModel(
   CheckEvaluationPlan(plan);
   const Config& config = model.config();
   std::vector<double> factors;
-  if (!IsSparse(config)) factors = plan.inference_tau_factors;
+  if (TraitsOf(config).cutoff) factors = plan.inference_tau_factors;
   if (factors.empty() && !plan.router_health) return {};
 
   RouterHealthTotals totals(config);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "optimized/communicator/shards.h"
 #include "optimized/communicator/single.h"
@@ -55,7 +56,7 @@ double LoadEntropy(std::span<const int64_t> tokens_per_expert) {
 }
 
 RouterHealthTotals::RouterHealthTotals(const Config& config)
-    : sparse_(config.router.kind == RouterKind::kSparse),
+    : lapsum_(TraitsOf(config).lapsum),
       fallback_(config.router.fallback == Fallback::kTop1),
       num_experts_(config.model.num_experts),
       totals_(config.model.num_layers, num_experts_),
@@ -83,7 +84,7 @@ void RouterHealthTotals::Add(std::span<const optimized::StepStats> groups,
         << "layer " << l << ": cap " << layers[l].max_active << " after "
         << max_active_[l];
     max_active_[l] = layers[l].max_active;
-    if (!sparse_) truncated[own + l] = TruncatedWeight(layers[l], num_experts_);
+    if (lapsum_) truncated[own + l] = TruncatedWeight(layers[l], num_experts_);
   }
   communicator.Gather<double>(
       optimized::ShareOut(std::ssize(truncated),
@@ -119,7 +120,7 @@ std::vector<RouterHealth> RouterHealthTotals::Get() const {
         tokens;
     health.zero_active_fraction =
         static_cast<double>(below_cutoff_[l]) / tokens;
-    if (!sparse_) health.truncated_mass = truncated_weight_[l] / tokens;
+    if (lapsum_) health.truncated_mass = truncated_weight_[l] / tokens;
     result.push_back(health);
   }
   return result;

@@ -47,7 +47,7 @@ class RouterHealthTotals {
   std::vector<RouterHealth> Get() const;
 
  private:
-  const bool sparse_, fallback_;
+  const bool lapsum_, fallback_;
   const int64_t num_experts_;
   RoutingTotals totals_;
   std::vector<int64_t> max_active_;       // [layer] the cap; 0: not known yet

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/config/router_traits.h"
 #include "core/text/progress.h"
 #include "trainer/results/metrics.h"
 
@@ -47,8 +48,9 @@ std::string ProgressLine(const Config& config, const StepRecord& record,
     parts.push_back(
         Titled(metrics::kZeroActiveFraction, record.zero_active_fraction));
   }
-  if (config.router.kind != RouterKind::kSparse) {
-    parts.push_back(AllocationPart(record));
+  const RouterTraits traits = TraitsOf(config);
+  if (traits.lapsum) parts.push_back(AllocationPart(record));
+  if (traits.temperature) {
     parts.push_back(Titled(metrics::kTemperature, record.temperature));
   }
   parts.push_back(Titled(metrics::kGradientNorm, record.gradient_norm));

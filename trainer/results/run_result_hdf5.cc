@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/config/config_toml.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "trainer/identity/identity_attributes.h"
 #include "trainer/results/metrics.h"
@@ -117,7 +118,7 @@ class HealthReader {
   // Metrics that only soft routers have.
   void operator()(const Metric& metric,
                   std::optional<double> RouterHealth::*member) {
-    if (config_.router.kind == RouterKind::kSparse) return;
+    if (!TraitsOf(config_).lapsum) return;
     Read<double>(metric, member);
   }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "optimized/communicator/shards.h"
 #include "optimized/communicator/single.h"
@@ -49,7 +50,7 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                             optimized::Communicator& communicator,
                             const StopPoll& poll) {
   const Config& config = model.config();
-  SOFTMOE_CHECK(config.router.kind != RouterKind::kSparse);
+  SOFTMOE_CHECK(TraitsOf(config).cutoff);
   const int64_t length = config.model.sequence_length;
   const int64_t group = config.training.balance_group_sequences;
   const int64_t batch_sequences = config.training.global_batch_sequences;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/profile_run.h"
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "optimized/device.h"
@@ -16,7 +17,7 @@ namespace {
 
 double TauOf(const Config& config, optimized::Model& model,
              const Dataset& data) {
-  if (config.router.kind == RouterKind::kSparse) return 0;
+  if (!TraitsOf(config).cutoff) return 0;
   if (config.router.tau) return *config.router.tau;
   return CalibrateTau(model, data, [] {}).tau;
 }

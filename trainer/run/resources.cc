@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "core/config/parameter_layout.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/text/format_bytes.h"
@@ -71,7 +72,7 @@ ResourceNeed EstimateResources(const Config& config, int64_t ranks) {
 }
 
 int64_t NumCalibrationRatios(const Config& config) {
-  if (config.router.kind == RouterKind::kSparse || config.router.tau) return 0;
+  if (!TraitsOf(config).cutoff || config.router.tau) return 0;
   int64_t ratios_per_token = 0;
   for (const optimized::LayerAllocation& layer :
        optimized::InitialAllocations(config, /*tau=*/0)) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 
 namespace softmoe::trainer {
@@ -35,7 +36,7 @@ double Temperature(const Config& config, int64_t completed_updates) {
   SOFTMOE_CHECK(completed_updates >= 0 &&
                 completed_updates <= config.training.steps)
       << "completed_updates=" << completed_updates;
-  if (config.router.kind == RouterKind::kSparse) return 1.0;
+  if (!TraitsOf(config).temperature) return 1.0;
   const double start = config.router.temperature_start;
   const double end = config.router.temperature_end;
   return end + (start - end) *

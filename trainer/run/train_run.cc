@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/code_version.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/file_error.h"
@@ -126,7 +127,7 @@ void RunLoop::Resume(const std::filesystem::path& path) {
 void RunLoop::Begin() {
   state_.code_version = CodeVersion();
   model_.InitializeParameters(static_cast<uint64_t>(config_.training.seed));
-  if (config_.router.kind == RouterKind::kSparse) return;
+  if (!TraitsOf(config_).cutoff) return;
   if (config_.router.tau.has_value()) {
     state_.tau = *config_.router.tau;
     return;
