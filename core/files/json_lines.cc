@@ -78,6 +78,17 @@ std::string JsonLine(const Json& record) {
                                        Json::error_handler_t::replace);
 }
 
+Json WithNonFinite(Json value) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (value == "inf") return kInfinity;
+  if (value == "-inf") return -kInfinity;
+  if (value.is_structured()) {
+    for (Json& child : value) child = WithNonFinite(std::move(child));
+  }
+  return value;
+}
+
 JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
   RequireRegularOrAbsent(path_);
   descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
@@ -136,10 +147,8 @@ double JsonNumber(const Json& record, const std::string& key,
                     "another version of this program",
                     place, key));
   }
-  if (value->is_number()) return value->get<double>();
-  if (*value == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (*value == "inf") return std::numeric_limits<double>::infinity();
-  if (*value == "-inf") return -std::numeric_limits<double>::infinity();
+  const Json number = WithNonFinite(*value);
+  if (number.is_number()) return number.get<double>();
   throw DataError(fmt::format("{}: '{}' is not a number", place, key));
 }
 

@@ -52,6 +52,9 @@ inline constexpr int kMaxJsonDepth = 64;
 // The object that `text` holds; null if it holds none, or one with more levels.
 nlohmann::ordered_json ParseJsonObject(std::string_view text);
 
+// `value` with every text "nan", "inf" and "-inf" as the number it stands for.
+nlohmann::ordered_json WithNonFinite(nlohmann::ordered_json value);
+
 // All records of a file. A last line without an end is still being written, or
 // torn, and is left out. Throws EnvironmentError if the file cannot be read,
 // DataError (FILE:LINE) if a line is not a JSON object.

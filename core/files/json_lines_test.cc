@@ -41,6 +41,8 @@ TEST(JsonLines, NotANumberAndInfinitiesSurviveAtAnyDepth) {
   const Json read = Json::parse(JsonLine(record));
   EXPECT_TRUE(std::isnan(JsonNumber(read, "a", "m:1")));
   EXPECT_EQ(JsonNumber(read, "d", "m:1"), -kInfinity);
+  EXPECT_EQ(JsonLine(WithNonFinite(read)), JsonLine(record));
+  EXPECT_EQ(WithNonFinite(read)["b"]["c"][1], kInfinity);
   EXPECT_THROW(JsonNumber(read, "b", "m:1"), DataError);
   EXPECT_THROW(JsonNumber(read, "absent", "m:1"), DataError);
 }

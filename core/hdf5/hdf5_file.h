@@ -15,11 +15,17 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/hdf5/hdf5_envelope.h"
 
 namespace softmoe {
+
+// The path of what a group, which may be the root, has under this name.
+inline std::string Hdf5Path(const std::string& group, const std::string& name) {
+  return (group == "/" ? "" : group) + "/" + name;
+}
 
 // A dataset in memory: row-major values and their shape.
 template <typename T>
@@ -58,6 +64,23 @@ class Hdf5Writer {
   void WriteAttribute(const std::string& object, const std::string& name,
                       double value);
 
+  static constexpr bool kReads = false;
+  // The root is always there.
+  void Group(const std::string& path) {
+    if (path != "/") CreateGroup(path);
+  }
+  // A string, int64_t, double, or a bool as 0 or 1.
+  template <typename T>
+  void Attribute(const std::string& object, const std::string& name,
+                 const T& value) {
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, int64_t, T>;
+    WriteAttribute(object, name, static_cast<const Stored&>(value));
+  }
+  // One long dataset of bytes, which is compressed.
+  void Bytes(const std::string& path, const std::string& bytes) {
+    WriteDataset(path, std::vector<uint8_t>(bytes.begin(), bytes.end()));
+  }
+
   // Seals the envelope, syncs and renames to the final name. Throws
   // EnvironmentError (disk full, ...); then the old file at `path` is intact.
   void Commit();
@@ -92,6 +115,26 @@ class Hdf5Reader {
                          const std::string& name) const;
   int64_t ReadInt(const std::string& object, const std::string& name) const;
   double ReadDouble(const std::string& object, const std::string& name) const;
+
+  static constexpr bool kReads = true;
+  void Group(const std::string&) const {}
+  template <typename T>
+  void Attribute(const std::string& object, const std::string& name,
+                 T& value) const {
+    if constexpr (std::is_same_v<T, std::string>) {
+      value = ReadString(object, name);
+    } else if constexpr (std::is_same_v<T, double>) {
+      value = ReadDouble(object, name);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = ReadInt(object, name) != 0;
+    } else {
+      value = ReadInt(object, name);
+    }
+  }
+  void Bytes(const std::string& path, std::string& bytes) const {
+    const std::vector<uint8_t> values = ReadDataset<uint8_t>(path).values;
+    bytes.assign(values.begin(), values.end());
+  }
 
   const std::filesystem::path& path() const;
   uint32_t version() const;  // of the file, see Hdf5Kind

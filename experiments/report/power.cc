@@ -20,6 +20,7 @@
 #include "experiments/report/mini_claims.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/regime_judge.h"
+#include "golden/verdict/statistics.h"
 #include "trainer/run/schedules.h"
 
 namespace softmoe::experiments {
@@ -57,12 +58,6 @@ constexpr double kSeedDeviation =
 
 double DefaultLoss(double experts) {
   return kDefaultLoss + kDefaultRise * std::pow(experts, -kDefaultP);
-}
-
-double MeanOf(const std::vector<double>& numbers) {
-  double sum = 0;
-  for (const double each : numbers) sum += each;
-  return sum / static_cast<double>(numbers.size());
 }
 
 using RowKey = std::pair<std::string, std::string>;  // corpus, row
@@ -116,7 +111,7 @@ class Known {
       ++used;
       std::vector<double> values;
       for (const MiniatureRun& run : runs) values.push_back(read(run));
-      const double mean = MeanOf(values);
+      const double mean = golden::Mean(values);
       for (size_t i = 0; i < runs.size(); ++i) {
         residuals.emplace_back(runs[i].seed, values[i] - mean);
         by_seed[runs[i].seed].push_back(values[i] - mean);
@@ -126,7 +121,8 @@ class Known {
     const bool pairs = paired && used > 1;
     double squares = 0;
     for (const auto& [seed, residual] : residuals) {
-      squares += std::pow(residual - (pairs ? MeanOf(by_seed[seed]) : 0.0), 2);
+      squares +=
+          std::pow(residual - (pairs ? golden::Mean(by_seed[seed]) : 0.0), 2);
     }
     const double freedom =
         static_cast<double>(residuals.size() - used) -
@@ -212,7 +208,7 @@ std::vector<golden::AllocationPoint> MeanAllocation(
       for (const MiniatureRun& run : runs) {
         values.push_back(run.allocation.at(kept[p]).allocation.at(l));
       }
-      mean[p].allocation[l] = MeanOf(values);
+      mean[p].allocation[l] = golden::Mean(values);
     }
   }
   return mean;
@@ -234,7 +230,7 @@ RowTruth TruthOf(const std::vector<MiniatureRun>& known, const Config& config) {
   const auto mean = [&](auto read) {
     std::vector<double> values;
     for (const MiniatureRun& run : known) values.push_back(read(run));
-    return MeanOf(values);
+    return golden::Mean(values);
   };
   truth.loss = mean([](const auto& run) { return run.loss; });
   truth.infer_ae = mean([](const auto& run) { return run.infer_ae; });
@@ -496,7 +492,7 @@ class MiniPower {
     std::vector<double>& last = row->allocation.back().allocation;
     const auto layers = static_cast<double>(last.size());
     const double late = std::ceil(measure.share_of_layers * layers - 1e-6);
-    const double budget = MeanOf(last) * layers;
+    const double budget = golden::Mean(last) * layers;
     const double share = std::min(late / layers + truth, 0.99);
     for (size_t l = 0; l < last.size(); ++l) {
       const bool is_late = static_cast<double>(l) >= layers - late;
@@ -508,7 +504,7 @@ class MiniPower {
   static void SetEarlyMovement(const MiniatureMeasure& measure, double truth,
                                RowTruth* row) {
     const golden::AllocationPoint last = row->allocation.back();
-    const double mean = MeanOf(last.allocation);
+    const double mean = golden::Mean(last.allocation);
     golden::AllocationPoint early = last;
     early.step = static_cast<int64_t>(
         std::llround(measure.share_of_steps * static_cast<double>(last.step)));

@@ -148,6 +148,17 @@ class CurveReader {
   std::map<int64_t, Curve> curves_;
 };
 
+// What a run's group holds besides its result; `num_points` is the number of
+// its steps.
+template <typename File, typename Run>
+void VisitRun(File& file, const std::string& group, Run& run,
+              int64_t& num_points) {
+  file.Attribute(group, "id", run.id);
+  file.Attribute(group, "key", run.key);
+  file.Attribute(group, "training_sha256", run.training_sha256);
+  file.Attribute(group, "num_points", num_points);
+}
+
 RunRecord Read(const fs::path& path) {
   // Version 3 had neither a benchmark nor results, version 4 fewer numbers of
   // each run in the latter.
@@ -168,23 +179,19 @@ RunRecord Read(const fs::path& path) {
     record.corpora[name] = trainer::ParsePreparedCorpus(
         file.ReadString("/corpora/" + name, "json"), path);
   }
-  if (file.Has(kBench)) {
-    const auto bytes = file.ReadDataset<uint8_t>(kBench).values;
-    record.bench.assign(bytes.begin(), bytes.end());
-  }
+  if (file.Has(kBench)) file.Bytes(kBench, record.bench);
   CurveReader curves(file);
   for (const std::string& name : file.Children("/runs")) {
     const std::string group = "/runs/" + name;
     RecordedRun run;
-    run.id = file.ReadString(group, "id");
-    run.key = file.ReadString(group, "key");
-    run.training_sha256 = file.ReadString(group, "training_sha256");
+    int64_t num_points = 0;
+    VisitRun(file, group, run, num_points);
     run.result = trainer::ReadResultGroup(file, group);
     if (!run.key.ends_with("/" + ConfigHash(run.result.identity.config))) {
       throw DataError(fmt::format("{}: {} has another configuration than {}",
                                   path.string(), run.id, run.key));
     }
-    run.result.steps = curves.Next(run, file.ReadInt(group, "num_points"));
+    run.result.steps = curves.Next(run, num_points);
     record.runs.push_back(std::move(run));
   }
   CheckRuns(record);
@@ -334,21 +341,15 @@ void WriteRunRecord(const RunRecord& record) {
     const RecordedRun& run = record.runs[i];
     const std::string group = fmt::format("/runs/{:04}", i);
     trainer::WriteResultGroup(run.result, group, file);
-    file.WriteAttribute(group, "id", run.id);
-    file.WriteAttribute(group, "key", run.key);
-    file.WriteAttribute(group, "training_sha256", run.training_sha256);
-    file.WriteAttribute(group, "num_points",
-                        static_cast<int64_t>(run.result.steps.size()));
+    auto num_points = static_cast<int64_t>(run.result.steps.size());
+    VisitRun(file, group, run, num_points);
     std::vector<StepRecord>& all = curves[run.result.config.model.num_layers];
     all.insert(all.end(), run.result.steps.begin(), run.result.steps.end());
   }
   for (const auto& [num_layers, points] : curves) {
     trainer::WriteStepTable(points, num_layers, CurvesGroup(num_layers), file);
   }
-  if (!record.bench.empty()) {
-    file.WriteDataset(
-        kBench, std::vector<uint8_t>(record.bench.begin(), record.bench.end()));
-  }
+  if (!record.bench.empty()) file.Bytes(kBench, record.bench);
   if (!record.results.documents.empty()) {
     try {
       golden::WriteRecordedResults(record.results, file);

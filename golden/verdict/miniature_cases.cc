@@ -22,14 +22,6 @@ namespace {
 
 using Values = std::vector<double>;
 
-double Sum(const Values& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
-double Mean(const Values& values) {
-  return Sum(values) / static_cast<double>(values.size());
-}
-
 // Sparse rows by k = 1, 2, ...: their mean losses, joined by straight lines.
 class SparseCurve {
  public:

@@ -25,19 +25,6 @@ bool AllEqual(const Values& values) {
                             std::not_equal_to<>()) == values.end();
 }
 
-double Mean(const Values& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
-double SquaresAroundMean(const Values& values) {
-  const double mean = Mean(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return squares;
-}
-
 // The seeds that all of `rows` have.
 std::set<int64_t> CommonSeeds(const SeedValues& values,
                               const std::vector<std::string>& rows) {

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <vector>
 
+#include "golden/verdict/statistics.h"
+
 namespace softmoe::golden {
 namespace {
 
@@ -16,10 +18,6 @@ using Values = std::vector<double>;
 
 double Sum(const Values& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
-double Mean(const Values& values) {
-  return Sum(values) / static_cast<double>(values.size());
 }
 
 // The number of last layers, the share rounded up; 0.3 * 10 may be slightly

@@ -12,6 +12,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/json_lines.h"
 #include "core/files/temporary_folder.h"
 #include "core/hdf5/hdf5_envelope.h"
 
@@ -27,81 +28,75 @@ constexpr char kResults[] = "/results";
 // Documents are files, also on their way into another one and out of it.
 fs::path ScratchPlace() { return fs::temp_directory_path() / "softmoe-record"; }
 
-void WriteBytes(const std::string& path, const std::string& bytes,
-                Hdf5Writer& file) {
-  file.WriteDataset(path, std::vector<uint8_t>(bytes.begin(), bytes.end()));
+// What a run's object holds, besides what not every run has; const or not.
+template <typename Run, typename Visit>
+void VisitRun(Run& run, Visit visit) {
+  visit("row", run.row);
+  visit("corpus", run.corpus);
+  visit("seed", run.seed);
+  visit("loss", run.loss);
+  visit("infer_ae", run.infer_ae);
+  visit("mean_cap", run.mean_cap);
+  visit("train_ae", run.train_ae);
+  visit("load_variance", run.load_variance);
+  visit("load_balance", run.load_balance);
 }
 
-std::string ReadBytes(const Hdf5Reader& file, const std::string& path) {
-  const auto bytes = file.ReadDataset<uint8_t>(path).values;
-  return {bytes.begin(), bytes.end()};
+// Points and samples are arrays of their members.
+template <typename Point>
+void Add(const std::vector<Point>& points, Json& list) {
+  for (const auto& [first, second, third] : points) {
+    list.push_back({first, second, third});
+  }
+}
+template <typename Point>
+void Take(const Json& list, std::vector<Point>& points) {
+  for (const Json& array : list) {
+    auto& [first, second, third] = points.emplace_back();
+    array.at(0).get_to(first);
+    array.at(1).get_to(second);
+    array.at(2).get_to(third);
+  }
 }
 
 Json RunJson(const MiniatureRun& run) {
-  Json json = {{"row", run.row},
-               {"corpus", run.corpus},
-               {"seed", run.seed},
-               {"loss", run.loss},
-               {"infer_ae", run.infer_ae},
-               {"mean_cap", run.mean_cap},
-               {"train_ae", run.train_ae},
-               {"load_variance", run.load_variance},
-               {"load_balance", run.load_balance}};
+  Json json;
+  VisitRun(run,
+           [&](const char* name, const auto& value) { json[name] = value; });
   if (run.hellaswag) json["hellaswag"] = *run.hellaswag;
-  for (const AllocationPoint& point : run.allocation) {
-    json["allocation"].push_back(
-        {point.step, point.allocation, point.learning_rate_sum});
-  }
-  for (const TauPoint& at : run.at_tau) {
-    json["at_tau"].push_back({at.factor, at.infer_ae, at.loss});
-  }
+  if (!run.allocation.empty()) Add(run.allocation, json["allocation"]);
+  if (!run.at_tau.empty()) Add(run.at_tau, json["at_tau"]);
   return json;
 }
 
 MiniatureRun ParseRun(const Json& json) {
   MiniatureRun run;
-  json.at("row").get_to(run.row);
-  json.at("corpus").get_to(run.corpus);
-  json.at("seed").get_to(run.seed);
-  json.at("loss").get_to(run.loss);
-  json.at("infer_ae").get_to(run.infer_ae);
-  json.at("mean_cap").get_to(run.mean_cap);
-  json.at("train_ae").get_to(run.train_ae);
-  json.at("load_variance").get_to(run.load_variance);
-  json.at("load_balance").get_to(run.load_balance);
+  VisitRun(run,
+           [&](const char* name, auto& value) { json.at(name).get_to(value); });
   if (json.contains("hellaswag")) run.hellaswag = json["hellaswag"];
-  for (const Json& point : json.value("allocation", Json::array())) {
-    run.allocation.push_back({point.at(0), point.at(1), point.at(2)});
-  }
-  for (const Json& at : json.value("at_tau", Json::array())) {
-    run.at_tau.push_back({at.at(0), at.at(1), at.at(2)});
-  }
+  Take(json.value("allocation", Json::array()), run.allocation);
+  Take(json.value("at_tau", Json::array()), run.at_tau);
   return run;
 }
 
+// A run that diverged has NaN, which JsonLine writes as a text.
 std::string MiniatureText(const MiniatureResults& results) {
   Json json = {{"runs", Json::array()}, {"throughput", Json::array()}};
   for (const MiniatureRun& run : results.runs) {
     json["runs"].push_back(RunJson(run));
   }
-  for (const ThroughputSamples& samples : results.throughput) {
-    json["throughput"].push_back(
-        {samples.active_experts, samples.tokens_per_second, samples.router});
-  }
-  return json.dump();
+  Add(results.throughput, json["throughput"]);
+  return JsonLine(json);
 }
 
 MiniatureResults ParseMiniature(const std::string& text, const fs::path& path) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = WithNonFinite(ParseJsonObject(text));
     MiniatureResults results;
     for (const Json& run : json.at("runs")) {
       results.runs.push_back(ParseRun(run));
     }
-    for (const Json& samples : json.at("throughput")) {
-      results.throughput.push_back(
-          {samples.at(0), samples.at(1), samples.at(2)});
-    }
+    Take(json.at("throughput"), results.throughput);
     return results;
   } catch (const Json::exception& error) {
     throw DataError(
@@ -114,13 +109,13 @@ MiniatureResults ParseMiniature(const std::string& text, const fs::path& path) {
 }  // namespace
 
 void WriteRecordedResults(const RecordedResults& results, Hdf5Writer& file) {
-  WriteBytes(kMiniature, MiniatureText(results.miniature), file);
+  file.Bytes(kMiniature, MiniatureText(results.miniature));
   file.CreateGroup(kResults);
   const TemporaryFolder folder(ScratchPlace());
   for (const auto& [name, document] : results.documents) {
     WriteDocument(document, folder.path() / name);
-    WriteBytes(fmt::format("{}/{}", kResults, name),
-               ReadWholeFile(folder.path() / name), file);
+    file.Bytes(fmt::format("{}/{}", kResults, name),
+               ReadWholeFile(folder.path() / name));
   }
 }
 
@@ -138,11 +133,13 @@ RecordedResults ReadRecordedResults(const fs::path& path) {
   }
   RecordedResults results;
   results.margins_sha256 = file.ReadString("/", "margins_sha256");
-  results.miniature = ParseMiniature(ReadBytes(file, kMiniature), path);
+  std::string bytes;
+  file.Bytes(kMiniature, bytes);
+  results.miniature = ParseMiniature(bytes, path);
   const TemporaryFolder folder(ScratchPlace());
   for (const std::string& name : file.Children(kResults)) {
-    WriteFileAtomically(folder.path() / name,
-                        ReadBytes(file, fmt::format("{}/{}", kResults, name)));
+    file.Bytes(fmt::format("{}/{}", kResults, name), bytes);
+    WriteFileAtomically(folder.path() / name, bytes);
     results.documents.emplace_back(name, ReadDocument(folder.path() / name));
   }
   return results;

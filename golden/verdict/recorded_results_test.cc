@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,38 @@ TEST(RecordedResults, ReadBackEveryNumber) {
   // Equal results give equal bytes.
   Write(read, folder / "b.h5");
   EXPECT_EQ(ReadWholeFile(folder / "b.h5"), ReadWholeFile(folder / "a.h5"));
+}
+
+TEST(RecordedResults, SayThatARunDiverged) {
+  const fs::path path = FreshFolder("recorded_diverged") / "a.h5";
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  RecordedResults written = Example();
+  MiniatureRun* learned = nullptr;
+  for (MiniatureRun& run : written.miniature.runs) {
+    if (!run.allocation.empty() && !run.at_tau.empty()) learned = &run;
+    if (run.row == "softmoe-2-calibrated") run.loss = NAN;
+  }
+  ASSERT_NE(learned, nullptr);
+  learned->loss = NAN;
+  learned->infer_ae = -kInfinity;
+  learned->hellaswag = kInfinity;
+  learned->allocation.back().allocation[0] = NAN;
+  learned->at_tau[0].loss = NAN;
+  Write(written, path);
+  const RecordedResults read = ReadRecordedResults(path);
+  const MiniatureRun& run =
+      read.miniature
+          .runs[static_cast<size_t>(learned - written.miniature.runs.data())];
+  EXPECT_TRUE(std::isnan(run.loss));
+  EXPECT_EQ(run.infer_ae, -kInfinity);
+  EXPECT_EQ(run.hellaswag, kInfinity);
+  EXPECT_TRUE(std::isnan(run.allocation.back().allocation[0]));
+  EXPECT_TRUE(std::isnan(run.at_tau[0].loss));
+  const std::string verdicts =
+      MiniatureJson(JudgeMiniature(FrozenClaims(), read.miniature));
+  EXPECT_EQ(verdicts,
+            MiniatureJson(JudgeMiniature(FrozenClaims(), written.miniature)));
+  ExpectHas(verdicts, "gave no number");
 }
 
 // 76 runs of the mini grid, 16 with k_l of ten layers at 151 steps, no digits

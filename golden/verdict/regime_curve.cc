@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/errors.h"
 #include "golden/verdict/statistics.h"
@@ -16,18 +15,6 @@ namespace {
 constexpr int kGridSteps = 64;
 // Enough halvings of a grid step to exhaust a double's digits.
 constexpr int kHalvings = 60;
-
-double Mean(const std::vector<double>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), 0.0) /
-         static_cast<double>(numbers.size());
-}
-
-double SquaresAroundMean(const std::vector<double>& numbers) {
-  const double mean = Mean(numbers);
-  double squares = 0;
-  for (const double each : numbers) squares += (each - mean) * (each - mean);
-  return squares;
-}
 
 // y = mean_y + slope * (x - mean_x), by least squares, with x = k^-p.
 struct SmoothFit {

@@ -57,6 +57,18 @@ double SymmetricQuantile(const Distribution& distribution, double probability) {
 
 }  // namespace
 
+double Mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) /
+         static_cast<double>(values.size());
+}
+
+double SquaresAroundMean(const std::vector<double>& values) {
+  const double mean = Mean(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return squares;
+}
+
 double RegularizedBeta(double a, double b, double x) {
   SOFTMOE_CHECK(a > 0 && b > 0 && x >= 0 && x <= 1)
       << a << " " << b << " " << x;

@@ -14,6 +14,11 @@
 
 namespace softmoe::golden {
 
+// Of numbers, summed first to last; NaN if there are none.
+double Mean(const std::vector<double>& values);
+// The sum of the squares of their differences from that.
+double SquaresAroundMean(const std::vector<double>& values);
+
 // Absolute error of the distribution functions, for 1 to 2e4 degrees of freedom
 // and for Beta with a, b >= 1 and a + b <= 2e4.
 inline constexpr double kDistributionError = 1e-13;

@@ -25,6 +25,13 @@ constexpr double HalfUnit(int decimals) {
   return decimals == 0 ? 0.5 : HalfUnit(decimals - 1) / 10;
 }
 
+TEST(Mean, IsSummedFirstToLast) {
+  EXPECT_EQ(Mean({1, 2, 6}), 3);
+  EXPECT_EQ(SquaresAroundMean({1, 2, 6}), 14);
+  EXPECT_EQ(Mean({1, 1e16, -1e16, 4}), 1);  // the first 1 is lost
+  EXPECT_TRUE(std::isnan(Mean({})));
+}
+
 TEST(StudentCdf, AgreesWithClosedForms) {
   for (double t : {-50.0, -3.0, -1.0, -0.01, 0.0, 0.3, 1.0, 2.5, 40.0}) {
     EXPECT_NEAR(StudentCdf(t, 1), 0.5 + std::atan(t) / std::numbers::pi,

@@ -16,6 +16,17 @@ namespace {
 const Hdf5Kind kCheckpointKind{
     .name = "checkpoint", .version = 3, .oldest_version = 2};
 
+// Writes or reads all but the tables; what is written is const.
+template <typename File, typename State>
+void VisitState(File& file, const ModelConfig& model, State& state) {
+  file.Attribute("/", "code_version", state.code_version);
+  file.Attribute("/", "step", state.step);
+  VisitCarriedMetrics<TrainState>([&](const Metric& metric, auto member) {
+    VisitMetric(file, "/", metric, model, state.*member);
+  });
+  file.Attribute("/", "tau_calibrated", state.tau_calibrated);
+}
+
 }  // namespace
 
 void WriteCheckpoint(const std::filesystem::path& path,
@@ -28,12 +39,7 @@ void WriteCheckpoint(const std::filesystem::path& path,
   file.WriteAttribute("/", "config", ConfigToToml(identity.config));
   WriteIdentity(identity, "/", file);
   file.WriteAttribute("/", "tokens", tokens.string());
-  file.WriteAttribute("/", "code_version", state.code_version);
-  file.WriteAttribute("/", "step", state.step);
-  VisitCarriedMetrics<TrainState>([&](const Metric& metric, auto member) {
-    WriteMetric(metric, state.*member, "/", file);
-  });
-  file.WriteAttribute("/", "tau_calibrated", int64_t{state.tau_calibrated});
+  VisitState(file, identity.config.model, state);
   WriteStepTable(state.history, identity.config.model.num_layers, "/history",
                  file);
   WriteEvaluationTable(state.evaluations, "/evaluations", file);
@@ -52,13 +58,8 @@ Checkpoint::Checkpoint(const std::filesystem::path& path)
   identity_ = ReadIdentity(
       file_, "/", ParseConfig(file_.ReadString("/", "config"), path.string()));
   tokens_ = file_.ReadString("/", "tokens");
-  state_.code_version = file_.ReadString("/", "code_version");
-  state_.step = file_.ReadInt("/", "step");
   const ModelConfig& model = identity_.config.model;
-  VisitCarriedMetrics<TrainState>([&](const Metric& metric, auto member) {
-    ReadMetric(file_, "/", metric, model, state_.*member);
-  });
-  state_.tau_calibrated = file_.ReadInt("/", "tau_calibrated") != 0;
+  VisitState(file_, model, state_);
   state_.history = ReadStepTable(file_, "/history", model.num_layers);
   state_.evaluations = ReadEvaluationTable(file_, "/evaluations");
   if (static_cast<int64_t>(state_.history.size()) != state_.step) {

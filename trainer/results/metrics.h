@@ -6,7 +6,8 @@
 // loops over these lists; METRICS.md prints them.
 //
 // A new metric needs a constant below, a member, and a line in a Visit
-// function.
+// function; without the line this does not compile, where a record holds nothing
+// but metrics.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_H_
 
@@ -39,6 +40,9 @@ struct Metric {
   const char* shown_unit = "";
   MetricShape shape = MetricShape::kNumber;
   bool clock = false;  // differs between runs that are otherwise equal
+  // HDF5 files from before it existed lack it, and the member keeps its default,
+  // which must mean that; the digest of a run (run_digest.h) leaves it out.
+  bool later = false;
   // Its name in results and checkpoints of version 2; empty if that is `name`.
   const char* name_in_version_2 = "";
 };
@@ -352,7 +356,7 @@ inline constexpr Metric kValLoss = {
 // Calls visit(metric, member) for every number of a StepRecord except the step;
 // member is a pointer to a double or to a vector<double> [num_layers].
 template <typename Visitor>
-void VisitStepMetrics(Visitor&& visit) {
+constexpr void VisitStepMetrics(Visitor&& visit) {
   visit(metrics::kLoss, &StepRecord::loss);
   visit(metrics::kLoadBalanceLoss, &StepRecord::load_balance_loss);
   visit(metrics::kZLoss, &StepRecord::z_loss);
@@ -372,7 +376,7 @@ void VisitStepMetrics(Visitor&& visit) {
 // The same for a Validation; member is a pointer to a double, an int64_t, a
 // vector<double> [num_layers], or a vector<vector<int64_t>> [num_layers].
 template <typename Visitor>
-void VisitValidationMetrics(Visitor&& visit) {
+constexpr void VisitValidationMetrics(Visitor&& visit) {
   visit(metrics::kLoss, &Validation::loss);
   visit(metrics::kNumTokens, &Validation::num_tokens);
   visit(metrics::kActiveExperts, &Validation::active_experts);
@@ -387,7 +391,7 @@ void VisitValidationMetrics(Visitor&& visit) {
 
 // The same for an EvaluationRecord; member is a pointer to a double.
 template <typename Visitor>
-void VisitEvaluationMetrics(Visitor&& visit) {
+constexpr void VisitEvaluationMetrics(Visitor&& visit) {
   visit(metrics::kTemperature, &EvaluationRecord::temperature);
   visit(metrics::kScheduleLoss, &EvaluationRecord::schedule_loss);
   visit(metrics::kScheduleActiveExperts,
@@ -423,7 +427,7 @@ void VisitRunMetrics(Visitor&& visit) {
 // The same for the RouterHealth of a layer; member is a pointer to a double, an
 // int64_t or an optional<double>. Files have lists of them [num_layers].
 template <typename Visitor>
-void VisitHealthMetrics(Visitor&& visit) {
+constexpr void VisitHealthMetrics(Visitor&& visit) {
   visit(metrics::kLoadEntropy, &RouterHealth::load_entropy);
   visit(metrics::kRelativeLoadEntropy, &RouterHealth::relative_load_entropy);
   visit(metrics::kDeadExperts, &RouterHealth::dead_experts);
@@ -432,17 +436,32 @@ void VisitHealthMetrics(Visitor&& visit) {
   visit(metrics::kTruncatedMass, &RouterHealth::truncated_mass);
 }
 
-// Does not compile when a record has gained or lost a number: then update the
-// lists above and the counts here.
-inline void CheckMetricCounts() {
-  [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11,
-                                s12, s13, s14] = StepRecord();
-  [[maybe_unused]] const auto& [v1, v2, v3, v4, v5, v6, v7, v8, v9, v10] =
-      Validation();
-  [[maybe_unused]] const auto& [e1, e2, e3, e4, e5, e6, e7, e8] =
-      EvaluationRecord();
-  [[maybe_unused]] const auto& [h1, h2, h3, h4, h5, h6] = RouterHealth();
+// The bytes of a Record that `visit_list`, one of the functions above, lists.
+template <typename Record, typename VisitList>
+constexpr size_t ListedBytes(VisitList visit_list) {
+  size_t bytes = 0;
+  visit_list(
+      [&]<typename T>(const Metric&, T Record::*) { bytes += sizeof(T); });
+  return bytes;
 }
+static_assert(ListedBytes<StepRecord>([](auto visit) {
+                VisitStepMetrics(visit);
+              }) + sizeof(StepRecord::step) ==
+                  sizeof(StepRecord),
+              "VisitStepMetrics lists every number of a StepRecord");
+static_assert(ListedBytes<Validation>([](auto visit) {
+                VisitValidationMetrics(visit);
+              }) == sizeof(Validation),
+              "VisitValidationMetrics lists every number of a Validation");
+static_assert(ListedBytes<EvaluationRecord>([](auto visit) {
+                VisitEvaluationMetrics(visit);
+              }) + sizeof(EvaluationRecord::step) ==
+                  sizeof(EvaluationRecord),
+              "VisitEvaluationMetrics lists every number of its record");
+static_assert(ListedBytes<RouterHealth>([](auto visit) {
+                VisitHealthMetrics(visit);
+              }) == sizeof(RouterHealth),
+              "VisitHealthMetrics lists every number of a RouterHealth");
 
 }  // namespace softmoe::trainer
 

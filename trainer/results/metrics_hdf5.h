@@ -1,58 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// metrics_hdf5.h - writes and reads metrics in HDF5: a number is an attribute
-// of a group, a list a dataset in it that states its unit.
+// metrics_hdf5.h - metrics in HDF5: a number is an attribute of a group, a list
+// a dataset in it that states its unit. The same calls write, given a writer,
+// and read, given a reader; what is written may be const.
 //
-// Files of version 2 have some names of their own (Metric::name_in_version_2).
-// Reading throws DataError naming file, object and remedy if something is
-// missing, of another type or shape, or not finite.
+// Files of version 2 have some names of their own (Metric::name_in_version_2);
+// what is missing where it may be (Metric::later) keeps its value. Reading
+// throws DataError naming file, object and remedy if something else is missing,
+// or is of another type or shape, or not finite.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_HDF5_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_HDF5_H_
 
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
 #include "trainer/results/metrics.h"
 
 namespace softmoe::trainer {
 
-void WriteMetric(const Metric& metric, double value, const std::string& group,
-                 Hdf5Writer& file);
-void WriteMetric(const Metric& metric, int64_t value, const std::string& group,
-                 Hdf5Writer& file);
-void WriteMetric(const Metric& metric, const std::vector<double>& values,
-                 const std::string& group, Hdf5Writer& file);
-void WriteMetric(const Metric& metric, const std::vector<int64_t>& values,
-                 const std::string& group, Hdf5Writer& file);
-// The rows have one length; there is at least one.
-void WriteMetric(const Metric& metric,
-                 const std::vector<std::vector<int64_t>>& rows,
-                 const std::string& group, Hdf5Writer& file);
+// Throw DataError: of "dataset /steps/loss holds", a number that is none.
+[[noreturn]] void RefuseNumber(const Hdf5Reader& file, const std::string& what,
+                               double value);
+void CheckSizes(const Hdf5Reader& file, const std::string& path,
+                const std::vector<int64_t>& sizes,
+                const std::vector<int64_t>& expected);
 
-// Reads into the last argument; lists have the sizes that metric.shape says.
-void ReadMetric(const Hdf5Reader& file, const std::string& group,
-                const Metric& metric, const ModelConfig& model, double& value);
-void ReadMetric(const Hdf5Reader& file, const std::string& group,
-                const Metric& metric, const ModelConfig& model, int64_t& value);
-void ReadMetric(const Hdf5Reader& file, const std::string& group,
-                const Metric& metric, const ModelConfig& model,
-                std::vector<double>& values);
-void ReadMetric(const Hdf5Reader& file, const std::string& group,
-                const Metric& metric, const ModelConfig& model,
-                std::vector<int64_t>& values);
-void ReadMetric(const Hdf5Reader& file, const std::string& group,
-                const Metric& metric, const ModelConfig& model,
-                std::vector<std::vector<int64_t>>& rows);
+template <typename List>
+int64_t Size(const List& list) {
+  return static_cast<int64_t>(list.size());
+}
 
-// A list of many records, row-major: `sizes` begins with their number.
-void WriteColumn(const Metric& metric, const std::vector<double>& values,
-                 const std::vector<int64_t>& sizes, const std::string& group,
-                 Hdf5Writer& file);
-std::vector<double> ReadColumn(const Hdf5Reader& file, const std::string& group,
-                               const Metric& metric,
-                               const std::vector<int64_t>& sizes);
+// A row-major list of double or int64_t.
+template <typename File, typename List>
+void VisitList(File& file, const std::string& group, const Metric& metric,
+               const std::vector<int64_t>& sizes, List& values) {
+  using T = typename List::value_type;
+  if constexpr (File::kReads) {
+    const std::string path = Hdf5Path(group, NameIn(file.version(), metric));
+    if (metric.later && !file.Has(path)) return;
+    Hdf5Array<T> array = file.template ReadDataset<T>(path);
+    CheckSizes(file, path, array.shape, sizes);
+    for (const T value : array.values) {
+      if (std::isfinite(static_cast<double>(value))) continue;
+      RefuseNumber(file, "dataset " + path + " holds",
+                   static_cast<double>(value));
+    }
+    values = std::move(array.values);
+  } else {
+    const std::string path = Hdf5Path(group, metric.name);
+    file.template WriteDataset<T>(path, values, sizes);
+    file.WriteAttribute(path, "unit", metric.unit);
+  }
+}
+
+// A double, int64_t, vector<double>, or vector<vector<int64_t>>, whose rows have
+// one length. What is read has the sizes that metric.shape says.
+template <typename File, typename Value>
+void VisitMetric(File& file, const std::string& group, const Metric& metric,
+                 const ModelConfig& model, Value& value) {
+  using Type = std::remove_const_t<Value>;
+  if constexpr (std::is_arithmetic_v<Type>) {
+    if constexpr (File::kReads) {
+      const std::string name = NameIn(file.version(), metric);
+      if (metric.later && !file.HasAttribute(group, name)) return;
+      file.Attribute(group, name, value);
+      if (std::isfinite(static_cast<double>(value))) return;
+      RefuseNumber(file, "attribute " + name + " of " + group + " is",
+                   static_cast<double>(value));
+    } else {
+      file.WriteAttribute(group, metric.name, value);
+    }
+  } else if constexpr (std::is_same_v<Type, std::vector<double>>) {
+    const std::vector<int64_t> sizes = File::kReads
+                                           ? SizesOf(metric.shape, model)
+                                           : std::vector<int64_t>{Size(value)};
+    VisitList(file, group, metric, sizes, value);
+  } else {
+    std::vector<int64_t> values;
+    if constexpr (File::kReads) {
+      const std::vector<int64_t> sizes = SizesOf(metric.shape, model);
+      VisitList(file, group, metric, sizes, values);
+      value.clear();
+      for (auto row = values.begin(); row != values.end(); row += sizes[1]) {
+        value.emplace_back(row, row + sizes[1]);
+      }
+    } else {
+      for (const auto& row : value) {
+        SOFTMOE_CHECK(row.size() == value.front().size())
+            << metric.name << " has rows of " << value.front().size() << " and "
+            << row.size();
+        values.insert(values.end(), row.begin(), row.end());
+      }
+      VisitList(file, group, metric, {Size(value), Size(value.front())},
+                values);
+    }
+  }
+}
+
+// Writes or reads one list for each metric of many records, which are as many
+// as they will be: visit functions of metrics.h take it.
+template <typename File, typename Records>
+class MetricColumns {
+ public:
+  // Lists of a record have `num_layers` numbers.
+  MetricColumns(File& file, std::string group, int64_t num_layers,
+                Records& records)
+      : file_(file),
+        group_(std::move(group)),
+        num_layers_(num_layers),
+        records_(records) {}
+
+  // A double or int64_t; of an optional, what the records have.
+  template <typename Record, typename Value>
+  void operator()(const Metric& metric, Value Record::*member) const {
+    constexpr bool kOptional = std::is_same_v<Value, std::optional<double>>;
+    using T = std::conditional_t<kOptional, double, Value>;
+    std::vector<T> values;
+    for (const Record& record : records_) {
+      if constexpr (kOptional) {
+        if (record.*member) values.push_back(*(record.*member));
+      } else {
+        values.push_back(record.*member);
+      }
+    }
+    if (values.empty()) return;
+    VisitList(file_, group_, metric, {Size(values)}, values);
+    if constexpr (File::kReads) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        records_[i].*member = values[i];
+      }
+    }
+  }
+
+  template <typename Record>
+  void operator()(const Metric& metric,
+                  std::vector<double> Record::*member) const {
+    if (records_.empty()) return;
+    std::vector<double> values;
+    for (const Record& record : records_) {
+      values.insert(values.end(), (record.*member).begin(),
+                    (record.*member).end());
+    }
+    VisitList(file_, group_, metric, {Size(records_), num_layers_}, values);
+    if constexpr (File::kReads) {
+      if (values.empty()) return;  // of an older file
+      auto row = values.begin();
+      for (Record& record : records_) {
+        (record.*member).assign(row, row + num_layers_);
+        row += num_layers_;
+      }
+    }
+  }
+
+ private:
+  File& file_;
+  const std::string group_;
+  const int64_t num_layers_;
+  Records& records_;
+};
 
 }  // namespace softmoe::trainer
 

@@ -31,40 +31,39 @@ struct List {
   std::string record;
   std::vector<const Metric*> metrics;
   size_t distinct_members;
-  size_t fields;  // of the record that hold a metric
 };
 
 template <typename Record, typename Visit>
-List ListOf(const char* name, size_t fields, Visit&& visit) {
+List ListOf(const char* name, Visit&& visit) {
   Listed<Record> listed;
   visit(listed);
-  return {name, listed.metrics, listed.places.size(), fields};
+  return {name, listed.metrics, listed.places.size()};
 }
 
 std::vector<List> Lists() {
   return {
-      ListOf<StepRecord>("StepRecord", 13,
+      ListOf<StepRecord>("StepRecord",
                          [](auto& visit) { VisitStepMetrics(visit); }),
-      ListOf<Validation>("Validation", 10,
+      ListOf<Validation>("Validation",
                          [](auto& visit) { VisitValidationMetrics(visit); }),
       ListOf<EvaluationRecord>(
-          "EvaluationRecord", 7,
+          "EvaluationRecord",
           [](auto& visit) { VisitEvaluationMetrics(visit); }),
       ListOf<TrainState>(
-          "TrainState", 4,
+          "TrainState",
           [](auto& visit) { VisitCarriedMetrics<TrainState>(visit); }),
-      ListOf<RouterHealth>("RouterHealth", 6,
+      ListOf<RouterHealth>("RouterHealth",
                            [](auto& visit) { VisitHealthMetrics(visit); }),
-      ListOf<RunResult>("RunResult", 8,
+      ListOf<RunResult>("RunResult",
                         [](auto& visit) { VisitRunMetrics(visit); }),
   };
 }
 
-TEST(Metrics, EveryFieldIsListedOnce) {
-  CheckMetricCounts();
+// That none is left out: metrics.h does not compile.
+TEST(Metrics, NoFieldIsListedTwice) {
   for (const List& list : Lists()) {
-    EXPECT_EQ(list.metrics.size(), list.fields) << list.record;
-    EXPECT_EQ(list.distinct_members, list.fields) << list.record;
+    EXPECT_FALSE(list.metrics.empty()) << list.record;
+    EXPECT_EQ(list.distinct_members, list.metrics.size()) << list.record;
   }
 }
 

@@ -29,11 +29,13 @@ class Digest {
     lines_ += '\n';
   }
 
-  // Everything in `record` that Visit lists, except clocks.
+  // Everything in `record` that Visit lists, except clocks, and what the digests
+  // in older records do not have.
   template <typename Record>
   auto Of(const Record& record) {
     return [this, &record](const Metric& metric, auto member) {
-      if (!metric.clock) Number(metric.name, record.*member);
+      if (metric.clock || metric.later) return;
+      Number(metric.name, record.*member);
     };
   }
 
