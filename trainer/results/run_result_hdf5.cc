@@ -73,7 +73,7 @@ void VisitHealth(File& file, const std::string& group, const Config& config,
   if constexpr (File::kReads) {
     if (!file.Has(group)) return;
     RouterHealth health;
-    if (config.router.kind != RouterKind::kSparse) health.truncated_mass = 0;
+    if (TraitsOf(config).lapsum) health.truncated_mass = 0;
     layers.assign(static_cast<size_t>(config.model.num_layers), health);
   }
   if (layers.empty()) return;
