@@ -6,8 +6,8 @@
 // loops over these lists; METRICS.md prints them.
 //
 // A new metric needs a constant below, a member, and a line in a Visit
-// function; without the line this does not compile, where a record holds nothing
-// but metrics.
+// function; without the line this does not compile, where a record holds
+// nothing but metrics.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_H_
 
@@ -40,8 +40,9 @@ struct Metric {
   const char* shown_unit = "";
   MetricShape shape = MetricShape::kNumber;
   bool clock = false;  // differs between runs that are otherwise equal
-  // HDF5 files from before it existed lack it, and the member keeps its default,
-  // which must mean that; the digest of a run (run_digest.h) leaves it out.
+  // HDF5 files from before it existed lack it, and the member keeps its
+  // default, which must mean that; the digest of a run (run_digest.h) leaves it
+  // out.
   bool later = false;
   // Its name in results and checkpoints of version 2; empty if that is `name`.
   const char* name_in_version_2 = "";

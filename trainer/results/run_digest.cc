@@ -29,8 +29,8 @@ class Digest {
     lines_ += '\n';
   }
 
-  // Everything in `record` that Visit lists, except clocks, and what the digests
-  // in older records do not have.
+  // Everything in `record` that Visit lists, except clocks, and what the
+  // digests in older records do not have.
   template <typename Record>
   auto Of(const Record& record) {
     return [this, &record](const Metric& metric, auto member) {
