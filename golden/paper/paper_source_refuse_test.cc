@@ -22,6 +22,7 @@ fs::path CopyOfSources(const std::string& name) {
   const fs::path folder = FreshFolder(name);
   for (const auto& entry : fs::directory_iterator(
            RunfilePath("golden/paper/paper.toml").parent_path())) {
+    if (entry.path().extension() != ".toml") continue;
     WriteFileAtomically(folder / entry.path().filename(),
                         ReadWholeFile(entry.path()));
   }
