@@ -79,7 +79,7 @@ Examples:
       two runs side by side, each with half of the cores
   mpirun -n 2 grid run mini --ranks mpi
       two processes train every run together, one run after the other; --ranks 2
-      does the same with threads, --ranks env without MPI
+      does the same with threads
   grid run mini --launcher=slurm
       a job array on a Slurm cluster, one task for each row; waits for it, and
       its exit code is that of the grid. --detach: does not wait
@@ -318,7 +318,7 @@ void CheckLaunch(const Arguments& arguments) {
             ? "each process of mpirun trains one run at a time"
             : "Slurm decides how many tasks are at work"));
   }
-  if (arguments.ranks.kind() == trainer::RankKind::kNone) return;
+  if (!arguments.ranks.mpi()) return;
   const std::string ranks = "--ranks " + arguments.ranks.ranks;
   if (arguments.jobs != 1) {
     throw ConfigError(fmt::format(
@@ -392,7 +392,7 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   options.ranks = arguments.ranks.in_process();
   options.exchange = arguments.ranks.exchange;
   GridRanks ranks(processes);
-  if (arguments.ranks.kind() != trainer::RankKind::kNone) {
+  if (arguments.ranks.mpi()) {
     options.processes = &ranks;
     if (!ranks.leads()) return FollowGrid(grid, options);
   }
@@ -696,7 +696,7 @@ class CommandLine {
     });
     if (refused != 0) return refused;
     trainer::RankMainOptions processes = arguments_.ranks.processes;
-    processes.kind = arguments_.ranks.kind();
+    processes.mpi = arguments_.ranks.mpi();
     processes.quiet = arguments_.quiet;
     return RunRankMain("grid", processes, [this](const trainer::Ranks& ranks) {
       return Dispatch(ranks);

@@ -16,6 +16,7 @@ std::unique_ptr<kernels::RankLink> LinkOf(Communicator& communicator,
   kernels::LinkId id = {};
   if (communicator.rank() == 0) id = device::MakeLinkId();
   communicator.Broadcast<char>(id, 0);
+  communicator.WaitElsewhere("joins the others over NCCL");
   return device::JoinLink(id, communicator.rank(), communicator.size(),
                           queue.stream(),
                           [&communicator] { communicator.CheckOthers(); });
@@ -24,7 +25,8 @@ std::unique_ptr<kernels::RankLink> LinkOf(Communicator& communicator,
 class LinkCarrier : public Carrier {
  public:
   LinkCarrier(int64_t largest_shard, Communicator& communicator, Queue& queue)
-      : rank_(communicator.rank()),
+      : communicator_(communicator),
+        rank_(communicator.rank()),
         rows_((communicator.size() - 1) * largest_shard),
         link_(LinkOf(communicator, queue)) {}
 
@@ -43,6 +45,7 @@ class LinkCarrier : public Carrier {
       sends[r] = Part(std::as_writable_bytes(PartOf(data, shards[r])));
       receives[r] = Part(std::as_writable_bytes(Row(rank)));
     }
+    communicator_.WaitElsewhere("asks NCCL for an exchange");
     link_->Follow();
     link_->Exchange(sends, receives);
   }
@@ -54,7 +57,10 @@ class LinkCarrier : public Carrier {
 
   void Join() override { link_->Join(); }
 
-  void Finish() override { link_->Finish(); }
+  void Finish() override {
+    communicator_.WaitElsewhere("finishes its exchanges over NCCL");
+    link_->Finish();
+  }
 
   void Abandon() noexcept override { link_->Abort(); }
 
@@ -68,10 +74,12 @@ class LinkCarrier : public Carrier {
     for (const Shard& shard : shards) {
       parts.push_back(Part(PartOf(data, shard)));
     }
+    communicator_.WaitElsewhere("asks NCCL for a gathering");
     link_->Follow();
     link_->Gather(parts);
   }
 
+  Communicator& communicator_;
   const int rank_;
   int64_t row_ = 0;     // of rows_
   Buffer<float> rows_;  // [other ranks, own shard]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks that are processes under mpirun. Skips, with the reason, where Open MPI
-// is missing.
+// Ranks that are processes under mpirun.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,11 +16,6 @@ namespace {
 
 class MpiRanks : public ::testing::TestWithParam<int> {
  protected:
-  void SetUp() override {
-    const std::string obstacle = ObstacleToMpi();
-    if (!obstacle.empty()) GTEST_SKIP() << obstacle;
-  }
-
   static int ranks() { return GetParam(); }
 
   static ProgramResult Run(const std::string& what) {
@@ -29,6 +23,15 @@ class MpiRanks : public ::testing::TestWithParam<int> {
     command.push_back(RunfilePath("optimized/testing/mpi_ranks").string());
     command.push_back(what);
     return RunProgram(command, ".");
+  }
+
+  static int Count(const ProgramResult& result, const std::string& text) {
+    int found = 0;
+    for (size_t at = result.output.find(text); at != std::string::npos;
+         at = result.output.find(text, at + 1)) {
+      ++found;
+    }
+    return found;
   }
 
   static void ExpectFromEveryRank(const ProgramResult& result,
@@ -64,18 +67,32 @@ TEST_P(MpiRanks, TrainToTheBitsOfOneProcess) {
 TEST_P(MpiRanks, AllEndWithTheCodeAndTheNameOfTheOneThatFailed) {
   const ProgramResult result = Run("failure");
   EXPECT_EQ(result.exit_status, 2) << result.output;
-  const auto count = [&](const std::string& text) {
-    int found = 0;
-    for (size_t at = result.output.find(text); at != std::string::npos;
-         at = result.output.find(text, at + 1)) {
-      ++found;
-    }
-    return found;
-  };
-  EXPECT_EQ(count("mpi_ranks: error: token 7 is damaged\n"), 1)
+  EXPECT_EQ(Count(result, "mpi_ranks: error: token 7 is damaged\n"), 1)
       << result.output;
-  EXPECT_EQ(count("mpi_ranks: error: rank 1 failed: token 7 is damaged\n"),
-            ranks() - 1)
+  EXPECT_EQ(
+      Count(result, "mpi_ranks: error: rank 1 failed: token 7 is damaged\n"),
+      ranks() - 1)
+      << result.output;
+}
+
+// The first one that has waited for too long ends all, the silent one too.
+TEST_P(MpiRanks, EndWithTheNameOfOneThatIsSilentInAStep) {
+  const ProgramResult result = Run("silence");
+  EXPECT_EQ(result.exit_status, 5) << result.output;
+  EXPECT_GE(Count(result,
+                  "mpi_ranks: error: step 7: waits at a barrier: nothing from "
+                  "rank 1 within 1 s; see what it says"),
+            1)
+      << result.output;
+}
+
+TEST_P(MpiRanks, WaitForRankZeroOutsideOfAStepAndSaySo) {
+  const ProgramResult result = Run("patience");
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  ExpectFromEveryRank(result, "all here");
+  EXPECT_GE(
+      Count(result, "the preparation: waits at a barrier: waits for rank 0, "),
+      ranks() - 1)
       << result.output;
 }
 

@@ -203,13 +203,13 @@ TEST(GridPlan, WritesNothing) {
 TEST(GridPlan, ScriptsRepeatTheCommandLine) {
   const std::string plan =
       PlanIn(Shipped("paper", {"router.fallback=\"top1\""}), "/data/my runs");
-  EXPECT_TRUE(Contains(
-      plan, R"(srun --kill-on-bad-exit=0 bazel-bin/experiments/grid run paper \
+  EXPECT_TRUE(
+      Contains(plan, R"("${start[@]}" bazel-bin/experiments/grid run paper \
   --seeds 1234 \
   --set 'router.fallback="top1"' \
   --out '/data/my runs' \
   --device cuda \
-  --ranks env \
+  --ranks mpi \
   --corpora c4 \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
 )")) << plan;
@@ -278,14 +278,14 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
   fs::create_directories(folder / "slurm");
   std::ofstream(folder / "job.sh") << script;
   std::ofstream(folder / "srun")
-      << "#!/bin/bash\nshift 2\nexec "
-      << RunfilePath("experiments/grid").string() << " \"$@\"\n";
+      << "#!/bin/bash\n[ \"${@: -1}\" = true ] && exit\nshift 2\n"
+      << "exec mpirun -n 1 " << RunfilePath("experiments/grid").string()
+      << " \"$@\"\n";
   fs::permissions(folder / "srun", fs::perms::owner_all);
   const ProgramResult ended =
       RunProgram({"env", "PATH=" + folder.string() + ":/usr/bin:/bin",
-                  "SLURM_ARRAY_TASK_ID=0", "SLURM_JOB_ID=1", "SLURM_PROCID=0",
-                  "SLURM_NTASKS=1", "SLURM_JOB_NODELIST=localhost",
-                  "MASTER_PORT=0", "bash", "job.sh"},
+                  "SLURM_ARRAY_TASK_ID=0", "OMPI_ALLOW_RUN_AS_ROOT=1",
+                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "bash", "job.sh"},
                  folder);
   EXPECT_EQ(ended.exit_status, static_cast<int>(ExitCode::kUsage));
   EXPECT_TRUE(Contains(ended.output,

@@ -39,7 +39,7 @@ SlurmJob NewJob(const Grid& grid, const RowEstimate& row,
     job.command.insert(job.command.end(), {"--device", "cuda"});
   }
   if (job.num_ranks() > 1) {
-    job.command.insert(job.command.end(), {"--ranks", "env"});
+    job.command.insert(job.command.end(), {"--ranks", "mpi"});
   }
   job.command.insert(job.command.end(), {"--corpora", corpus.id});
   return job;

@@ -75,13 +75,13 @@ TEST(SlurmJobs, RanksShareTheWorkOfATask) {
   EXPECT_EQ(job.num_ranks(), 2);
   EXPECT_EQ(job.hours, 3 * 6 / 8.0);
   EXPECT_EQ(Words(job.command.end() - 6, job.command.end()),
-            (Words{"--threads", "4", "--ranks", "env", "--corpora", "a"}));
+            (Words{"--threads", "4", "--ranks", "mpi", "--corpora", "a"}));
   // A GPU is a rank.
   RowEstimate row = Row("owt", "one", 1, 8);
   job = SlurmJobs(MyGrid(), {row}, Place())[0];
   EXPECT_EQ(job.num_ranks(), 8);
   EXPECT_EQ(Words(job.command.end() - 6, job.command.end()),
-            (Words{"--device", "cuda", "--ranks", "env", "--corpora", "owt"}));
+            (Words{"--device", "cuda", "--ranks", "mpi", "--corpora", "owt"}));
   row.run.runtime.device = "cpu";
   row.run.corpus.gpus = 1;
   job = SlurmJobs(MyGrid(), {row}, Place())[0];

@@ -49,10 +49,12 @@ std::string Resources(const SlurmJob& job) {
       layout.nodes, layout.gpus_per_node, layout.gpus_per_node);
 }
 
+int64_t LimitHours(const SlurmJob& job) {
+  return std::max<int64_t>(1, std::llround(std::ceil(kTimeMargin * job.hours)));
+}
+
 // The lines that sbatch reads.
 std::string Directives(const SlurmJob& job) {
-  const int64_t hours =
-      std::max<int64_t>(1, std::llround(std::ceil(kTimeMargin * job.hours)));
   std::string lines = fmt::format(
       "#SBATCH --job-name={}\n"
       "#SBATCH --array=0-{}\n",
@@ -66,7 +68,7 @@ std::string Directives(const SlurmJob& job) {
 #SBATCH --chdir={}
 #SBATCH --output={}
 )",
-      hours, kSecondsToSave, SbatchQuoted(job.start),
+      LimitHours(job), kSecondsToSave, SbatchQuoted(job.start),
       SbatchQuoted(Percents(job.logs) + "/%x-%A_%a.log"));
   for (const std::string& option : job.options) {
     lines += "#SBATCH " + option + "\n";
@@ -86,48 +88,55 @@ std::string Training(const SlurmJob& job) {
   // Not SLURM_JOB_ID: the last task's is that of the whole array.
   std::string text = "task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n";
   text += "kills=" + ShellQuoted(job.logs) + "/kills-$task\n";
-  const bool ranks = job.num_ranks() > 1;
-  if (ranks) {
-    text +=
-        R"sh(# Rank 0 is on this node; here is where Slurm itself reaches it.
-export MASTER_ADDR=$(scontrol show node --oneliner "$SLURMD_NODENAME" |
-  grep -o ' NodeAddr=[^ ]*' | cut -d = -f 2)
-# What keeps strangers out when ranks connect to each other.
-)sh";
-    text += "export SOFTMOE_RANKS_SECRET_FILE=" + ShellQuoted(job.logs) +
-            "/secret-$task\n"
-            "rm -f \"$SOFTMOE_RANKS_SECRET_FILE\"\n"
-            "(umask 077 && head -c 32 /dev/urandom | base64 "
-            ">\"$SOFTMOE_RANKS_SECRET_FILE\")\n";
+  // srun does not take this from the job since Slurm 22.05.
+  const std::string cores =
+      job.gpus == 0 ? fmt::format(" --cpus-per-task={}", job.cores) : "";
+  if (job.num_ranks() > 1) {
+    // srun is tried: Debian's lists pmix even where its plugin cannot load the
+    // library, for want of libpmix-dev. Slurm sends its signal to what srun
+    // starts; mpirun passes one on that `timeout` sends, and lets ranks save.
+    text += fmt::format(
+        R"sh(# Ranks end each other, with the code of the one that was first.
+start=(srun --mpi=pmix --kill-on-bad-exit=0{})
+if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
+  start=(timeout {} mpirun -n {} --bind-to none
+    --mca odls_base_sigkill_timeout {})
+fi
+status=0
+"${{start[@]}}")sh",
+        cores, LimitHours(job) * 3600 - kSecondsToSave, job.num_ranks(),
+        kSecondsToSave - 60);
+  } else {
+    text += "status=0\nsrun" + cores;
   }
-  text += "status=0\nsrun";
-  // Since Slurm 22.05 srun does not inherit this from the job.
-  if (job.gpus == 0) text += fmt::format(" --cpus-per-task={}", job.cores);
-  // A failing rank ends the others, with its own exit code.
-  if (ranks) text += " --kill-on-bad-exit=0";
   for (const std::string& word : job.command) {
     text += (word.starts_with("--") ? " \\\n  " : " ") + ShellQuoted(word);
   }
-  text += " \\\n  --rows \"${rows[$SLURM_ARRAY_TASK_ID]}\" || status=$?\n";
-  if (ranks) text += "rm -f \"$SOFTMOE_RANKS_SECRET_FILE\"\n";
-  return text;
+  return text +
+         " \\\n  --rows \"${rows[$SLURM_ARRAY_TASK_ID]}\" || status=$?\n";
 }
 
 // Decides whether the task goes back into the queue.
-std::string WhenItHasEnded() {
+std::string WhenItHasEnded(const SlurmJob& job) {
+  const bool ranks = job.num_ranks() > 1;
   return fmt::format(
       R"sh(case $status in
   # Stopped in time, state saved: goes on from there in a new allocation.
-  {}) scontrol requeue "$task" ;;
-  # Killed: goes on from its checkpoint, but whatever kills it may do so again.
-  {})
+  {}{}) scontrol requeue "$task" ;;
+  # {}:
+  # goes on from its checkpoint, but whatever it was may come again.
+  {}{})
     echo "$(hostname) $(date)" >>"$kills" &&
       [ "$(wc -l <"$kills")" -le {} ] && scontrol requeue "$task"
     ;;
 esac
 exit "$status"
 )sh",
-      static_cast<int>(ExitCode::kStopped), 128 + SIGKILL, kReturnsOfKilled);
+      static_cast<int>(ExitCode::kStopped), ranks ? " | 124" : "",
+      ranks ? "Killed, or a rank was silent" : "Killed",
+      ranks ? fmt::format("{} | ", static_cast<int>(ExitCode::kEnvironment))
+            : "",
+      128 + SIGKILL, kReturnsOfKilled);
 }
 
 }  // namespace
@@ -155,7 +164,7 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node) {
 std::string SlurmScript(const SlurmJob& job) {
   SOFTMOE_CHECK(!job.rows.empty()) << job.name << " has no rows";
   return "#!/bin/bash\n" + Directives(job) + "\n" + Rows(job) + Training(job) +
-         WhenItHasEnded();
+         WhenItHasEnded(job);
 }
 
 std::string SlurmLogName(const SlurmJob& job, const std::string& id,

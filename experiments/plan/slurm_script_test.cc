@@ -58,24 +58,23 @@ rows=(
 )
 task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 kills='/data/my runs/slurm'/kills-$task
-# Rank 0 is on this node; here is where Slurm itself reaches it.
-export MASTER_ADDR=$(scontrol show node --oneliner "$SLURMD_NODENAME" |
-  grep -o ' NodeAddr=[^ ]*' | cut -d = -f 2)
-# What keeps strangers out when ranks connect to each other.
-export SOFTMOE_RANKS_SECRET_FILE='/data/my runs/slurm'/secret-$task
-rm -f "$SOFTMOE_RANKS_SECRET_FILE"
-(umask 077 && head -c 32 /dev/urandom | base64 >"$SOFTMOE_RANKS_SECRET_FILE")
+# Ranks end each other, with the code of the one that was first.
+start=(srun --mpi=pmix --kill-on-bad-exit=0)
+if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
+  start=(timeout 140100 mpirun -n 20 --bind-to none
+    --mca odls_base_sigkill_timeout 240)
+fi
 status=0
-srun --kill-on-bad-exit=0 bazel-bin/experiments/grid run paper \
+"${start[@]}" bazel-bin/experiments/grid run paper \
   --corpora c4 \
   --out '/data/my runs' \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
-rm -f "$SOFTMOE_RANKS_SECRET_FILE"
 case $status in
   # Stopped in time, state saved: goes on from there in a new allocation.
-  75) scontrol requeue "$task" ;;
-  # Killed: goes on from its checkpoint, but whatever kills it may do so again.
-  137)
+  75 | 124) scontrol requeue "$task" ;;
+  # Killed, or a rank was silent:
+  # goes on from its checkpoint, but whatever it was may come again.
+  5 | 137)
     echo "$(hostname) $(date)" >>"$kills" &&
       [ "$(wc -l <"$kills")" -le 3 ] && scontrol requeue "$task"
     ;;
@@ -138,14 +137,15 @@ TEST(SlurmScript, WithoutGpusATaskHasCores) {
   }
   EXPECT_EQ(script.find("GPU"), std::string::npos) << script;
   EXPECT_EQ(script.find("gpu"), std::string::npos) << script;
-  EXPECT_EQ(script.find("SECRET"), std::string::npos) << script;
+  EXPECT_EQ(script.find("mpi"), std::string::npos) << script;
 
   // Ranks may be on any node.
   job.ranks = 3;
   const std::string ranks = SlurmScript(job);
   for (const char* line :
        {"#SBATCH --ntasks=3\n", "#SBATCH --cpus-per-task=6\n",
-        "\nsrun --cpus-per-task=6 --kill-on-bad-exit=0 bazel-bin/"}) {
+        "(srun --mpi=pmix --kill-on-bad-exit=0 --cpus-per-task=6)\n",
+        "mpirun -n 3 "}) {
     EXPECT_NE(ranks.find(line), std::string::npos) << line << ranks;
   }
   EXPECT_EQ(ranks.find("--nodes"), std::string::npos) << ranks;
@@ -163,17 +163,17 @@ TEST(SlurmScript, NamesTheLogWhateverTheFolderIsCalled) {
             R"(/a b/"100%"\c/softmoe-paper-c4-12_3.log)");
 }
 
-// Runs the script with an srun that prints its words and ends with `status`,
-// and an scontrol that prints its own.
+// Runs the script with an srun and an mpirun that print their words and end with
+// `status`, and an scontrol that prints its own.
 class SlurmScriptRun : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = FreshFolder("slurm");
-    for (const char* program : {"srun", "scontrol"}) {
-      Pretend(program,
-              "printf '[%s]' \"$(basename $0)\" \"$@\"\n"
-              "[ $(basename $0) = scontrol ] || exit $STATUS\n");
-    }
+    const std::string print = "printf '[%s]' \"$(basename $0)\" \"$@\"\n";
+    Pretend("srun", "[ \"${@: -1}\" = true ] && exit $NO_PMIX\n" + print +
+                        "exit $STATUS\n");
+    Pretend("mpirun", print + "exit $STATUS\n");
+    Pretend("scontrol", print);
     SlurmJob job = Job();
     job.logs = folder_;
     WriteFileAtomically(folder_ / "job.sh", SlurmScript(job));
@@ -186,8 +186,10 @@ class SlurmScriptRun : public testing::Test {
                                  std::filesystem::perms::owner_all);
   }
 
-  ProgramResult Run(int task, int status) {
+  // Where srun can, or cannot, start ranks.
+  ProgramResult Run(int task, int status, bool pmix = true) {
     return RunProgram({"env", "PATH=" + folder_.string() + ":/usr/bin:/bin",
+                       std::string("NO_PMIX=") + (pmix ? "0" : "1"),
                        // The last task's is the number of the array.
                        "SLURM_JOB_ID=70", "SLURM_ARRAY_JOB_ID=70",
                        "SLURM_ARRAY_TASK_ID=" + std::to_string(task),
@@ -196,7 +198,7 @@ class SlurmScriptRun : public testing::Test {
   }
 
   static std::string Srun(const std::string& row) {
-    return "[srun][--kill-on-bad-exit=0][bazel-bin/experiments/"
+    return "[srun][--mpi=pmix][--kill-on-bad-exit=0][bazel-bin/experiments/"
            "grid][run][paper][--corpora][c4]"
            "[--out][/data/my runs][--rows][" +
            row + "]";
@@ -220,32 +222,16 @@ TEST_F(SlurmScriptRun, EachTaskRunsItsRowAndRequeuesItselfWhenStopped) {
   EXPECT_EQ(failed.output, Srun("sparse-1"));
 }
 
-TEST_F(SlurmScriptRun, RanksAreToldWhereRankZeroIs) {
-  Pretend("scontrol",
-          "echo \"NodeName=$4 Arch=x NodeAddr=10.1.2.3 NodeHost=n\"");
-  Pretend("srun", "echo $MASTER_ADDR");
-  EXPECT_EQ(Run(0, 0).output, "10.1.2.3\n");
-  // By the name of the node, then.
-  Pretend("scontrol", "exit 1");
-  EXPECT_EQ(Run(0, 0).output, "\n");
-}
-
-// Which nobody else can read, and which is gone afterwards.
-TEST_F(SlurmScriptRun, EachTaskHasASecretWhileItRuns) {
-  Pretend("srun",
-          "stat -c '%a %s' \"$SOFTMOE_RANKS_SECRET_FILE\"\n"
-          "cat \"$SOFTMOE_RANKS_SECRET_FILE\"\n");
-  const std::string first = Run(0, 0).output, second = Run(0, 0).output;
-  EXPECT_TRUE(first.starts_with("600 45\n")) << first;
-  EXPECT_TRUE(second.starts_with("600 45\n")) << second;
-  EXPECT_NE(first, second);
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "secret-70_0"));
-  // What a killed task has left is not used again, whoever may read it.
-  WriteFileAtomically(folder_ / "secret-70_0", "old");
-  std::filesystem::permissions(folder_ / "secret-70_0",
-                               std::filesystem::perms(0644));
-  const std::string third = Run(0, 0).output;
-  EXPECT_TRUE(third.starts_with("600 45\n")) << third;
+TEST_F(SlurmScriptRun, WithoutPmixMpirunStartsTheRanks) {
+  const ProgramResult done = Run(0, 0, /*pmix=*/false);
+  EXPECT_EQ(done.exit_status, 0);
+  EXPECT_EQ(done.output,
+            "[mpirun][-n][20][--bind-to][none][--mca]"
+            "[odls_base_sigkill_timeout][240][bazel-bin/experiments/grid][run]"
+            "[paper][--corpora][c4][--out][/data/my runs][--rows][sparse-1]");
+  // What `timeout` ends with.
+  EXPECT_NE(Run(0, 124, /*pmix=*/false).output.find("requeue"),
+            std::string::npos);
 }
 
 TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {
@@ -258,6 +244,8 @@ TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {
     EXPECT_NE(Run(1, 75).output.find("requeue"), std::string::npos);
   }
   EXPECT_EQ(Run(1, 137).output, Srun("softmoe-1.5-calibrated"));
+  // As is one with a rank that was silent.
+  EXPECT_EQ(Run(1, 5).output, Srun("softmoe-1.5-calibrated"));
   // Another task has its own three retries.
   EXPECT_NE(Run(0, 137).output.find("requeue"), std::string::npos);
 }

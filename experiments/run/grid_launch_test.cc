@@ -127,9 +127,10 @@ TEST_F(GridLaunch, OptionsThatDoNotGoTogetherEndWithTwo) {
       {{"--launcher=mpi"}, {"mpirun -n 4", "OMPI_COMM_WORLD_RANK", "--jobs"}},
       {{"--launcher=mpi", "--jobs", "2"}, {"--jobs 2", "--launcher=mpi"}},
       {{"--launcher=slurm", "--jobs", "2"}, {"--jobs 2", "--launcher=slurm"}},
-      {{"--ranks", "env", "--launcher=mpi"}, {"--ranks env", "share the runs"}},
+      {{"--ranks", "mpi", "--launcher=mpi"}, {"--ranks mpi", "share the runs"}},
       {{"--ranks=mpi", "--launcher=slurm"}, {"--ranks mpi", "a number"}},
-      {{"--ranks", "env", "--jobs", "2"}, {"--jobs 2", "one run at a time"}},
+      {{"--ranks", "mpi", "--jobs", "2"}, {"--jobs 2", "one run at a time"}},
+      {{"--ranks", "env"}, {"--ranks env: ", "mpirun", "srun --mpi=pmix"}},
       {{"--ranks", "two"}, {"--ranks two: give a number of ranks"}},
       {{"--ranks", "0"}, {"0 ranks"}},
       {{"--detach"}, {"--detach", "--launcher=slurm"}},
@@ -166,7 +167,7 @@ TEST_F(GridLaunch, GpusBecomeRanksOfEachTask) {
             {"job 12: 3 rows"});
   const std::string script = Bytes("runs/micro/slurm/softmoe-micro-text.sh");
   for (const char* line :
-       {"--ntasks-per-node=2\n", "--device cuda", "--ranks env"}) {
+       {"--ntasks-per-node=2\n", "--device cuda", "--ranks mpi"}) {
     EXPECT_NE(script.find(line), std::string::npos) << line << script;
   }
   ExpectEnd(Grid({"plan", "micro.toml"}), 0, {script, "never run"});

@@ -22,6 +22,7 @@ void GridRanks::Agree(std::span<const optimized::Agreement> agreements) {
 
 void GridRanks::Share(Order* order) {
   optimized::Communicator& all = ranks_.communicator;
+  all.Begin({.name = "the choice of the next run"});
   int64_t head[] = {order->run, order->code,
                     static_cast<int64_t>(order->text.size())};
   all.Broadcast<int64_t>(head, 0);

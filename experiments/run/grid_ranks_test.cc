@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Grids of which each run is trained by several ranks, as a user starts them:
-// threads, processes of an mpirun, processes over TCP. Whoever trains, the
-// results are the bytes that one process leaves.
+// threads, or processes of an mpirun. Whoever trains, the results are the bytes
+// that one process leaves.
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "core/files/folder_lock.h"
 #include "core/process/subprocess.h"
@@ -21,10 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using trainer::Count;
-using trainer::ExpectRanksEnd;
-using trainer::Given;
 using trainer::Joined;
-using trainer::RankPrograms;
 using trainer::StartRanksIn;
 
 class GridRanksProgram : public GridProgram {
@@ -70,8 +66,6 @@ TEST_F(GridRanksProgram, ThreadsLeaveWhatOneRankLeaves) {
 
 // And rank 0 alone speaks, also of a run that fails.
 TEST_F(GridRanksProgram, ProcessesOfMpirunGoOnAfterARunThatFails) {
-  const std::string obstacle = optimized::ObstacleToMpi();
-  if (!obstacle.empty()) GTEST_SKIP() << obstacle;
   Train(MicroGrid(60, kDivergingRow));
   ASSERT_EQ(alone_.exit_status, 1) << alone_.output;
   // Twice: the second time, finished runs are only read.
@@ -91,14 +85,14 @@ TEST_F(GridRanksProgram, ProcessesOfMpirunGoOnAfterARunThatFails) {
 TEST_F(GridRanksProgram, ASignalToOneRankSavesEndsAllAndTheGridResumes) {
   Train(MicroGrid(200));
   ASSERT_EQ(alone_.exit_status, 0) << alone_.output;
-  const RankPrograms ranks = StartRanksIn(folder_, 2, Command());
-  ASSERT_TRUE(ranks[0]->Await("row 2/3 star-1.5, grid")) << ranks[0]->output();
-  EXPECT_EQ(kill(ranks[1]->ProcessOf(1), SIGTERM), 0);
-  ExpectRanksEnd(ranks, 75);
-  EXPECT_EQ(Count(ranks[1]->output(), "rank 1: grid: stopped: SIGTERM: "), 1)
-      << ranks[1]->output();
-  EXPECT_EQ(Count(ranks[0]->output(), "\ngrid: stopped: rank 1: "), 1)
-      << ranks[0]->output();
+  const auto ranks = StartRanksIn(folder_, 2, Command());
+  ASSERT_TRUE(ranks->Await("row 2/3 star-1.5, grid")) << ranks->output();
+  EXPECT_EQ(kill(ranks->ProcessOf(1), SIGTERM), 0);
+  EXPECT_EQ(ranks->AwaitEnd(), 75) << ranks->output();
+  EXPECT_EQ(Count(ranks->output(), "rank 1: grid: stopped: SIGTERM: "), 1)
+      << ranks->output();
+  EXPECT_EQ(Count(ranks->output(), "\ngrid: stopped: rank 1: "), 1)
+      << ranks->output();
   EXPECT_TRUE(fs::exists(RunFolder(0) / "result.h5"));
   EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
   // Another number of ranks goes on.
@@ -112,12 +106,11 @@ TEST_F(GridRanksProgram, ShareTheGridWithAnotherProcess) {
   HeldProgram other(Program(), {"run", "micro.toml", "--threads", "1"},
                     folder_);
   ASSERT_TRUE(other.ReadUntil("row 1/3 sparse-2, grid"));
-  const RankPrograms ranks = StartRanksIn(folder_, 2, Command());
-  ASSERT_TRUE(ranks[0]->Await("row 3/3 learned-1.5 finished"))
-      << ranks[0]->output();
-  EXPECT_EQ(Count(ranks[0]->output(), "row 1/3 sparse-2 is held by "), 1);
+  const auto ranks = StartRanksIn(folder_, 2, Command());
+  ASSERT_TRUE(ranks->Await("row 3/3 learned-1.5 finished")) << ranks->output();
+  EXPECT_EQ(Count(ranks->output(), "row 1/3 sparse-2 is held by "), 1);
   ExpectEnd(other.Finish(), 0, {"3 of 3 rows finished"});
-  ExpectRanksEnd(ranks, 0);
+  EXPECT_EQ(ranks->AwaitEnd(), 0) << ranks->output();
   ExpectAsAlone();
 }
 
@@ -126,12 +119,10 @@ TEST_F(GridRanksProgram, MeasureWhatFinishedRunsLack) {
   const std::string evaluations =
       "[evaluations]\ninference_tau_factors = [0.5]\nrouter_health = true\n";
   WriteGrid(MicroGrid(60));
-  const RankPrograms first = StartRanksIn(folder_, 2, Command());
-  ExpectRanksEnd(first, 0);
+  ASSERT_EQ(Mpi(2).exit_status, 0);
   Train(evaluations + MicroGrid(60));
   ASSERT_EQ(alone_.exit_status, 0) << alone_.output;
-  const RankPrograms ranks = StartRanksIn(folder_, 2, Command());
-  ExpectRanksEnd(ranks, 0);
+  ASSERT_EQ(Mpi(2).exit_status, 0);
   ExpectAsAlone();
   EXPECT_EQ(Bytes("runs/micro/inference_tau.csv"),
             Bytes("alone/inference_tau.csv"));
@@ -140,15 +131,13 @@ TEST_F(GridRanksProgram, MeasureWhatFinishedRunsLack) {
 TEST_F(GridRanksProgram, RefuseWhatRanksDisagreeOnBeforeAnythingIsWritten) {
   const auto refused = [&](int size, const trainer::Change& change,
                            const std::string& words) {
-    const RankPrograms ranks = StartRanksIn(folder_, size, Command(), change);
-    ExpectRanksEnd(ranks, 2);
-    for (const auto& rank : ranks) {
-      EXPECT_EQ(Count(rank->output(), words), 1) << rank->output();
-    }
+    const auto ranks = StartRanksIn(folder_, size, Command(), change);
+    EXPECT_EQ(ranks->AwaitEnd(), 2) << ranks->output();
+    EXPECT_EQ(Count(ranks->output(), words), size) << ranks->output();
   };
   const auto of_rank_1 = [](const Strings& more) {
-    return [more](int rank, Given& given) {
-      if (rank == 1) given.command = Joined(given.command, more);
+    return [more](int rank, Strings& command) {
+      if (rank == 1) command = Joined(command, more);
     };
   };
   refused(2, of_rank_1({"--rows", "sparse-2"}), "rank 0 has runs ");

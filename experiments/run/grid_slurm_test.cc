@@ -48,6 +48,9 @@ class GridSlurm : public GridProgram {
     const char* path = ::getenv("PATH");
     ASSERT_NE(path, nullptr);
     ::setenv("PATH", (path + std::string(":/usr/sbin:/sbin")).c_str(), 1);
+    // Which starts ranks where srun has no PMIx.
+    ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     const std::string obstacle = ObstacleToSlurm();
     if (!obstacle.empty()) GTEST_SKIP() << obstacle;
     cluster_ = std::make_unique<SlurmCluster>();
@@ -187,8 +190,8 @@ TEST_F(GridSlurm, AKilledTaskComesBackThreeTimes) {
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
-// Each task is two processes, which srun starts and the scripts' secret brings
-// together. One of them is killed: the other ends, and both come back.
+// Each task is two processes, which srun starts, or mpirun. One of them is killed:
+// the other ends, and both come back.
 TEST_F(GridSlurm, RanksOfATaskTrainTogetherAndComeBackTogether) {
   const Strings row = {"--rows", "star-1.5"};
   ASSERT_EQ(Grid(Joined(whole_, row)).exit_status, 0);
@@ -202,14 +205,11 @@ TEST_F(GridSlurm, RanksOfATaskTrainTogetherAndComeBackTogether) {
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
   EXPECT_EQ(Sessions(0), 2);
   const std::string log = Log(0);
-  for (const char* text :
-       {"rank 0 of 2 waits for the others at port ",
-        "rank 1: grid: error: ", "rank 0 ", ", 1 interrupted\n", "Killed"}) {
+  for (const char* text : {", 1 interrupted\n", "Killed"}) {
     EXPECT_NE(log.find(text), std::string::npos) << text;
   }
   const std::string kills = Bytes("runs/micro/slurm/kills-1_0");
   EXPECT_EQ(std::count(kills.begin(), kills.end(), '\n'), 1);
-  EXPECT_FALSE(fs::exists(folder_ / "runs/micro/slurm/secret-1_0"));
 }
 
 TEST_F(GridSlurm, CancelledTasksDoNotComeBackAndRefusedOnesNeverBegin) {

@@ -2,8 +2,10 @@
 #include "optimized/communicator/communicator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
@@ -11,6 +13,13 @@ namespace softmoe::optimized {
 namespace {
 
 std::string Rank(size_t rank) { return "rank " + std::to_string(rank); }
+
+// "0.5 s"
+std::string Seconds(double seconds) {
+  std::ostringstream text;
+  text << seconds << " s";
+  return text.str();
+}
 
 std::string To(int root) {
   return root < 0 ? "all ranks" : Rank(static_cast<size_t>(root));
@@ -72,15 +81,16 @@ Error CurrentFailure() {
 
 }  // namespace
 
-Communicator::Communicator(int rank, int size) : rank_(rank), size_(size) {
+Communicator::Communicator(int rank, int size, WaitOptions waits)
+    : rank_(rank), size_(size), waits_(std::move(waits)) {
   SOFTMOE_CHECK(0 <= rank && rank < size) << "rank " << rank << " of " << size;
 }
 
-template <typename Work>
-void Communicator::Guarded(Work&& work) {
+template <typename Body>
+void Communicator::Guarded(Body&& body) {
   if (error_) std::rethrow_exception(error_);
   try {
-    work();
+    body();
   } catch (...) {
     error_ = std::current_exception();
     throw;
@@ -98,6 +108,7 @@ std::string Communicator::Words(const Call& call) {
 }
 
 void Communicator::Meet(const Call& mine) {
+  call_ = Words(mine);
   Guarded([&] {
     const std::vector<Call> calls = ShareCalls(mine);
     for (size_t r = 0; r < calls.size(); ++r) {
@@ -130,6 +141,7 @@ void Communicator::Fail() noexcept {
   if (error_) return;  // they know
   try {
     const Error failure = CurrentFailure();
+    call_ = "tells that it has failed";
     error_ = std::current_exception();
     ShareCalls({.kind = Call::Kind::kFailure,
                 .code = failure.code(),
@@ -152,9 +164,43 @@ void Communicator::Run(const std::function<void()>& body) {
 
 void Communicator::Barrier() { Meet({.text = "waits at a barrier"}); }
 
+void Communicator::WaitElsewhere(const std::string& what) {
+  call_ = what;
+  StartWaiting();
+}
+
 void Communicator::CheckOthers() {
   if (error_) std::rethrow_exception(error_);
   if (AnotherHasFailed()) Meet({.text = "looks after another's failure"});
+  Guarded([&] { KeepWaiting("another rank"); });
+}
+
+void Communicator::StartWaiting() {
+  patience_ = {};
+  last_look_ = std::chrono::steady_clock::now();
+  times_said_ = 0;
+}
+
+void Communicator::KeepWaiting(const std::string& whom) {
+  const auto now = std::chrono::steady_clock::now();
+  const double waited =
+      patience_.Pass(std::chrono::duration<double>(now - last_look_).count());
+  last_look_ = now;
+  if (phase_.limited && waits_.silence_limit > 0 &&
+      waited >= waits_.silence_limit) {
+    GiveUp();
+    throw EnvironmentError(
+        phase_.name + ": " + call_ + ": nothing from " + whom + " within " +
+        Seconds(waits_.silence_limit) +
+        "; see what it says and how its machine is, then start all ranks "
+        "again: they go on from the last checkpoint. --silence-limit is for "
+        "steps that take longer");
+  }
+  const auto times = static_cast<int64_t>(waited / waits_.words_every);
+  if (times <= times_said_) return;
+  times_said_ = times;
+  waits_.say(phase_.name + ": " + call_ + ": waits for " + whom + ", " +
+             Seconds(std::round(waited)) + " so far");
 }
 
 void Communicator::Agree(std::span<const Agreement> agreements) {

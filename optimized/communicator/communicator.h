@@ -14,9 +14,12 @@
 // ranks and their calls: a mistake of the program is not a hang. Where a rank
 // has failed outside of an operation, the others throw RankError from the next
 // one that they call. After an error no operation works: each throws it again.
+// A rank that hangs is found by those who wait for it (WaitOptions).
 #ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_H_
 #define SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_H_
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -44,6 +47,36 @@ struct Agreement {
   std::string hash;  // "unknown" equals nothing
 };
 
+// How long a rank has waited, in seconds in which it ran itself: one that was
+// stopped, or whose machine slept, does not take the others for silent.
+class Patience {
+ public:
+  // `elapsed` since the last call. Returns the sum, as it counts.
+  double Pass(double elapsed) {
+    constexpr double kMostAtOnce = 0.25;
+    return seconds_ += std::min(elapsed, kMostAtOnce);
+  }
+
+ private:
+  double seconds_ = 0;
+};
+
+// How a rank waits for others. Times in seconds.
+struct WaitOptions {
+  double silence_limit = 0;  // in a limited Phase; 0: none
+  double words_every = 60;   // how often it says what it waits for
+  std::function<void(const std::string&)> say = [](const std::string&) {};
+};
+
+// What ranks are at, for those who wait.
+struct Phase {
+  std::string name = "the preparation";
+  // Whether all are expected within WaitOptions::silence_limit: in a step. What
+  // rank 0 prepares, a calibration, an evaluation and a checkpoint take as long
+  // as they take.
+  bool limited = false;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -52,6 +85,9 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+
+  // What this rank is at from here on. Not collective.
+  void Begin(Phase phase) { phase_ = std::move(phase); }
 
   // Runs `body`, this rank's part of the work, and returns when those of all
   // ranks have returned. What it throws is passed on to the caller, and ends
@@ -99,16 +135,19 @@ class Communicator {
     ExchangeBytes(std::move(sends), std::move(receives));
   }
 
-  // For a rank that waits for others elsewhere, and can be told to stop: throws
-  // RankError if one has failed and is about to say so, or else returns at
+  // For a rank that waits for others elsewhere, and can be told to stop: says
+  // beforehand in what it will wait, and then, again and again, calls the second
+  // function, which throws RankError if another rank has failed and is about to
+  // say so, EnvironmentError if all of this takes too long, or else returns at
   // once. Not collective.
+  void WaitElsewhere(const std::string& what);
   void CheckOthers();
 
   // What this rank has sent to others, without the words about calls.
   int64_t sent_bytes() const { return sent_bytes_; }
 
  protected:
-  Communicator(int rank, int size);
+  Communicator(int rank, int size, WaitOptions waits = {});
 
   using Incoming = std::span<std::byte>;
   using Outgoing = std::span<const std::byte>;
@@ -136,6 +175,14 @@ class Communicator {
   virtual void Move(std::span<const Outgoing> sends,
                     std::span<const Incoming> receives) = 0;
 
+  // No rank is waited for any more: one of them has been silent for too long.
+  virtual void GiveUp() {}
+
+  // This rank begins to wait for others, and still does, for `whom`.
+  // Errors   EnvironmentError, after GiveUp, where that is too long.
+  void StartWaiting();
+  void KeepWaiting(const std::string& whom);
+
  private:
   template <typename T>
   static Incoming Bytes(std::span<T> data) {
@@ -150,8 +197,8 @@ class Communicator {
                      std::vector<Incoming> receives);
 
   // Does `work`, or throws the error that an earlier operation ended with.
-  template <typename Work>
-  void Guarded(Work&& work);
+  template <typename Body>
+  void Guarded(Body&& body);
   static std::string Words(const Call& call);
   // Throws unless all ranks were asked for the same.
   void Meet(const Call& mine);
@@ -161,8 +208,15 @@ class Communicator {
   void Fail() noexcept;
 
   const int rank_, size_;
+  const WaitOptions waits_;
   int64_t sent_bytes_ = 0;
   std::exception_ptr error_;  // of an operation
+  Phase phase_;
+  std::string call_;  // in its words
+  // Of the wait for others in that call.
+  Patience patience_;
+  std::chrono::steady_clock::time_point last_look_;
+  int64_t times_said_ = 0;
 };
 
 }  // namespace softmoe::optimized

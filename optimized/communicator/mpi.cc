@@ -2,18 +2,48 @@
 #include "optimized/communicator/mpi.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <span>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
 
 namespace softmoe::optimized {
+namespace {
+
+bool IsSet(const char* variable) { return std::getenv(variable) != nullptr; }
+
+// Throws unless Open MPI's mpirun, or something else that speaks PMIx, has
+// started this process: it would be a rank alone, and so would be the others.
+void RequireLauncher() {
+  if (IsSet("OMPI_COMM_WORLD_RANK") || IsSet("PMIX_RANK")) return;
+  const char* who = "nothing that Open MPI knows has started this process";
+  if (IsSet("PMI_RANK")) {
+    who = "another MPI's mpirun has started this process (PMI_RANK is set)";
+  } else if (IsSet("SLURM_PROCID")) {
+    who = "srun has started this process, but without PMIx";
+  }
+  throw EnvironmentError(
+      std::string("ranks over MPI: ") + who +
+      "; start the ranks with Open MPI's mpirun -n N (on Debian: apt-get "
+      "install openmpi-bin), or with srun --mpi=pmix");
+}
+
+// Between two looks at what is on its way. Not a yield, for which a rank on a
+// busy machine waits as long as those that compute.
+constexpr std::chrono::microseconds kPause(50);
+
+}  // namespace
 
 void MpiSession::Check(int code, const char* name) {
   if (code == kMpiSuccess) return;
-  failed_ = true;
+  broken_ = true;
   char text[kMpiMaxErrorString + 1] = {};
   int length = 0;
   mpi_.Error_string(code, text, &length);
@@ -21,7 +51,9 @@ void MpiSession::Check(int code, const char* name) {
                          "; see what mpirun and the other ranks say");
 }
 
-MpiSession::MpiSession() : mpi_(LoadMpi()) {
+MpiSession::MpiSession(WaitOptions waits)
+    : waits_(std::move(waits)), mpi_(LoadMpi()) {
+  RequireLauncher();
   int provided = 0;
   Check(mpi_.Init_thread(nullptr, nullptr, kMpiThreadFunneled, &provided),
         "Init_thread");
@@ -35,72 +67,91 @@ MpiSession::MpiSession() : mpi_(LoadMpi()) {
         "Comm_set_errhandler");
 }
 
-MpiSession::~MpiSession() {
-  if (!failed_) mpi_.Finalize();
+void MpiSession::Leave(int code) {
+  if (broken_) mpi_.Abort(mpi_.world, code);
+  mpi_.Finalize();
 }
 
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(int rank, int size, MpiSession& session)
-      : Communicator(rank, size), session_(session), mpi_(session.mpi_) {}
+      : Communicator(rank, size, session.waits_),
+        session_(session),
+        mpi_(session.mpi_) {}
 
  private:
-  // Of messages: arrays, and words without any bytes that their sender's call
-  // is a failure, for who does not share calls yet.
-  static constexpr int kArrays = 0, kFailures = 1;
+  // Of messages: calls and arrays, and words without any bytes that their
+  // sender's call is a failure, for who does not share calls yet.
+  static constexpr int kInOrder = 0, kFailures = 1;
 
-  // First the sizes of the texts, then the texts.
+  // On its way to or from a rank.
+  struct Message {
+    MpiLibrary::Handle request = nullptr;
+    size_t rank = 0;
+    bool arrived = false;
+  };
+
+  // What a rank sends of its call first; then comes the rest of a longer text.
+  static constexpr size_t kShort = 240;
+  struct Head {
+    int32_t kind = 0, code = 0;
+    int64_t length = 0;
+    std::array<char, kShort> text = {};
+  };
+
   std::vector<Call> ShareCalls(const Call& mine) override {
-    std::vector<MpiLibrary::Handle> words;
-    if (mine.kind == Call::Kind::kFailure) {
-      ForOthers([&](int rank) {
-        session_.Check(mpi_.Isend(nullptr, 0, mpi_.byte, rank, kFailures,
-                                  mpi_.world, &words.emplace_back()),
-                       "Isend");
-      });
+    if (session_.broken_) {
+      throw EnvironmentError("the ranks have given up on each other before");
     }
-    struct Head {
-      int32_t kind, code, length;
-    };
-    constexpr int kWords = 3;
+    const auto self = static_cast<size_t>(rank());
     const auto ranks = static_cast<size_t>(size());
-    const Head head = {static_cast<int32_t>(mine.kind),
-                       static_cast<int32_t>(mine.code),
-                       static_cast<int32_t>(mine.text.size())};
-    std::vector<Head> heads(ranks);
-    session_.Check(mpi_.Allgather(&head, kWords, mpi_.int32, heads.data(),
-                                  kWords, mpi_.int32, mpi_.world),
-                   "Allgather");
-
-    std::vector<int> lengths, offsets;
-    int length = 0;
-    for (const Head& of_rank : heads) {
-      lengths.push_back(of_rank.length);
-      offsets.push_back(length);
-      length += of_rank.length;
-    }
-    std::string texts(static_cast<size_t>(length), ' ');
-    session_.Check(
-        mpi_.Allgatherv(mine.text.data(), head.length, mpi_.byte, texts.data(),
-                        lengths.data(), offsets.data(), mpi_.byte, mpi_.world),
-        "Allgatherv");
-
-    std::vector<Call> calls;
+    std::vector<Message> words;
     for (size_t r = 0; r < ranks; ++r) {
-      calls.push_back({static_cast<Call::Kind>(heads[r].kind),
-                       static_cast<ExitCode>(heads[r].code),
-                       texts.substr(static_cast<size_t>(offsets[r]),
-                                    static_cast<size_t>(lengths[r]))});
+      if (mine.kind != Call::Kind::kFailure || r == self) continue;
+      Start(&words, r, "Isend", mpi_.Isend, nullptr, 0, kFailures);
     }
-    // Or the next communicator would find them.
-    ForOthers([&](int rank) {
-      if (calls[static_cast<size_t>(rank)].kind != Call::Kind::kFailure) return;
-      session_.Check(mpi_.Irecv(nullptr, 0, mpi_.byte, rank, kFailures,
-                                mpi_.world, &words.emplace_back()),
-                     "Irecv");
+    std::vector<Head> heads(ranks);
+    heads[self] = {.kind = static_cast<int32_t>(mine.kind),
+                   .code = static_cast<int32_t>(mine.code),
+                   .length = static_cast<int64_t>(mine.text.size())};
+    mine.text.copy(heads[self].text.data(), kShort);
+    Share(std::as_bytes(std::span(&heads[self], 1)), [&](size_t r) {
+      return std::as_writable_bytes(std::span(&heads[r], 1));
     });
+    std::vector<Call> calls;
+    for (const Head& head : heads) {
+      std::string text(head.text.data(), kShort);
+      text.resize(static_cast<size_t>(head.length));
+      calls.push_back({static_cast<Call::Kind>(head.kind),
+                       static_cast<ExitCode>(head.code), std::move(text)});
+    }
+    calls[self] = mine;
+    const auto rest = [](auto text) {
+      return text.subspan(std::min(kShort, text.size()));
+    };
+    Share(std::as_bytes(rest(std::span(mine.text))), [&](size_t r) {
+      return std::as_writable_bytes(rest(std::span(calls[r].text)));
+    });
+    // Or the next communicator would find them.
+    for (size_t r = 0; r < ranks; ++r) {
+      if (calls[r].kind != Call::Kind::kFailure || r == self) continue;
+      Start(&words, r, "Irecv", mpi_.Irecv, nullptr, 0, kFailures);
+    }
     WaitForAll(words);
     return calls;
+  }
+
+  // Sends `mine` to all others, and receives from each what goes into
+  // `place(rank)`.
+  template <typename Place>
+  void Share(Outgoing mine, const Place& place) {
+    const auto self = static_cast<size_t>(rank());
+    std::vector<Outgoing> sends(static_cast<size_t>(size()), mine);
+    std::vector<Incoming> receives(sends.size());
+    for (size_t r = 0; r < receives.size(); ++r) receives[r] = place(r);
+    sends[self] = {};
+    receives[self] = {};
+    Move(sends, receives);
   }
 
   bool AnotherHasFailed() override {
@@ -113,41 +164,55 @@ class MpiCommunicator : public Communicator {
 
   void Move(std::span<const Outgoing> sends,
             std::span<const Incoming> receives) override {
-    std::vector<MpiLibrary::Handle> requests;
-    const auto start = [&](auto function, const char* name, auto bytes,
+    std::vector<Message> messages;
+    const auto start = [&](const char* name, auto function, auto bytes,
                            size_t rank) {
       // MPI counts in int; the pieces of a pair of ranks arrive in their order.
       constexpr size_t kPiece = size_t{1} << 30;
       for (size_t begin = 0; begin < bytes.size(); begin += kPiece) {
         const auto piece =
             bytes.subspan(begin, std::min(kPiece, bytes.size() - begin));
-        requests.emplace_back();
-        session_.Check(function(piece.data(), static_cast<int>(piece.size()),
-                                mpi_.byte, static_cast<int>(rank), kArrays,
-                                mpi_.world, &requests.back()),
-                       name);
+        Start(&messages, rank, name, function, piece.data(), piece.size(),
+              kInOrder);
       }
     };
     for (size_t r = 0; r < receives.size(); ++r) {
-      start(mpi_.Irecv, "Irecv", receives[r], r);
+      start("Irecv", mpi_.Irecv, receives[r], r);
     }
     for (size_t r = 0; r < sends.size(); ++r) {
-      start(mpi_.Isend, "Isend", sends[r], r);
+      start("Isend", mpi_.Isend, sends[r], r);
     }
-    WaitForAll(requests);
+    WaitForAll(messages);
   }
 
-  template <typename Body>
-  void ForOthers(const Body& body) {
-    for (int rank = 0; rank < size(); ++rank) {
-      if (rank != this->rank()) body(rank);
-    }
+  void GiveUp() override { session_.broken_ = true; }
+
+  template <typename Function, typename Data>
+  void Start(std::vector<Message>* messages, size_t rank, const char* name,
+             Function function, Data data, size_t size, int tag) {
+    Message& message = messages->emplace_back();
+    message.rank = rank;
+    session_.Check(
+        function(data, static_cast<int>(size), mpi_.byte,
+                 static_cast<int>(rank), tag, mpi_.world, &message.request),
+        name);
   }
 
-  void WaitForAll(std::vector<MpiLibrary::Handle>& requests) {
-    session_.Check(mpi_.Waitall(static_cast<int>(requests.size()),
-                                requests.data(), nullptr),
-                   "Waitall");
+  void WaitForAll(std::vector<Message>& messages) {
+    StartWaiting();
+    for (;; std::this_thread::sleep_for(kPause)) {
+      for (Message& message : messages) {
+        int arrived = message.arrived ? 1 : 0;
+        if (arrived == 0) {
+          session_.Check(mpi_.Test(&message.request, &arrived, nullptr),
+                         "Test");
+        }
+        message.arrived = arrived != 0;
+      }
+      const auto late = std::ranges::find(messages, false, &Message::arrived);
+      if (late == messages.end()) return;
+      KeepWaiting("rank " + std::to_string(late->rank));
+    }
   }
 
   MpiSession& session_;

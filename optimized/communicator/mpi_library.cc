@@ -45,19 +45,17 @@ MpiLibrary LoadMpi(const std::string& name) {
   }
   Find(library, name, "MPI_Init_thread", &mpi.Init_thread);
   Find(library, name, "MPI_Finalize", &mpi.Finalize);
+  Find(library, name, "MPI_Abort", &mpi.Abort);
   Find(library, name, "MPI_Comm_rank", &mpi.Comm_rank);
   Find(library, name, "MPI_Comm_size", &mpi.Comm_size);
   Find(library, name, "MPI_Comm_set_errhandler", &mpi.Comm_set_errhandler);
   Find(library, name, "MPI_Error_string", &mpi.Error_string);
-  Find(library, name, "MPI_Allgather", &mpi.Allgather);
-  Find(library, name, "MPI_Allgatherv", &mpi.Allgatherv);
   Find(library, name, "MPI_Isend", &mpi.Isend);
   Find(library, name, "MPI_Irecv", &mpi.Irecv);
   Find(library, name, "MPI_Iprobe", &mpi.Iprobe);
-  Find(library, name, "MPI_Waitall", &mpi.Waitall);
+  Find(library, name, "MPI_Test", &mpi.Test);
   Find(library, name, "ompi_mpi_comm_world", &mpi.world);
   Find(library, name, "ompi_mpi_byte", &mpi.byte);
-  Find(library, name, "ompi_mpi_int32_t", &mpi.int32);
   Find(library, name, "ompi_mpi_errors_return", &mpi.errors_return);
   return mpi;
 }

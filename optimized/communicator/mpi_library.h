@@ -25,24 +25,17 @@ struct MpiLibrary {
   int (*Comm_size)(Handle comm, int* size);
   int (*Comm_set_errhandler)(Handle comm, Handle errhandler);
   int (*Error_string)(int error, char* text, int* length);
-  int (*Allgather)(const void* send, int send_count, Handle send_type,
-                   void* receive, int receive_count, Handle receive_type,
-                   Handle comm);
-  int (*Allgatherv)(const void* send, int send_count, Handle send_type,
-                    void* receive, const int* receive_counts,
-                    const int* offsets, Handle receive_type, Handle comm);
+  int (*Abort)(Handle comm, int code);
   int (*Isend)(const void* data, int count, Handle type, int to, int tag,
                Handle comm, Handle* request);
   int (*Irecv)(void* data, int count, Handle type, int from, int tag,
                Handle comm, Handle* request);
   // status: nullptr is MPI_STATUS_IGNORE.
   int (*Iprobe)(int from, int tag, Handle comm, int* found, void* status);
-  // statuses: nullptr is MPI_STATUSES_IGNORE.
-  int (*Waitall)(int count, Handle* requests, void* statuses);
+  int (*Test)(Handle* request, int* done, void* status);
 
   Handle world;          // MPI_COMM_WORLD
   Handle byte;           // MPI_BYTE
-  Handle int32;          // MPI_INT32_T
   Handle errors_return;  // MPI_ERRORS_RETURN
 
   std::string version;  // "4.1.4"

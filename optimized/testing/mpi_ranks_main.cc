@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mpi_ranks operations | mistakes | failure | train - one rank of a test that
-// mpirun starts; mpi_ranks_test.cc says what is expected of it.
+// mpi_ranks operations | mistakes | failure | train | silence | patience - one
+// rank of a test that mpirun starts; mpi_ranks_test.cc says what is expected of
+// it.
+#include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "core/errors.h"
 #include "optimized/communicator/mpi.h"
@@ -19,6 +23,11 @@ void Say(const Communicator& rank, const std::string& text) {
   std::printf("rank %d of %d: %s\n", rank.rank(), rank.size(), text.c_str());
   std::fflush(stdout);
 }
+
+using Seconds = std::chrono::duration<double>;
+// For which a rank is waited for in a step; after which one that waits says so.
+constexpr Seconds kLimit(1), kWords(0.5);
+constexpr Seconds kVeryLong(600);
 
 ExitCode CheckMistakes(MpiSession& session) {
   ExitCode code = ExitCode::kDone;
@@ -43,6 +52,15 @@ ExitCode RunRank(const std::string& what, MpiSession& session) {
     } else if (what == "failure") {
       if (world->rank() == 1) throw DataError("token 7 is damaged");
       world->Barrier();
+    } else if (what == "silence") {
+      world->Begin({.name = "step 7", .limited = true});
+      world->Barrier();
+      if (world->rank() == 1) std::this_thread::sleep_for(kVeryLong);
+      world->Barrier();
+    } else if (what == "patience") {
+      if (world->rank() == 0) std::this_thread::sleep_for(kLimit + kWords);
+      world->Barrier();
+      Say(*world, "all here");
     } else if (what == "train") {
       const Config config = LargerConfig(4);
       Say(*world, Digest(TrainRank(config, 1, *world)));
@@ -60,8 +78,13 @@ int main(int argc, char** argv) {
   using softmoe::optimized::MpiSession;
   // Outlives RunMain, which prints what this rank failed of.
   std::unique_ptr<MpiSession> session;
-  return softmoe::RunMain("mpi_ranks", [&] {
-    session = std::make_unique<MpiSession>();
+  const int code = softmoe::RunMain("mpi_ranks", [&] {
+    session = std::make_unique<MpiSession>(softmoe::optimized::WaitOptions{
+        .silence_limit = softmoe::optimized::kLimit.count(),
+        .words_every = softmoe::optimized::kWords.count(),
+        .say = [](const std::string& words) { std::puts(words.c_str()); }});
     return softmoe::optimized::RunRank(argc > 1 ? argv[1] : "", *session);
   });
+  if (session != nullptr) session->Leave(code);
+  return code;
 }

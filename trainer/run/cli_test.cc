@@ -226,7 +226,7 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--threads", "-1"}, "threads"},
       {{"--ranks", "3"}, "among 3 ranks; start 1 or 2 ranks"},
       {{"--ranks", "0", "--dry-run"}, "0 ranks"},
-      {{"--ranks", "two"}, "--ranks two: give a number of ranks, mpi, or env"},
+      {{"--ranks", "two"}, "--ranks two: give a number of ranks, or mpi"},
       {{"--ranks", "2", "--profile"}, "--ranks"},
       {{"--ranks", "2", "--exchange", "nccl"},
        "--exchange nccl: NCCL is for ranks on devices, and these are on the "

@@ -1,45 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// //:train on processes under mpirun. Skipped, with the reason, where Open MPI
-// is missing.
+// //:train on processes under mpirun.
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "core/files/runfiles.h"
-#include "core/process/process.h"
 #include "core/process/subprocess.h"
-#include "optimized/communicator/testing/mpi_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/rank_test_util.h"
+#include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
 
 class MpiTrain : public RankTest {
  protected:
-  void SetUp() override {
-    const std::string obstacle = optimized::ObstacleToMpi();
-    if (!obstacle.empty()) GTEST_SKIP() << obstacle;
-    RankTest::SetUp();
+  // All ranks end with 2 and say `words`, and nothing is written.
+  void ExpectRefused(int size, const Change& change,
+                     const std::string& words) const {
+    const auto ranks = StartRanks(size, Train("refused"), change);
+    EXPECT_EQ(ranks->AwaitEnd(), 2) << ranks->output();
+    EXPECT_EQ(Count(ranks->output(), words), size) << ranks->output();
+    for (int rank = 0; rank < size; ++rank) {
+      // Messages of ranks other than 0 carry their rank.
+      const std::string from =
+          rank == 0 ? "\ntrain: error: "
+                    : "\nrank " + std::to_string(rank) + ": train: error: ";
+      EXPECT_EQ(Count(ranks->output(), from), 1) << ranks->output();
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
   }
 };
 
 TEST_F(MpiTrain, LeavesWhatOneProcessLeaves) {
-  ASSERT_EQ(RunAlone("alone").exit_status, 0);
-  for (const int ranks : {2, 4}) {
+  const ProgramResult alone = RunAlone("alone");
+  ASSERT_EQ(alone.exit_status, 0) << alone.output;
+  for (const int ranks : {1, 2, 4}) {
     const std::string run = std::to_string(ranks);
     const ProgramResult result = RunMpi(ranks, run);
     ASSERT_EQ(result.exit_status, 0) << result.output;
     EXPECT_EQ(Count(result.output, "step 20/20 | loss "), 1) << result.output;
     EXPECT_EQ(Count(result.output, "\nval loss "), 1) << result.output;
+    // Rank 0 alone speaks.
+    EXPECT_EQ(Count(result.output, "\n"), Count(alone.output, "\n"))
+        << result.output;
     ExpectSameRun("alone", run);
-    // And a finished run is only read.
-    EXPECT_EQ(RunMpi(ranks, run).exit_status, 0);
   }
+  // And a finished run is only read.
+  EXPECT_EQ(RunMpi(2, "2").exit_status, 0);
 }
 
 TEST_F(MpiTrain, LeavesWhatOneProcessLeavesAtTheSizesOfTheSmokeGrid) {
@@ -58,17 +71,11 @@ TEST_F(MpiTrain, ASignalToOneRankSavesAndEndsAll) {
   const Strings steps = {"--set", "training.steps=400"};
   ASSERT_EQ(RunAlone("alone", steps).exit_status, 0);
 
-  ProcessOptions options;
-  options.arguments =
-      Joined(optimized::MpiRun(2),
-             Joined(RankNamer("$OMPI_COMM_WORLD_RANK"),
-                    Joined(Train("stopped", steps), {"--ranks", "mpi"})));
-  options.folder = folder_;
-  RunningProgram mpirun(options);
-  ASSERT_TRUE(mpirun.Await("\nstep 2/400")) << mpirun.output();
-  EXPECT_EQ(kill(mpirun.ProcessOf(1), SIGTERM), 0);
-  EXPECT_EQ(mpirun.AwaitEnd(), 75) << mpirun.output();
-  const std::string output = mpirun.output();
+  const auto ranks = StartRanks(2, Train("stopped", steps));
+  ASSERT_TRUE(ranks->Await("\nstep 2/400")) << ranks->output();
+  EXPECT_EQ(kill(ranks->ProcessOf(1), SIGTERM), 0);
+  EXPECT_EQ(ranks->AwaitEnd(), 75) << ranks->output();
+  const std::string output = ranks->output();
   EXPECT_EQ(Count(output, "rank 1: train: stopped: SIGTERM: after step "), 1)
       << output;
   EXPECT_EQ(Count(output, "\ntrain: stopped: rank 1: after step "), 1)
@@ -86,25 +93,69 @@ TEST_F(MpiTrain, ASignalToOneRankSavesAndEndsAll) {
 }
 
 TEST_F(MpiTrain, RanksThatDisagreeEndWithTwoAndWriteNothing) {
-  const Strings common = {"--ranks", "mpi"};
-  const ProgramResult result = RunProgram(
-      Joined(Joined(Joined(optimized::MpiRun(1),
-                           Train("apart",
-                                 Joined({"--set", "training.seed=1"}, common))),
-                    {":", "-n", "1"}),
-             Train("apart", Joined({"--set", "training.seed=2"}, common))),
-      folder_);
-  EXPECT_EQ(result.exit_status, 2) << result.output;
-  EXPECT_EQ(Count(result.output, "train: error: rank 0 has configuration "), 2)
-      << result.output;
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "apart"));
+  const auto of_rank_1 = [](const auto& change) {
+    return [change](int rank, Strings& command) {
+      if (rank == 1) change(command);
+    };
+  };
+  ExpectRefused(2, of_rank_1([](Strings& command) {
+                  command = Joined(command, {"--set", "training.seed=7"});
+                }),
+                "rank 0 has configuration ");
+
+  // Other tokens, under the same name.
+  const std::filesystem::path other = WriteTinyTokens(folder_ / "other", 2);
+  ExpectRefused(2, of_rank_1([&](Strings& command) {
+                  *std::ranges::find(command, tokens_.string()) = other;
+                }),
+                "rank 0 has data_sha256 ");
+
+  // A program of another build: what follows the last section is not loaded.
+  const std::filesystem::path program = folder_ / "train";
+  std::filesystem::copy_file(Train("")[0], program);
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  std::ofstream(program, std::ios::app) << "another build";
+  ExpectRefused(2, of_rank_1([&](Strings& command) { command[0] = program; }),
+                "rank 0 has program ");
 }
 
 TEST_F(MpiTrain, GroupsThatDoNotDivideEndWithTwo) {
-  const ProgramResult result = RunMpi(3, "three");
+  ExpectRefused(
+      3, [](int, Strings&) {}, "start 1, 2 or 4 ranks");
+}
+
+// It would be a rank alone, and so would be the others.
+TEST_F(MpiTrain, WithoutItsLauncherEndsWithFive) {
+  const auto expect = [&](const Strings& environment,
+                          const std::string& words) {
+    const ProgramResult result =
+        RunProgram(Joined(Joined({"env"}, environment),
+                          Train("refused", {"--ranks", "mpi"})),
+                   folder_);
+    EXPECT_EQ(result.exit_status, 5) << result.output;
+    EXPECT_EQ(Count(result.output, words), 1) << result.output;
+    EXPECT_EQ(Count(result.output,
+                    "mpirun -n N (on Debian: apt-get install openmpi-bin), or "
+                    "with srun --mpi=pmix"),
+              1)
+        << result.output;
+  };
+  expect({}, "nothing that Open MPI knows has started this process");
+  expect({"PMI_RANK=0"}, "another MPI's mpirun has started this process");
+  expect({"SLURM_PROCID=0"}, "srun has started this process, but without PMIx");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
+}
+
+TEST_F(MpiTrain, RefusesWhatFoundRanksOverTcp) {
+  const ProgramResult result =
+      RunProgram(Train("refused", {"--ranks", "env"}), folder_);
   EXPECT_EQ(result.exit_status, 2) << result.output;
-  EXPECT_EQ(Count(result.output, "start 1, 2 or 4 ranks"), 3) << result.output;
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "three"));
+  EXPECT_EQ(Count(result.output,
+                  "--ranks env: ranks find each other through MPI; start them "
+                  "with mpirun -n N or srun --mpi=pmix, and give --ranks mpi"),
+            1)
+      << result.output;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
 }
 
 // The loader finds another library under the name of Open MPI's.

@@ -9,19 +9,17 @@
 
 namespace softmoe::trainer {
 
-RankKind RankOptions::kind() const {
-  if (ranks == "mpi") return RankKind::kMpi;
-  return ranks == "env" ? RankKind::kEnvironment : RankKind::kNone;
-}
-
 int RankOptions::in_process() const {
-  if (kind() != RankKind::kNone) return 1;
+  if (mpi()) return 1;
   int number = 0;
   const auto [end, error] =
       std::from_chars(ranks.data(), ranks.data() + ranks.size(), number);
   if (error == std::errc() && end == ranks.data() + ranks.size()) return number;
-  throw ConfigError("--ranks " + ranks +
-                    ": give a number of ranks, mpi, or env");
+  throw ConfigError(
+      "--ranks " + ranks +
+      (ranks == "env" ? ": ranks find each other through MPI; start them with "
+                        "mpirun -n N or srun --mpi=pmix, and give --ranks mpi"
+                      : ": give a number of ranks, or mpi"));
 }
 
 void AddExchangeOption(CLI::App& app, RankOptions* options) {
@@ -42,21 +40,13 @@ CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {
   CLI::Option* const ranks = app.add_option(
       "--ranks", options->ranks,
       "N: ranks that share the batch and the threads of this process; mpi: the "
-      "processes of an mpirun or srun; env: processes that find each other by "
-      "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or are started by srun, "
-      "and know the same secret (SOFTMOE_RANKS_SECRET or, better, "
-      "SOFTMOE_RANKS_SECRET_FILE); both with --threads each; never changes the "
-      "result, unless a line says so [1]");
+      "processes of an mpirun or srun --mpi=pmix, with --threads each; never "
+      "changes the result, unless a line says so [1]");
   AddExchangeOption(app, options);
   // A day at most.
   app.add_option("--silence-limit", options->processes.silence_limit,
-                 "seconds within which all processes end, with 5, after one of "
-                 "them has died or fallen silent; 0: silence is no reason [30]")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->needs(ranks);
-  app.add_option("--join-limit", options->processes.join_limit,
-                 "seconds that processes wait for each other at the start "
-                 "[120]")
+                 "seconds that processes wait within a step for one that says "
+                 "nothing, before they all end with 5; 0: for ever [600]")
       ->check(CLI::Range(0.0, 86400.0))
       ->needs(ranks);
   return ranks;

@@ -18,7 +18,7 @@ struct RankOptions {
   RankMainOptions processes;  // limits; the rest is for the program to fill in
   ExchangeChoice exchange = ExchangeChoice::kAuto;
 
-  RankKind kind() const;
+  bool mpi() const { return ranks == "mpi"; }
   // The ranks in threads of each process: 1 where processes are the ranks.
   // Errors   ConfigError for a word that means nothing.
   int in_process() const;
@@ -27,8 +27,8 @@ struct RankOptions {
 // Adds --exchange to `app`, whose result goes into `options`.
 void AddExchangeOption(CLI::App& app, RankOptions* options);
 
-// Adds --ranks, --exchange, --silence-limit and --join-limit to `app`, whose
-// results go into `options`. Returns --ranks.
+// Adds --ranks, --exchange and --silence-limit to `app`, whose results go into
+// `options`. Returns --ranks.
 CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options);
 
 }  // namespace softmoe::trainer

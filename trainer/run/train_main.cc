@@ -56,12 +56,8 @@ Examples:
   train --config my.toml --data corpus/tokens --ranks 4
       on four ranks, each with a part of every batch and of the moments
   mpirun -n 4 train --config my.toml --data corpus/tokens --ranks mpi
-      the same on four processes; needs Debian's openmpi-bin
-  RANK=2 WORLD_SIZE=4 MASTER_ADDR=node7 MASTER_PORT=29500 \
-  SOFTMOE_RANKS_SECRET_FILE=secret train --config my.toml \
-        --data corpus/tokens --ranks env
-      one of four processes without MPI, connected over TCP; under srun the
-      secret alone is needed
+      the same on four processes, of one machine or several; under Slurm:
+      srun -n 4 --mpi=pmix train ... --ranks mpi
   train --config my.toml --data corpus/tokens --device cuda
       on a CUDA device: another backend has other bits, so a run stays on one
   train --config my.toml --data corpus/tokens --profile
@@ -72,8 +68,7 @@ result.h5. Ctrl-C and SIGTERM finish the step and save.
 
 Exit codes: 0 done; 1 the loss is not finite, or the device failed; 2 usage,
 configuration, or a damaged file; 5 a file, the device or its memory is missing,
-the disk full, or another rank dead or silent; 75 stopped by a signal, state
-saved.)";
+the disk full, or another rank silent; 75 stopped by a signal, state saved.)";
 
 struct Arguments {
   std::string config, data, corpus, out;
@@ -304,7 +299,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   softmoe::trainer::RankMainOptions processes = arguments.ranks.processes;
-  processes.kind = arguments.ranks.kind();
+  processes.mpi = arguments.ranks.mpi();
   processes.quiet = arguments.quiet;
   return RunRankMain("train", processes, [&](const Ranks& all) {
     return Train(arguments, all.communicator);

@@ -132,6 +132,7 @@ void RunLoop::Begin() {
     state_.tau = *config_.router.tau;
     return;
   }
+  communicator_.Begin({.name = "the calibration of tau"});
   const TauCalibration found =
       CalibrateTau(model_, data_, communicator_, [this] { StopIfAsked(); });
   state_.tau = found.tau;
@@ -154,6 +155,7 @@ RunResult RunLoop::Run() {
   // Synced before the result is written, after which nobody writes the log.
   if (leads()) metrics_->Sync();
   RunResult result = MakeResult();
+  communicator_.Begin({.name = "the evaluations of the trained model"});
   // Measured after the run's clock was read, so that evaluations do not count.
   result.final_evaluations = MeasureFinalModel(
       model_, data_, state_.tau, options_.evaluations, communicator_, [this] {
@@ -164,6 +166,8 @@ RunResult RunLoop::Run() {
 }
 
 void RunLoop::OneStep() {
+  communicator_.Begin(
+      {.name = fmt::format("step {}", state_.step + 1), .limited = true});
   const StepOutcome outcome = step_.Run(state_.step, state_.tau);
   const StepRecord& record = outcome.record;
   state_.step = record.step;
@@ -198,6 +202,8 @@ void RunLoop::OneStep() {
 
 void RunLoop::Save() {
   if (saved_step_ == state_.step) return;
+  communicator_.Begin(
+      {.name = fmt::format("the checkpoint after step {}", state_.step)});
   state_.seconds = Seconds();
   Agree();
   // Each rank has a shard of the moments.
@@ -236,6 +242,8 @@ bool RunLoop::EvaluationDue() const {
 }
 
 void RunLoop::Evaluate() {
+  communicator_.Begin(
+      {.name = fmt::format("the validation after step {}", state_.step)});
   const auto poll = [this] {
     if (options_.on_validation) options_.on_validation();
     StopIfAsked();

@@ -34,31 +34,6 @@ int64_t NumberAfter(const std::string& text, const std::string& before) {
 
 std::string NameOf(int rank) { return "process " + std::to_string(rank) + " "; }
 
-int64_t ListensAt(RunningProgram& rank_0) {
-  return rank_0.AwaitNumber("waits for the others at port ");
-}
-
-std::unique_ptr<RunningProgram> StartRankIn(const std::filesystem::path& folder,
-                                            int rank, int size, int64_t port,
-                                            const Strings& command,
-                                            const Change& change) {
-  Given given = {Joined(command, {"--ranks", "env"}),
-                 {{"RANK", std::to_string(rank)},
-                  {"WORLD_SIZE", std::to_string(size)},
-                  {"MASTER_ADDR", "127.0.0.1"},
-                  {"MASTER_PORT", std::to_string(port)},
-                  {"SOFTMOE_RANKS_SECRET", "the secret of a test"}}};
-  change(rank, given);
-  ProcessOptions options;
-  options.arguments = Joined(RankNamer(std::to_string(rank)), given.command);
-  options.folder = folder;
-  options.environment = Environment();
-  for (const auto& [name, value] : given.variables) {
-    options.environment->push_back(name + "=" + value);
-  }
-  return std::make_unique<RunningProgram>(options);
-}
-
 }  // namespace
 
 Strings Joined(Strings words, const Strings& more) {
@@ -104,13 +79,6 @@ bool RunningProgram::Await(const std::string& text) {
   return printed();
 }
 
-int64_t RunningProgram::AwaitNumber(const std::string& text) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock,
-                [&] { return ended_ || NumberAfter(output_, text) >= 0; });
-  return NumberAfter(output_, text);
-}
-
 int RunningProgram::AwaitEnd() {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] { return ended_; });
@@ -123,28 +91,30 @@ std::string RunningProgram::output() const {
 }
 
 pid_t RunningProgram::ProcessOf(int rank) {
-  return static_cast<pid_t>(AwaitNumber(NameOf(rank)));
+  const auto process = [&] { return NumberAfter(output_, NameOf(rank)); };
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return ended_ || process() >= 0; });
+  return static_cast<pid_t>(process());
 }
 
-Strings RankNamer(const std::string& rank) {
-  return {"sh", "-c", "echo \"process " + rank + " $$.\"; exec \"$@\"", "sh"};
-}
-
-RankPrograms StartRanksIn(const std::filesystem::path& folder, int size,
-                          const Strings& command, const Change& change) {
-  RankPrograms ranks;
-  ranks.push_back(StartRankIn(folder, 0, size, 0, command, change));
-  const int64_t port = size > 1 ? ListensAt(*ranks[0]) : -1;
-  for (int rank = 1; port >= 0 && rank < size; ++rank) {
-    ranks.push_back(StartRankIn(folder, rank, size, port, command, change));
+std::unique_ptr<RunningProgram> StartRanksIn(
+    const std::filesystem::path& folder, int size, const Strings& command,
+    const Change& change) {
+  ProcessOptions options;
+  options.folder = folder;
+  options.arguments = optimized::MpiRun(1);
+  for (int rank = 0; rank < size; ++rank) {
+    Strings own = Joined(command, {"--ranks", "mpi"});
+    change(rank, own);
+    const std::string namer =
+        "echo \"process " + std::to_string(rank) + " $$.\"; exec \"$@\"";
+    if (rank > 0) {
+      options.arguments = Joined(options.arguments, {":", "-n", "1"});
+    }
+    options.arguments =
+        Joined(Joined(options.arguments, {"sh", "-c", namer, "sh"}), own);
   }
-  return ranks;
-}
-
-void ExpectRanksEnd(const RankPrograms& ranks, int code) {
-  for (const auto& rank : ranks) {
-    EXPECT_EQ(rank->AwaitEnd(), code) << rank->output();
-  }
+  return std::make_unique<RunningProgram>(options);
 }
 
 void RankTest::SetUp() {
@@ -184,21 +154,9 @@ ProgramResult RankTest::RunMpi(int ranks, const std::string& run,
                     folder_);
 }
 
-std::unique_ptr<RunningProgram> RankTest::StartRank(
-    int rank, int size, int64_t port, const Strings& command,
-    const Change& change) const {
-  return StartRankIn(folder_, rank, size, port, command, change);
-}
-
-int64_t RankTest::PortOf(RunningProgram& rank_0) { return ListensAt(rank_0); }
-
-RankTest::Ranks RankTest::StartRanks(int size, const Strings& command,
-                                     const Change& change) const {
+std::unique_ptr<RunningProgram> RankTest::StartRanks(
+    int size, const Strings& command, const Change& change) const {
   return StartRanksIn(folder_, size, command, change);
-}
-
-void RankTest::ExpectEnd(const Ranks& ranks, int code) {
-  ExpectRanksEnd(ranks, code);
 }
 
 void RankTest::ExpectSameRun(const std::string& expected,

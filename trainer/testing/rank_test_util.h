@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,18 +35,16 @@ int Count(std::string_view text, std::string_view part);
 class RunningProgram {
  public:
   explicit RunningProgram(const ProcessOptions& options);
-  // Kills the ranks that it has named (see RankNamer), and waits.
+  // Kills the ranks that it has named (see StartRanksIn), and waits.
   ~RunningProgram();
 
   // Waits until it has printed `text`. False if it ended before.
   bool Await(const std::string& text);
-  // Waits until it has printed `text`, a number and something more. Returns the
-  // number, or -1 if it ended before.
-  int64_t AwaitNumber(const std::string& text);
   // Waits for its end; what it returned.
   int AwaitEnd();
   std::string output() const;
-  // Waits until it has named a rank; the number of that process.
+  // Waits until it has named a rank; the number of that process, -1 if it ended
+  // before.
   pid_t ProcessOf(int rank);
 
  private:
@@ -59,26 +56,14 @@ class RunningProgram {
   std::jthread reader_;
 };
 
-// What stands before a rank's command, so that it first says who it is:
-// "process RANK NUMBER.". `rank` is a word of the shell.
-Strings RankNamer(const std::string& rank);
+// Changes the command of one of the ranks that a test starts.
+using Change = std::function<void(int rank, Strings& command)>;
 
-// How ranks are started by environment variables. A test changes what one of
-// them is given.
-struct Given {
-  Strings command;
-  std::map<std::string, std::string> variables;
-};
-using Change = std::function<void(int rank, Given& given)>;
-using RankPrograms = std::vector<std::unique_ptr<RunningProgram>>;
-
-// Starts ranks over TCP in `folder`: first rank 0, and the others once it
-// listens. Where it ends before, they are not started.
-RankPrograms StartRanksIn(
+// Starts mpirun in `folder`, with ranks that first say who they are: "process
+// RANK NUMBER.".
+std::unique_ptr<RunningProgram> StartRanksIn(
     const std::filesystem::path& folder, int size, const Strings& command,
-    const Change& change = [](int, Given&) {});
-// Expects that all end with `code`.
-void ExpectRanksEnd(const RankPrograms& ranks, int code);
+    const Change& change = [](int, Strings&) {});
 
 class RankTest : public testing::Test {
  protected:
@@ -94,22 +79,10 @@ class RankTest : public testing::Test {
   // Under mpirun, to their end.
   ProgramResult RunMpi(int ranks, const std::string& run,
                        const Strings& more = {}) const;
-
-  using Given = trainer::Given;
-  using Change = trainer::Change;
-  using Ranks = RankPrograms;
   // StartRanksIn this test's folder.
-  Ranks StartRanks(
+  std::unique_ptr<RunningProgram> StartRanks(
       int size, const Strings& command,
-      const Change& change = [](int, Given&) {}) const;
-  // Starts one of them; `port` is where rank 0 listens, 0 for itself.
-  std::unique_ptr<RunningProgram> StartRank(
-      int rank, int size, int64_t port, const Strings& command,
-      const Change& change = [](int, Given&) {}) const;
-  // Where rank 0 listens, as it says; -1 if it ends before.
-  static int64_t PortOf(RunningProgram& rank_0);
-  // Expects that all end with `code`.
-  static void ExpectEnd(const Ranks& ranks, int code);
+      const Change& change = [](int, Strings&) {}) const;
 
   // The same results, checkpoints, logs and files.
   void ExpectSameRun(const std::string& expected, const std::string& got) const;
