@@ -94,18 +94,17 @@ std::string Training(const SlurmJob& job) {
   if (job.num_ranks() > 1) {
     // srun is tried: Debian's lists pmix even where its plugin cannot load the
     // library, for want of libpmix-dev. Slurm sends its signal to what srun
-    // starts; mpirun passes one on that `timeout` sends, and lets ranks save.
+    // starts alone, so mpirun is ended in time, and with it the ranks: they go on
+    // from their last checkpoint.
     text += fmt::format(
         R"sh(# Ranks end each other, with the code of the one that was first.
 start=(srun --mpi=pmix --kill-on-bad-exit=0{})
 if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
-  start=(timeout {} mpirun -n {} --bind-to none
-    --mca odls_base_sigkill_timeout {})
+  start=(timeout {} mpirun -n {} --bind-to none)
 fi
 status=0
 "${{start[@]}}")sh",
-        cores, LimitHours(job) * 3600 - kSecondsToSave, job.num_ranks(),
-        kSecondsToSave - 60);
+        cores, LimitHours(job) * 3600 - kSecondsToSave, job.num_ranks());
   } else {
     text += "status=0\nsrun" + cores;
   }

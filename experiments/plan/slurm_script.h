@@ -43,7 +43,8 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node);
 // saves its state and ends with 75. A task that ends so puts itself back into
 // the queue, always; one whose runner was killed (137), or that has several
 // ranks, of which one was silent (5), at most three times. Ranks find each other
-// through MPI: srun starts them where Slurm has PMIx, else mpirun.
+// through MPI: srun starts them where Slurm has PMIx, else mpirun, whose ranks go
+// on from their last checkpoint when the time is up.
 std::string SlurmScript(const SlurmJob& job);
 
 // The log of task `task` of the array job `id`, where SlurmScript directs its

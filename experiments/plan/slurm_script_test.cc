@@ -61,8 +61,7 @@ kills='/data/my runs/slurm'/kills-$task
 # Ranks end each other, with the code of the one that was first.
 start=(srun --mpi=pmix --kill-on-bad-exit=0)
 if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
-  start=(timeout 140100 mpirun -n 20 --bind-to none
-    --mca odls_base_sigkill_timeout 240)
+  start=(timeout 140100 mpirun -n 20 --bind-to none)
 fi
 status=0
 "${start[@]}" bazel-bin/experiments/grid run paper \
@@ -148,7 +147,7 @@ TEST(SlurmScript, WithoutGpusATaskHasCores) {
         "mpirun -n 3 "}) {
     EXPECT_NE(ranks.find(line), std::string::npos) << line << ranks;
   }
-  EXPECT_EQ(ranks.find("--nodes"), std::string::npos) << ranks;
+  EXPECT_EQ(ranks.find("#SBATCH --nodes"), std::string::npos) << ranks;
 }
 
 // sbatch reads quotes in its lines, and replaces %x and the like.
@@ -226,8 +225,7 @@ TEST_F(SlurmScriptRun, WithoutPmixMpirunStartsTheRanks) {
   const ProgramResult done = Run(0, 0, /*pmix=*/false);
   EXPECT_EQ(done.exit_status, 0);
   EXPECT_EQ(done.output,
-            "[mpirun][-n][20][--bind-to][none][--mca]"
-            "[odls_base_sigkill_timeout][240][bazel-bin/experiments/grid][run]"
+            "[mpirun][-n][20][--bind-to][none][bazel-bin/experiments/grid][run]"
             "[paper][--corpora][c4][--out][/data/my runs][--rows][sparse-1]");
   // What `timeout` ends with.
   EXPECT_NE(Run(0, 124, /*pmix=*/false).output.find("requeue"),

@@ -48,6 +48,8 @@ ExitCode RunRank(const std::string& what, MpiSession& session) {
   world->Run([&] {
     if (what == "operations") {
       for (uint32_t seed = 0; seed < 20; ++seed) CheckOperations(*world, seed);
+      // Words that go in two messages.
+      world->Agree({{{"long text", std::string(1000, 'x')}}});
       Say(*world, "all right");
     } else if (what == "failure") {
       if (world->rank() == 1) throw DataError("token 7 is damaged");

@@ -24,7 +24,7 @@ namespace {
 constexpr int kRanks = 4;
 // So many that none of them ends before the moment, even if this test is not
 // given time for a while.
-const Strings kSteps = {"--set", "training.steps=400"};
+const Strings kSteps = {"--set", "training.steps=150"};
 // A rank that is stopped in a checkpoint or a validation is waited for.
 const Strings kStepsAlone = Joined(kSteps, {"--set", "training.eval_every=0"});
 
@@ -39,8 +39,8 @@ class RankFailure : public RankTest {
   static Moment MomentOf(int number) {
     std::mt19937 chance(static_cast<unsigned>(number));
     const int victim = static_cast<int>(chance() % kRanks);
-    const auto step = 3 + chance() % 60;
-    return {victim, "\nstep " + std::to_string(step) + "/400"};
+    const auto step = 3 + chance() % 30;
+    return {victim, "\nstep " + std::to_string(step) + "/150"};
   }
 
   // Goes on with what was left, on other ranks, to the end.
@@ -58,7 +58,7 @@ class RankFailure : public RankTest {
   // Trains to some step after the first, and saves.
   void BeginRun(const std::string& run, const Strings& steps) const {
     const auto ranks = StartRanks(kRanks, Train(run, steps));
-    ASSERT_TRUE(ranks->Await("\nstep 2/400")) << ranks->output();
+    ASSERT_TRUE(ranks->Await("\nstep 2/150")) << ranks->output();
     ASSERT_EQ(::kill(ranks->ProcessOf(1), SIGTERM), 0);
     ASSERT_EQ(ranks->AwaitEnd(), 75) << ranks->output();
   }
@@ -116,7 +116,7 @@ TEST_F(RankFailure, StoppedRanksAreNamed) {
 // would end them with 75, which says that all is saved.
 TEST_F(RankFailure, NobodyReportsACheckpointThatRankZeroHasNotWritten) {
   const auto ranks = StartImpatient("stopped");
-  ASSERT_TRUE(ranks->Await("\nstep 3/400")) << ranks->output();
+  ASSERT_TRUE(ranks->Await("\nstep 3/150")) << ranks->output();
   Signal(*ranks, 0, SIGSTOP);
   for (int rank = 1; rank < kRanks; ++rank) Signal(*ranks, rank, SIGTERM);
   EXPECT_EQ(ranks->AwaitEnd(), 5) << ranks->output();
@@ -126,7 +126,7 @@ TEST_F(RankFailure, NobodyReportsACheckpointThatRankZeroHasNotWritten) {
 // As if their machine had slept.
 TEST_F(RankFailure, RanksThatAreAllStoppedGoOnTogether) {
   const auto ranks = StartImpatient("slept");
-  ASSERT_TRUE(ranks->Await("\nstep 3/400")) << ranks->output();
+  ASSERT_TRUE(ranks->Await("\nstep 3/150")) << ranks->output();
   for (int rank = 0; rank < kRanks; ++rank) Signal(*ranks, rank, SIGSTOP);
   std::this_thread::sleep_for(std::chrono::seconds(3));
   for (int rank = 0; rank < kRanks; ++rank) Signal(*ranks, rank, SIGCONT);
