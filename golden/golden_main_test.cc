@@ -191,7 +191,6 @@ TEST(Golden, BadFilesEndWithTwoAndSayWhy) {
   Hdf5Writer lacking(folder / "lacking.h5", GoldenKind());
   lacking.WriteAttribute("/", "schema", kSchemaName);
   lacking.WriteAttribute("/", "schema_version", kSchemaVersion);
-  lacking.CreateGroup("/provenance");
   lacking.Commit();
   Hdf5Writer(folder / "newer.h5", {"golden", 2}).Commit();
   Hdf5Writer(folder / "checkpoint.h5", {"checkpoint", 1}).Commit();
@@ -200,7 +199,7 @@ TEST(Golden, BadFilesEndWithTwoAndSayWhy) {
       {"empty.h5", "empty"},
       {"short.h5", "short.h5"},
       {"flipped.h5", "flipped.h5"},
-      {"lacking.h5", "'/' lacks the child 'claims'"},
+      {"lacking.h5", "'/' lacks the child 'provenance'"},
       {"newer.h5", "version 2"},
       {"checkpoint.h5", "checkpoint"}};
   for (const auto& [file, message] : kBad) {
