@@ -24,6 +24,13 @@ struct AdamWArgs {
   float* second_moment;   // [size]
 };
 SOFTMOE_DECLARE_KERNEL(AdamW);
+template <typename F>
+void ForEachArray(AdamWArgs& a, const F& f) {
+  f("gradient", a.gradient, a.size);
+  f("parameter", a.parameter, a.size);
+  f("first_moment", a.first_moment, a.size);
+  f("second_moment", a.second_moment, a.size);
+}
 
 // Sum of squares in double, in fixed blocks. `scratch` is overwritten with the
 // sums of the blocks, which the CPU adds in their order.
@@ -46,6 +53,12 @@ inline constexpr int64_t kSumOfSquaresBlock = 4096;
 constexpr int64_t SumOfSquaresScratch(int64_t size) {
   return (size + kSumOfSquaresBlock - 1) / kSumOfSquaresBlock;
 }
+template <typename F>
+void ForEachArray(SumOfSquaresArgs& a, const F& f) {
+  f("x", a.x, a.size);
+  f("result", a.result, 1);
+  f("scratch", a.scratch, SumOfSquaresScratch(a.size));
+}
 
 // y += x over [size].
 template <typename X, typename Y>  // float; on a device Y also Bf16
@@ -56,6 +69,11 @@ struct AddArgsOf {
 };
 using AddArgs = AddArgsOf<float, float>;
 SOFTMOE_DECLARE_KERNEL(Add);
+template <typename X, typename Y, typename F>
+void ForEachArray(AddArgsOf<X, Y>& a, const F& f) {
+  f("x", a.x, a.size);
+  f("y", a.y, a.size);
+}
 
 }  // namespace softmoe::kernels
 

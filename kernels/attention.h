@@ -29,6 +29,21 @@ inline int64_t AttentionScratchForBf16(int64_t num_sequences,
          2 * num_sequences * sequence_length * head_dim;
 }
 
+// What forward and backward have in common.
+template <typename Args, typename F>
+void ForEachAttentionArray(Args& a, const F& f) {
+  const int64_t tokens = a.num_sequences * a.sequence_length;
+  const int64_t width = a.num_heads * a.head_dim;
+  f("qkv", a.qkv, tokens * 3 * width);
+  f("out", a.out, tokens * width);
+  f("log_sum_exp", a.log_sum_exp, tokens * a.num_heads);
+  f("scratch", a.scratch,
+    sizeof(*a.out) == sizeof(float)
+        ? AttentionScratch(a.num_sequences, a.sequence_length, a.query_block)
+        : AttentionScratchForBf16(a.num_sequences, a.sequence_length,
+                                  a.head_dim, a.query_block));
+}
+
 template <typename Activation>  // float; on a device also Bf16
 struct AttentionForwardArgsOf {
   int64_t num_sequences, sequence_length, num_heads, head_dim;
@@ -42,6 +57,10 @@ struct AttentionForwardArgsOf {
 };
 using AttentionForwardArgs = AttentionForwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(AttentionForward);
+template <typename Activation, typename F>
+void ForEachArray(AttentionForwardArgsOf<Activation>& a, const F& f) {
+  ForEachAttentionArray(a, f);
+}
 
 template <typename Activation>
 struct AttentionBackwardArgsOf {
@@ -57,6 +76,13 @@ struct AttentionBackwardArgsOf {
 };
 using AttentionBackwardArgs = AttentionBackwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(AttentionBackward);
+template <typename Activation, typename F>
+void ForEachArray(AttentionBackwardArgsOf<Activation>& a, const F& f) {
+  ForEachAttentionArray(a, f);
+  const int64_t tokens = a.num_sequences * a.sequence_length;
+  f("d_out", a.d_out, tokens * a.num_heads * a.head_dim);
+  f("d_qkv", a.d_qkv, tokens * 3 * a.num_heads * a.head_dim);
+}
 
 // Rotates q and k in place by position (rotate-half, base rope_base); inverse
 // rotates back, which is the gradient.
@@ -70,6 +96,13 @@ struct RopeArgsOf {
 };
 using RopeArgs = RopeArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(Rope);
+template <typename Activation, typename F>
+void ForEachArray(RopeArgsOf<Activation>& a, const F& f) {
+  f("cosine", a.cosine, a.sequence_length * (a.head_dim / 2));
+  f("sine", a.sine, a.sequence_length * (a.head_dim / 2));
+  f("qkv", a.qkv,
+    a.num_sequences * a.sequence_length * 3 * a.num_heads * a.head_dim);
+}
 
 }  // namespace softmoe::kernels
 

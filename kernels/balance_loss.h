@@ -28,6 +28,15 @@ struct BalanceLossArgs {
   float* d_probability;            // [num_experts]  for RouterBackward, =
 };
 SOFTMOE_DECLARE_KERNEL(BalanceLoss);
+template <typename F>
+void ForEachArray(BalanceLossArgs& a, const F& f) {
+  f("balance_counts", a.balance_counts, a.num_experts);
+  f("probability_sums", a.probability_sums, a.num_experts);
+  f("z_sum", a.z_sum, 1);
+  f("load_balance_loss", a.load_balance_loss, 1);
+  f("z_loss", a.z_loss, 1);
+  f("d_probability", a.d_probability, a.num_experts);
+}
 
 }  // namespace softmoe::kernels
 

@@ -21,6 +21,12 @@ struct BudgetGradientArgs {
   float* d_budget_logits;       // [num_layers], =; adds up to 0 within rounding
 };
 SOFTMOE_DECLARE_KERNEL(BudgetGradient);
+template <typename F>
+void ForEachArray(BudgetGradientArgs& a, const F& f) {
+  f("shares", a.shares, a.num_layers);
+  f("d_mean_active", a.d_mean_active, a.num_layers);
+  f("d_budget_logits", a.d_budget_logits, a.num_layers);
+}
 
 }  // namespace softmoe::kernels
 

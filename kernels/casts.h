@@ -17,12 +17,22 @@ struct CastToBf16Args {
   const float* from;  // [size]
   Bf16* to;           // [size]
 };
+template <typename F>
+void ForEachArray(CastToBf16Args& a, const F& f) {
+  f("from", a.from, a.size);
+  f("to", a.to, a.size);
+}
 
 struct CastToFloatArgs {
   int64_t size;
   const Bf16* from;  // [size]
   float* to;         // [size]
 };
+template <typename F>
+void ForEachArray(CastToFloatArgs& a, const F& f) {
+  f("from", a.from, a.size);
+  f("to", a.to, a.size);
+}
 
 }  // namespace softmoe::kernels
 

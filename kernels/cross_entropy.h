@@ -32,6 +32,18 @@ struct HeadCrossEntropyArgsOf {
 };
 using HeadCrossEntropyArgs = HeadCrossEntropyArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(HeadCrossEntropy);
+template <typename Activation, typename F>
+void ForEachArray(HeadCrossEntropyArgsOf<Activation>& a, const F& f) {
+  f("hidden", a.hidden, a.num_tokens * a.d_model);
+  f("head_weight", a.head_weight, a.vocab_size * a.d_model);
+  f("targets", a.targets, a.num_tokens);
+  f("token_loss", a.token_loss, a.num_tokens);
+  f("d_hidden", a.d_hidden, a.num_tokens * a.d_model);
+  f("d_head_weight", a.d_head_weight, a.vocab_size * a.d_model);
+  f("loss_sum", a.loss_sum, 1);
+  f("logits", a.logits, a.chunk_tokens * a.vocab_size);
+  f("d_logits", a.d_logits, a.chunk_tokens * a.vocab_size);
+}
 
 }  // namespace softmoe::kernels
 

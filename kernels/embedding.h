@@ -19,6 +19,17 @@ struct EmbeddingForwardArgsOf {
 };
 using EmbeddingForwardArgs = EmbeddingForwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(EmbeddingForward);
+// The ids, on the host, say how many rows the table has at least.
+template <typename Activation, typename F>
+void ForEachArray(EmbeddingForwardArgsOf<Activation>& a, const F& f) {
+  int32_t last = -1;
+  for (int64_t t = 0; t < a.num_tokens; ++t) {
+    if (a.ids[t] > last) last = a.ids[t];
+  }
+  f("ids", a.ids, a.num_tokens);
+  f("table", a.table, (last + 1) * a.d_model);
+  f("out", a.out, a.num_tokens * a.d_model);
+}
 
 // Each table row sums its tokens in ascending token order.
 template <typename Activation>
@@ -39,6 +50,14 @@ constexpr int64_t EmbeddingDeviceScratch(int64_t num_tokens) {
   const int64_t blocks =
       (num_tokens + kEmbeddingTokenBlock - 1) / kEmbeddingTokenBlock;
   return 2 * num_tokens + (256 + 1) + 256 * blocks;
+}
+// With the scratch of a device.
+template <typename Activation, typename F>
+void ForEachArray(EmbeddingBackwardArgsOf<Activation>& a, const F& f) {
+  f("ids", a.ids, a.num_tokens);
+  f("d_out", a.d_out, a.num_tokens * a.d_model);
+  f("d_table", a.d_table, a.vocab_size * a.d_model);
+  f("scratch", a.scratch, EmbeddingDeviceScratch(a.num_tokens));
 }
 
 }  // namespace softmoe::kernels

@@ -27,6 +27,25 @@ struct RoutePlan {
   const int32_t* token_rows;  // [num_tokens, max_active], in order of ascending
                               // expert, then -1
 };
+template <typename F>
+void ForEachArray(RoutePlan& plan, const F& f) {
+  f("expert_offsets", plan.expert_offsets, plan.num_experts + 1);
+  f("row_token", plan.row_token, plan.num_routed);
+  f("row_gate", plan.row_gate, plan.num_routed);
+  f("token_rows", plan.token_rows, plan.num_tokens * plan.max_active);
+}
+
+// What the experts have forward and backward.
+template <typename Args, typename F>
+void ForEachExpertArray(Args& a, const F& f) {
+  ForEachArray(a.plan, f);
+  f("hidden", a.hidden, a.plan.num_tokens * a.d_model);
+  f("gate_up_weight", a.gate_up_weight,
+    a.plan.num_experts * a.d_model * 2 * a.d_ffn);
+  f("down_weight", a.down_weight, a.plan.num_experts * a.d_ffn * a.d_model);
+  f("gate_up", a.gate_up, a.plan.num_routed * 2 * a.d_ffn);
+  f("activation", a.activation, a.plan.num_routed * a.d_ffn);
+}
 
 template <typename Activation>  // float; on a device also Bf16
 struct ExpertForwardArgsOf {
@@ -46,6 +65,12 @@ struct ExpertForwardArgsOf {
 };
 using ExpertForwardArgs = ExpertForwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(ExpertForward);
+template <typename Activation, typename F>
+void ForEachArray(ExpertForwardArgsOf<Activation>& a, const F& f) {
+  ForEachExpertArray(a, f);
+  f("row_output", a.row_output, a.plan.num_routed * a.d_model);
+  f("out", a.out, a.plan.num_tokens * a.d_model);
+}
 
 template <typename Activation>
 struct ExpertBackwardArgsOf {
@@ -69,6 +94,19 @@ struct ExpertBackwardArgsOf {
 };
 using ExpertBackwardArgs = ExpertBackwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(ExpertBackward);
+template <typename Activation, typename F>
+void ForEachArray(ExpertBackwardArgsOf<Activation>& a, const F& f) {
+  const int64_t rows = a.plan.num_routed, d = a.d_model, width = a.d_ffn;
+  const int64_t tokens = a.plan.num_tokens, experts = a.plan.num_experts;
+  ForEachExpertArray(a, f);
+  f("d_out", a.d_out, tokens * d);
+  f("d_gate_up", a.d_gate_up, rows * 2 * width);
+  f("d_row_hidden", a.d_row_hidden, rows * d);
+  f("d_row_gate", a.d_row_gate, rows);
+  f("d_hidden", a.d_hidden, tokens * d);
+  f("d_gate_up_weight", a.d_gate_up_weight, experts * d * 2 * width);
+  f("d_down_weight", a.d_down_weight, experts * width * d);
+}
 
 }  // namespace softmoe::kernels
 

@@ -25,6 +25,12 @@ struct GemmArgsOf {
 };
 using GemmArgs = GemmArgsOf<float, float>;
 SOFTMOE_DECLARE_KERNEL(Gemm);
+template <typename Operand, typename Result, typename F>
+void ForEachArray(GemmArgsOf<Operand, Result>& a, const F& f) {
+  f("a", a.a, (a.transpose_a ? a.k : a.m) * a.lda);
+  f("b", a.b, (a.transpose_b ? a.n : a.k) * a.ldb);
+  f("c", a.c, a.m * a.ldc);
+}
 
 }  // namespace softmoe::kernels
 

@@ -6,6 +6,8 @@
 // (x86-64-v3: AVX2+FMA) and isa_v4 (x86-64-v4: AVX-512). Its header says
 //     SOFTMOE_DECLARE_KERNEL(Gemm);      // needs struct GemmArgs
 // which declares both and an inline Gemm(args, pool) that calls the active one.
+// Beside the struct stands ForEachArray(args, f), which calls f(name, pointer,
+// elements) for each of its arrays; f may replace the pointer.
 //
 // Per-ISA sources must not instantiate standard-library templates that other
 // files use too (std::vector<float>, std::sort): the linker keeps one copy, and

@@ -31,6 +31,11 @@ struct InputJitterArgsOf {
 };
 using InputJitterArgs = InputJitterArgsOf<float, float>;
 void InputJitter(const InputJitterArgs& args, ThreadPool& pool);
+template <typename X, typename Y, typename F>
+void ForEachArray(InputJitterArgsOf<X, Y>& a, const F& f) {
+  f("x", a.x, a.num_tokens * a.d_model);
+  f("y", a.y, a.num_tokens * a.d_model);
+}
 
 // scores += sigma * z, z standard normal; its gradient is the identity.
 struct LogitNoiseArgs {
@@ -41,6 +46,10 @@ struct LogitNoiseArgs {
   float* scores;  // [num_tokens, num_experts]
 };
 void LogitNoise(const LogitNoiseArgs& args, ThreadPool& pool);
+template <typename F>
+void ForEachArray(LogitNoiseArgs& a, const F& f) {
+  f("scores", a.scores, a.num_tokens * a.num_experts);
+}
 
 }  // namespace softmoe::kernels
 

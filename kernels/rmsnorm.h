@@ -21,6 +21,13 @@ struct RmsNormForwardArgsOf {
 };
 using RmsNormForwardArgs = RmsNormForwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(RmsNormForward);
+template <typename Activation, typename F>
+void ForEachArray(RmsNormForwardArgsOf<Activation>& a, const F& f) {
+  f("x", a.x, a.num_tokens * a.d_model);
+  f("weight", a.weight, a.d_model);
+  f("y", a.y, a.num_tokens * a.d_model);
+  f("rstd", a.rstd, a.num_tokens);
+}
 
 template <typename Activation>
 struct RmsNormBackwardArgsOf {
@@ -43,6 +50,16 @@ inline constexpr int64_t kRmsNormTokenBlock = 64;
 // the sum does not depend on threads.
 constexpr int64_t RmsNormScratch(int64_t num_tokens, int64_t d_model) {
   return (num_tokens + kRmsNormTokenBlock - 1) / kRmsNormTokenBlock * d_model;
+}
+template <typename Activation, typename F>
+void ForEachArray(RmsNormBackwardArgsOf<Activation>& a, const F& f) {
+  f("x", a.x, a.num_tokens * a.d_model);
+  f("weight", a.weight, a.d_model);
+  f("rstd", a.rstd, a.num_tokens);
+  f("d_y", a.d_y, a.num_tokens * a.d_model);
+  f("d_x", a.d_x, a.num_tokens * a.d_model);
+  f("d_weight", a.d_weight, a.d_model);
+  f("scratch", a.scratch, RmsNormScratch(a.num_tokens, a.d_model));
 }
 
 }  // namespace softmoe::kernels

@@ -86,6 +86,35 @@ constexpr int64_t RouterScratch(int64_t num_tokens, int64_t num_experts) {
   return (num_tokens + kRouterTokenBlock - 1) / kRouterTokenBlock *
          (3 * num_experts + 2);
 }
+template <typename F>
+void ForEachArray(RouterForwardArgs& a, const F& f) {
+  const int64_t n = a.shape.num_tokens, experts = a.shape.num_experts;
+  f("scores", a.scores, n * experts);
+  f("soft_weights", a.soft_weights, n * experts);
+  f("root", a.root, 2 * n);
+  f("num_active", a.num_active, n);
+  f("selected", a.selected, n * a.shape.max_active);
+  f("gates", a.gates, n * a.shape.max_active);
+  f("probability_sums", a.probability_sums, experts);
+  f("balance_counts", a.balance_counts, experts);
+  f("active_counts", a.active_counts, experts);
+  f("z_sum", a.z_sum, 1);
+  f("bad_score", a.bad_score, 1);
+  f("scratch", a.scratch, RouterScratch(n, experts));
+}
+template <typename F>
+void ForEachArray(RouterBackwardArgs& a, const F& f) {
+  const int64_t n = a.shape.num_tokens, experts = a.shape.num_experts;
+  f("scores", a.scores, n * experts);
+  f("soft_weights", a.soft_weights, n * experts);
+  f("root", a.root, 2 * n);
+  f("selected", a.selected, n * a.shape.max_active);
+  f("d_gates", a.d_gates, n * a.shape.max_active);
+  f("d_probability", a.d_probability, experts);
+  f("d_scores", a.d_scores, n * experts);
+  f("d_mean_active", a.d_mean_active, 1);
+  f("scratch", a.scratch, RouterScratch(n, experts));
+}
 
 }  // namespace softmoe::kernels
 

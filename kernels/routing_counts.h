@@ -28,6 +28,16 @@ struct RoutingCountsArgs {
   double* bad_value = nullptr;         // [1]  that score; 0 if there is none, =
 };
 SOFTMOE_DECLARE_KERNEL(RoutingCounts);
+template <typename F>
+void ForEachArray(RoutingCountsArgs& a, const F& f) {
+  f("num_active", a.num_active, a.num_tokens);
+  f("gates", a.gates, a.num_tokens * a.max_active);
+  f("active_histogram", a.active_histogram, a.num_experts + 1);
+  f("below_cutoff", a.below_cutoff, 1);
+  f("scores", a.scores, a.num_tokens * a.num_experts);
+  f("bad_score", a.bad_score, 1);
+  f("bad_value", a.bad_value, 1);
+}
 
 }  // namespace softmoe::kernels
 
