@@ -1,42 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The list of operations: what op= can name.
+#include "property_tests/verify/operations/operation_table.h"
+
 #include "core/errors.h"
 #include "core/text/suggestion.h"
-#include "property_tests/verify/engine/operation.h"
-#include "property_tests/verify/operations/adamw/adamw_operation.h"
-#include "property_tests/verify/operations/add/add_operation.h"
-#include "property_tests/verify/operations/attention/attention_operation.h"
-#include "property_tests/verify/operations/balance/balance_operation.h"
-#include "property_tests/verify/operations/balance_loss/balance_loss_operation.h"
-#include "property_tests/verify/operations/budget/budget_operation.h"
-#include "property_tests/verify/operations/cast/cast_operation.h"
-#include "property_tests/verify/operations/embedding/embedding_operation.h"
-#include "property_tests/verify/operations/experts/experts_operation.h"
-#include "property_tests/verify/operations/gemm/gemm_operation.h"
-#include "property_tests/verify/operations/jitter/jitter_operation.h"
-#include "property_tests/verify/operations/lapsum/lapsum_operation.h"
-#include "property_tests/verify/operations/lm_head/lm_head_operation.h"
-#include "property_tests/verify/operations/logit_noise/logit_noise_operation.h"
-#include "property_tests/verify/operations/rmsnorm/rmsnorm_operation.h"
-#include "property_tests/verify/operations/rope/rope_operation.h"
-#include "property_tests/verify/operations/route_plan/route_plan_operation.h"
-#include "property_tests/verify/operations/router/router_operation.h"
-#include "property_tests/verify/operations/routing_counts/routing_counts_operation.h"
-#include "property_tests/verify/operations/sum_of_squares/sum_of_squares_operation.h"
 
 namespace softmoe::verify {
 
 const std::vector<const Operation*>& Operations() {
+#define SOFTMOE_ADDRESS(name, Name, ...) &Name##Operation(),
   static const std::vector<const Operation*> operations = {
-      &EmbeddingOperation(), &RmsNormOperation(),     &RopeOperation(),
-      &AttentionOperation(), &JitterOperation(),      &LogitNoiseOperation(),
-      &LapSumOperation(),    &RouterOperation(),      &RoutingCountsOperation(),
-      &RoutePlanOperation(), &BalanceSumsOperation(), &BalanceLossOperation(),
-      &ExpertsOperation(),   &LmHeadOperation(),      &BudgetOperation(),
-      &AdamWOperation(),     &GemmOperation(),        &SumOfSquaresOperation(),
-      &AddOperation(),       &CastOperation(),
-  };
+      SOFTMOE_OPERATIONS(SOFTMOE_ADDRESS)};
   return operations;
 }
 
@@ -48,6 +21,29 @@ const Operation& FindOperation(const std::string& name) {
   }
   throw ConfigError("unknown operation '" + name + "'; " +
                     Suggestion(name, names));
+}
+
+#define SOFTMOE_TAKE_F32(name, Name) all.rows[#name] = Run##Name;
+#define SOFTMOE_TAKE_Bf16(name, Name) all.bf16[#name] = Run##Name;
+#define SOFTMOE_TAKE_Both(name, Name) \
+  all.rows[#name] = Run##Name<float>; \
+  all.bf16[#name] = Run##Name<kernels::Bf16>;
+#define SOFTMOE_TAKE_Rows(name, Name)
+#define SOFTMOE_TAKE_OnCpu(name, Name) all.cpu[#name] = Run##Name##OnCpu;
+#define SOFTMOE_TAKE_None(name, Name)
+#define SOFTMOE_TAKE_AtDouble(name, Name) \
+  all.at_double[#name] = Run##Name##AtDouble;
+#define SOFTMOE_TAKE(name, Name, activations, cpu, body)                \
+  SOFTMOE_TAKE_##activations(name, Name) SOFTMOE_TAKE_##cpu(name, Name) \
+      SOFTMOE_TAKE_##body(name, Name)
+
+const Adapters& AdapterTable() {
+  static const Adapters adapters = [] {
+    Adapters all;
+    SOFTMOE_OPERATIONS(SOFTMOE_TAKE)
+    return all;
+  }();
+  return adapters;
 }
 
 }  // namespace softmoe::verify
