@@ -9,10 +9,10 @@
 #include "core/text/suggestion.h"
 #include "golden/gpu_runs/gpu_table.h"
 #include "property_tests/gpu/device_stages.h"
-#include "property_tests/verify/adapter_table.h"
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/operation.h"
 #include "property_tests/verify/engine/report.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::gpu {
 namespace {

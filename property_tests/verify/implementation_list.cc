@@ -6,7 +6,6 @@
 
 #include "core/errors.h"
 #include "core/text/suggestion.h"
-#include "property_tests/verify/adapter_table.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/foreign/exec_implementation.h"
 #include "property_tests/verify/foreign/lib_implementation.h"
@@ -16,6 +15,7 @@
 #include "property_tests/verify/implementations/faults.h"
 #include "property_tests/verify/implementations/reference_implementation.h"
 #include "property_tests/verify/implementations/shim_implementation.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {

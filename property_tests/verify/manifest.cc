@@ -5,18 +5,13 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "core/errors.h"
-#include "property_tests/verify/engine/case.h"
 #include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {
-
-constexpr char kManifest[] =
-#include "property_tests/verify/manifest.inc"
-    ;
 
 // Why the unit cannot run on this machine; "" if it can.
 std::string WhyNotHere(const Unit& unit) {
@@ -33,37 +28,27 @@ std::string WhyNotHere(const Unit& unit) {
 
 }  // namespace
 
-std::vector<Declared> ParseManifest(const std::string& text) {
-  std::vector<Declared> manifest;
-  std::istringstream lines(text);
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    std::istringstream words(line.substr(0, line.find('#')));
-    Declared declared;
-    std::string cases, rest;
-    if (!(words >> declared.unit.op)) continue;
-    words >> declared.unit.impl >> cases >> declared.needs >> rest;
-    const std::string place = fmt::format("manifest line {}", number);
-    if (cases.empty() || !rest.empty()) {
-      throw ConfigError(place + ": '" + line +
-                        "' is not OPERATION IMPLEMENTATION CASES [NEEDS]");
-    }
-    declared.cases = ParseWhole(place, cases);
-    FindOperation(declared.unit.op);
-    if (declared.cases < 1 ||
-        (!declared.needs.empty() && declared.needs != "avx512" &&
-         declared.needs != "gpu")) {
-      throw ConfigError(place + ": '" + line +
-                        "': at least 1 case; NEEDS is avx512 or gpu");
-    }
-    manifest.push_back(declared);
-  }
-  return manifest;
-}
-
 const std::vector<Declared>& Manifest() {
-  static const std::vector<Declared> manifest = ParseManifest(kManifest);
+  static const std::vector<Declared> manifest = [] {
+    std::vector<Declared> all;
+    const auto declare = [&](const auto& adapters, const char* impl,
+                             const char* needs = "") {
+      for (const auto& [op, adapter] : adapters) {
+        all.push_back({{op, impl}, 100, needs});
+      }
+    };
+    const Adapters& adapters = AdapterTable();
+    declare(adapters.rows, "cpu:v3");
+    declare(adapters.rows, "cpu:v4", "avx512");
+    declare(adapters.rows, "shim");
+    declare(adapters.rows, "cuda", "gpu");
+    declare(adapters.rows, "reference_f32");
+    declare(adapters.bf16, "shim:bf16");
+    declare(adapters.bf16, "cuda:bf16", "gpu");
+    declare(adapters.bf16, "reference_bf16");
+    declare(adapters.at_double, "cpu:double");
+    return all;
+  }();
   return manifest;
 }
 
@@ -93,10 +78,10 @@ ManifestCheck CheckManifest(const std::vector<Declared>& manifest,
   }
   for (const auto& [unit, statistics] : suite.units()) {
     if (statistics.ran() == 0 || known.contains(unit)) continue;
-    check.shortfalls.push_back(fmt::format(
-        "{} cases of {} on {} ran that nobody declared: add a line to "
-        "manifest.inc",
-        statistics.ran(), unit.op, unit.impl));
+    check.shortfalls.push_back(
+        fmt::format("{} cases of {} on {} ran that nobody declared: neither "
+                    "operation_table.h nor manifest.cc has them",
+                    statistics.ran(), unit.op, unit.impl));
   }
   return check;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// manifest.h - what the tests must have run: a committed declaration of how
-// many cases of which operation on which implementation (manifest.inc),
-// compared with what a suite has run. What is skipped counts as not run, with
-// the reason, and never as passed.
+// manifest.h - what the tests must have run: a declaration of how many cases of
+// which operation on which implementation, compared with what a suite has run.
+// What is skipped counts as not run, with the reason, and never as passed.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_MANIFEST_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_MANIFEST_H_
 
@@ -21,10 +20,9 @@ struct Declared {
   std::string needs;  // "avx512", "gpu": may be missing here; "" may not
 };
 
-// Lines "OPERATION IMPLEMENTATION CASES [NEEDS]" and comments "#". Throws
-// ConfigError, naming the line.
-std::vector<Declared> ParseManifest(const std::string& text);
-// manifest.inc.
+// What `test //...` runs, at least (implementations_property_test): 100 cases of
+// each operation on each implementation that the table of operations
+// (operations/operation_table.h) has adapters for, and on the rounded reference.
 const std::vector<Declared>& Manifest();
 
 // How a suite compares with a declaration.

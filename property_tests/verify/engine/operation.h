@@ -159,7 +159,7 @@ Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
                   const TensorMap& got);
 const Derivation& AtF64Derivation();
 
-// Every operation, in the order of the model. Defined in operation_list.cc,
+// Every operation, in the order of the model. Defined in operation_table.cc,
 // which sits above everything that uses operations and is linked with every
 // program of the engine.
 const std::vector<const Operation*>& Operations();

@@ -14,6 +14,7 @@
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/report.h"
 #include "property_tests/verify/engine/repro.h"
+#include "property_tests/verify/gradients/dual_forward.h"
 #include "property_tests/verify/gradients/gradient_check.h"
 
 namespace softmoe::verify {
@@ -40,6 +41,9 @@ CampaignResult Judge(const std::string& op, const std::string& impl,
 class EveryGradient : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryGradient, OfTheReferenceIsTheDerivative) {
+  ASSERT_TRUE(FindDualForward(GetParam()))
+      << "dual_forward.cc has no entry for " << GetParam()
+      << ", whose operation has differentiable() inputs";
   Suite suite;
   const bool holds = rc::check(GetParam(), [&] {
     const CampaignResult result =

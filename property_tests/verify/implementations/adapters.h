@@ -2,7 +2,7 @@
 //
 // adapters.h - how kernels compute operations: an adapter converts named
 // tensors to the arguments of a kernel, and back. An implementation takes a
-// table of adapters (adapter_table.h) and knows no operation.
+// table of adapters (operation_table.h) and knows no operation.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ADAPTERS_H_
 

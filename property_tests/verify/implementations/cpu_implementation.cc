@@ -8,33 +8,14 @@
 
 namespace softmoe::verify {
 
+#define SOFTMOE_CPU_OnStream(Name) \
+  [&pool](const auto& args) { kernels::Name(args, pool); }
+#define SOFTMOE_CPU_OnQueue(Name) SOFTMOE_CPU_OnStream(Name)
+#define SOFTMOE_CPU_DeviceOnly(Name) nullptr
+#define SOFTMOE_CPU_KERNEL(_, name, Name, where, ...) SOFTMOE_CPU_##where(Name),
+
 RowKernels CpuKernels(ThreadPool& pool) {
-  return {
-      [&pool](const auto& args) { kernels::RouterForward(args, pool); },
-      [&pool](const auto& args) { kernels::RouterBackward(args, pool); },
-      [&pool](const auto& args) { kernels::RmsNormForward(args, pool); },
-      [&pool](const auto& args) { kernels::RmsNormBackward(args, pool); },
-      [&pool](const auto& args) { kernels::AdamW(args, pool); },
-      [&pool](const auto& args) { kernels::Gemm(args, pool); },
-      [&pool](const auto& args) { kernels::ExpertForward(args, pool); },
-      [&pool](const auto& args) { kernels::ExpertBackward(args, pool); },
-      [&pool](const auto& args) { kernels::AttentionForward(args, pool); },
-      [&pool](const auto& args) { kernels::AttentionBackward(args, pool); },
-      [&pool](const auto& args) { kernels::HeadCrossEntropy(args, pool); },
-      [&pool](const auto& args) { kernels::SumOfSquares(args, pool); },
-      [&pool](const auto& args) { kernels::EmbeddingForward(args, pool); },
-      [&pool](const auto& args) { kernels::EmbeddingBackward(args, pool); },
-      [&pool](const auto& args) { kernels::Add(args, pool); },
-      [&pool](const auto& args) { kernels::Rope(args, pool); },
-      [&pool](const auto& args) { kernels::InputJitter(args, pool); },
-      [&pool](const auto& args) { kernels::InputJitter(args, pool); },
-      [&pool](const auto& args) { kernels::LogitNoise(args, pool); },
-      [&pool](const auto& args) { kernels::BuildRoutePlan(args, pool); },
-      [&pool](const auto& args) { kernels::GatherGateGradients(args, pool); },
-      [&pool](const auto& args) { kernels::RoutingCounts(args, pool); },
-      [&pool](const auto& args) { kernels::BalanceLoss(args, pool); },
-      [&pool](const auto& args) { kernels::BudgetGradient(args, pool); },
-  };
+  return {SOFTMOE_KERNELS(SOFTMOE_CPU_KERNEL, )};
 }
 
 namespace {

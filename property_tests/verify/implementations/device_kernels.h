@@ -14,50 +14,27 @@
 #include "kernels/cuda/row_kernels.h"
 #include "property_tests/verify/implementations/mirrored_kernels.h"
 
-// RowKernelsOf<Activation> of namespace kernels::isa. (A namespace cannot be a
-// template argument.)
-#define SOFTMOE_DEVICE_KERNELS(isa, Activation)        \
-  ::softmoe::verify::MirroredKernels<Activation>(      \
-      {                                                \
-          SOFTMOE_ON_DEVICE(isa, RouterForward),       \
-          SOFTMOE_ON_DEVICE(isa, RouterBackward),      \
-          SOFTMOE_ON_DEVICE(isa, RmsNormForward),      \
-          SOFTMOE_ON_DEVICE(isa, RmsNormBackward),     \
-          SOFTMOE_ON_DEVICE(isa, AdamW),               \
-          SOFTMOE_ON_QUEUE(isa, Gemm),                 \
-          SOFTMOE_ON_QUEUE(isa, ExpertForward),        \
-          SOFTMOE_ON_QUEUE(isa, ExpertBackward),       \
-          SOFTMOE_ON_QUEUE(isa, AttentionForward),     \
-          SOFTMOE_ON_QUEUE(isa, AttentionBackward),    \
-          SOFTMOE_ON_QUEUE(isa, HeadCrossEntropy),     \
-          SOFTMOE_ON_DEVICE(isa, SumOfSquares),        \
-          SOFTMOE_ON_DEVICE(isa, EmbeddingForward),    \
-          SOFTMOE_ON_DEVICE(isa, EmbeddingBackward),   \
-          SOFTMOE_ON_DEVICE(isa, Add),                 \
-          SOFTMOE_ON_DEVICE(isa, Rope),                \
-          SOFTMOE_ON_DEVICE(isa, InputJitter),         \
-          SOFTMOE_ON_DEVICE(isa, InputJitter),         \
-          SOFTMOE_ON_DEVICE(isa, LogitNoise),          \
-          SOFTMOE_ON_DEVICE(isa, BuildRoutePlan),      \
-          SOFTMOE_ON_DEVICE(isa, GatherGateGradients), \
-          SOFTMOE_ON_DEVICE(isa, RoutingCounts),       \
-          SOFTMOE_ON_DEVICE(isa, BalanceLoss),         \
-          SOFTMOE_ON_DEVICE(isa, BudgetGradient),      \
-          SOFTMOE_ON_DEVICE(isa, CastToBf16),          \
-          SOFTMOE_ON_DEVICE(isa, CastToFloat),         \
-      },                                               \
-      {::softmoe::kernels::isa::AllocateOnDevice,      \
-       ::softmoe::kernels::isa::FreeOnDevice,          \
+// RowKernelsOf<Activation> of namespace kernels::isa. (A namespace is no template
+// argument.)
+#define SOFTMOE_DEVICE_KERNELS(isa, Activation)      \
+  ::softmoe::verify::MirroredKernels<Activation>(    \
+      {SOFTMOE_KERNELS(SOFTMOE_DEVICE_KERNEL, isa)}, \
+      {::softmoe::kernels::isa::AllocateOnDevice,    \
+       ::softmoe::kernels::isa::FreeOnDevice,        \
        ::softmoe::kernels::isa::CopyAcrossDevice})
 
-#define SOFTMOE_ON_DEVICE(isa, Name)                                        \
+#define SOFTMOE_DEVICE_KERNEL(isa, name, Name, where, ...) \
+  SOFTMOE_DEVICE_##where(isa, Name),
+
+#define SOFTMOE_DEVICE_OnStream(isa, Name)                                  \
   [](const auto& args) {                                                    \
     ::softmoe::kernels::isa::Name(args,                                     \
                                   ::softmoe::kernels::isa::DeviceStream()); \
   }
+#define SOFTMOE_DEVICE_DeviceOnly(isa, Name) SOFTMOE_DEVICE_OnStream(isa, Name)
 
 // A workspace that the simulated device need not poison for long.
-#define SOFTMOE_ON_QUEUE(isa, Name)                                      \
+#define SOFTMOE_DEVICE_OnQueue(isa, Name)                                \
   [](const auto& args) {                                                 \
     const auto queue = ::softmoe::kernels::isa::MakeQueue(               \
         ::softmoe::kernels::isa::DeviceStream(), /*workspace=*/1 << 16); \

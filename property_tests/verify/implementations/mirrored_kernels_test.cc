@@ -14,10 +14,10 @@
 
 #include "core/errors.h"
 #include "core/parallel_for.h"
-#include "property_tests/verify/adapter_table.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/implementations/cpu_implementation.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {

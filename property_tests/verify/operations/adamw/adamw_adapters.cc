@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/adamw/adamw_adapters.h"
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -9,6 +7,7 @@
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/operations/adamw/adamw_case.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {
@@ -18,7 +17,7 @@ using Floats = std::vector<float>;
 }  // namespace
 
 // The kernel of one update, wherever it runs. The host's part is done here, as
-// a device's driver would do it.
+// a driver of a device would do it, except for the norm.
 TensorMap RunAdamW(const Case& c, const TensorMap& inputs,
                    const RowKernels& run) {
   const AdamWCase update(c, inputs);
@@ -62,6 +61,7 @@ TensorMap RunAdamW(const Case& c, const TensorMap& inputs,
           {"second_moment", second.TakeTensor(Dtype::kF32, {size})}};
 }
 
+// The optimizer itself.
 TensorMap RunAdamWOnCpu(const Case& c, const TensorMap& inputs,
                         ThreadPool& pool) {
   const AdamWCase update(c, inputs);

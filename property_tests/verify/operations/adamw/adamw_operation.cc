@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/adamw/adamw_operation.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/operations/adamw/adamw_case.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "reference/adamw.h"
 #include "reference/adamw_formula.h"
 
@@ -36,6 +35,13 @@ reference::formula::AdamWStep<Bounded> StepBounds(
       .second_correction = correction(training.beta2)};
 }
 
+// A few updates of the optimizer (SPEC.md 4).
+// inputs   parameter, first_moment, second_moment [matrix_size + vector_size],
+//          gradient [steps, the same]; learning_rate, beta1, beta2, epsilon,
+//          weight_decay, clip_norm (0: off) []. The first matrix_size elements
+//          are decayed, the others not. `completed` updates came before.
+// outputs  parameter, first_moment, second_moment after all steps; norm
+//          [steps], before clipping, in double (optional)
 class AdamW : public Operation {
  public:
   std::string name() const override { return "adamw"; }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/add/add_adapters.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/implementations/elements.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/add/add_operation.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/scale_parameter.h"
 
 namespace softmoe::verify {
@@ -23,6 +22,9 @@ struct AddFormula {
   }
 };
 
+// y += x, of arrays: sums of gradients.
+// inputs   x [size], in float; y_before [size]
+// outputs  y [size]
 class Add : public Operation {
  public:
   std::string name() const override { return "add"; }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/attention/attention_operation.h"
-
 #include <cmath>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "reference/attention.h"
 #include "reference/attention_formula.h"
 
@@ -124,6 +123,9 @@ struct AttentionFormula {
   }
 };
 
+// Causal attention of rotated queries and keys (SPEC.md 3.2).
+// inputs   qkv [sequences*length, 3*heads*head_dim], rotated; d_out
+// outputs  out [sequences*length, heads*head_dim], d_qkv
 class Attention : public Operation {
  public:
   std::string name() const override { return "attention"; }

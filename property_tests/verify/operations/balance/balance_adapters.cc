@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/balance/balance_adapters.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/operations/double_router.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/router_run.h"
 
 namespace softmoe::verify {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/balance/balance_operation.h"
-
 #include <algorithm>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/row_bounds.h"
 #include "property_tests/verify/operations/score_parameters.h"
 #include "reference/load_balance_formula.h"
@@ -24,6 +23,13 @@ constexpr char kSums[] = "balance-sums-f32/2";
 
 bool SoftBasis(const Case& c) { return c.Choice("basis") == "soft_weights"; }
 
+// What the load balance loss needs from the routers (SPEC.md 2.5): the sums
+// over one balance group, whose basis is p/k or softmax.
+// inputs   scores [rows, num_experts]; mean_active, temperature [];
+//          d_basis_sums [num_experts], d_z_sum []
+// outputs  basis_sums [num_experts], z_sum [] = sum logsumexp^2, counts (i32,
+//          [num_experts]), d_scores [rows, num_experts], d_mean_active [] (0:
+//          the balance loss takes k as constant)
 class BalanceSums : public Operation {
  public:
   std::string name() const override { return "balance_sums"; }

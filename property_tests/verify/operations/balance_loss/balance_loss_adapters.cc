@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/balance_loss/balance_loss_adapters.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 

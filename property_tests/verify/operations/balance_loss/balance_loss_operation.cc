@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/balance_loss/balance_loss_operation.h"
-
 #include <cmath>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "reference/load_balance_formula.h"
 
 namespace softmoe::verify {
@@ -52,6 +51,10 @@ struct BalanceLossFormula {
   }
 };
 
+// Auxiliary losses from a router's sums (SPEC.md 2.5).
+// inputs   counts (i32), probability_sums: [num_experts]; z_sum, aux_loss_coeff,
+//          z_loss_coeff, group_scale: []
+// outputs  load_balance_loss, z_loss: [], in double; d_probability [num_experts]
 class BalanceLossOp : public Operation {
  public:
   std::string name() const override { return "balance_loss"; }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/budget/budget_operation.h"
-
 #include <cmath>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "reference/budget.h"
 #include "reference/budget_formula.h"
 #include "reference/load_balance.h"
@@ -79,6 +78,12 @@ struct Whole {
   }
 };
 
+// How the layers share the budget, and what follows from the share of a layer
+// (SPEC.md 2.2).
+// inputs   budget_logits, d_mean_active [layers]; mean_active_experts, tau,
+//          expansion_factor []
+// outputs  mean_active, cutoff [layers] (computed in double: ruling 5),
+//          max_active, balance_top (i32, [layers]), d_budget_logits [layers]
 class BudgetOp : public Operation {
  public:
   std::string name() const override { return "budget"; }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/cast/cast_operation.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/scale_parameter.h"
 
 namespace softmoe::verify {
@@ -10,6 +9,9 @@ namespace {
 
 constexpr char kDerivation[] = "cast/1";
 
+// From float to bf16 and back, at dtype bf16 only.
+// inputs   x [size], in float; stored [size]
+// outputs  rounded [size]; widened [size], in float
 class Cast : public Operation {
  public:
   std::string name() const override { return "cast"; }

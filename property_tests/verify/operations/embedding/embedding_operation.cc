@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/embedding/embedding_operation.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "reference/embedding.h"
 #include "reference/embedding_formula.h"
 
@@ -25,6 +24,9 @@ struct EmbeddingFormula {
   }
 };
 
+// Looks up rows of a table, and sums their cotangents (SPEC.md 3.2).
+// inputs   table [vocab_size, d_model], ids (i32, [rows]), d_out
+// outputs  out [rows, d_model], d_table
 class Embedding : public Operation {
  public:
   std::string name() const override { return "embedding"; }

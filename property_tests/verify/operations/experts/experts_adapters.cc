@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/experts/experts_adapters.h"
-
 #include "kernels/expert_mlp.h"
 #include "kernels/permute_body.h"
 #include "kernels/swiglu_body.h"
@@ -8,6 +6,7 @@
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/implementations/elements.h"
 #include "property_tests/verify/operations/expert_selection.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {

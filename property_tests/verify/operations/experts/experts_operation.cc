@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/experts/experts_operation.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +6,7 @@
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
 #include "property_tests/verify/operations/expert_selection.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "reference/moe_layer_formula.h"
 
 namespace softmoe::verify {
@@ -99,6 +98,12 @@ struct ExpertFormula {
   }
 };
 
+// The active experts of every token, weighted by their gates (SPEC.md 3.2).
+// inputs   hidden [rows, d_model], gates [rows, experts], active (i32, 0 or 1),
+//          gate_up_weight [experts, d_model, 2*d_ffn], down_weight [experts,
+//          d_ffn, d_model], out_before [rows, d_model], d_out
+// outputs  out (out_before is added), d_hidden, d_gates (0 where inactive),
+//          d_gate_up_weight, d_down_weight
 class Experts : public Operation {
  public:
   std::string name() const override { return "experts"; }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/gemm/gemm_operation.h"
-
 #include <cmath>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/scale_parameter.h"
 
 namespace softmoe::verify {
@@ -25,6 +24,9 @@ Matrix Operand(const TensorMap& inputs, const char* name, bool transposed) {
   return transposed ? Matrix(stored.transpose()) : stored;
 }
 
+// The matrix product that the model is built on.
+// inputs   a [m, k] or [k, m], b [k, n] or [n, k], c_before [m, n]
+// outputs  c [m, n] = op(a) op(b), or += it
 class Gemm : public Operation {
  public:
   std::string name() const override { return "gemm"; }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/jitter/jitter_adapters.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/implementations/elements.h"
 #include "property_tests/verify/operations/noise_parameters.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 

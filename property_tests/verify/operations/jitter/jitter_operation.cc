@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/jitter/jitter_operation.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
 #include "property_tests/verify/operations/noise_parameters.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/scale_parameter.h"
 #include "reference/noise_formula.h"
 
@@ -32,6 +31,10 @@ struct JitterFormula {
   }
 };
 
+// The router's input with noise (SPEC.md 2.4).
+// inputs   hidden, d_hidden_before [rows, d_model]; in float: d_router_input
+//          [rows, d_model], amplitude []
+// outputs  router_input [rows, d_model], in float; d_hidden
 class Jitter : public Operation {
  public:
   std::string name() const override { return "jitter"; }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/lapsum/lapsum_adapters.h"
-
 #include <algorithm>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/operations/double_router.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/router_run.h"
 
 namespace softmoe::verify {

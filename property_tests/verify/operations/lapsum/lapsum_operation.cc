@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/lapsum/lapsum_operation.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/row_bounds.h"
 #include "property_tests/verify/operations/score_parameters.h"
 
 namespace softmoe::verify {
 namespace {
 
+// LapSum soft top-k and its gradients (SPEC.md 1).
+// inputs   scores [rows, num_experts], mean_active [], temperature [],
+//          d_weights [rows, num_experts]
+// outputs  weights, d_scores [rows, num_experts], d_mean_active [] (sum over
+//          rows), d_temperature [] (optional)
 class LapSum : public Operation {
  public:
   std::string name() const override { return "lapsum"; }

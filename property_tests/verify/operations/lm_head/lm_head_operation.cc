@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/lm_head/lm_head_operation.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "reference/lm_head.h"
 #include "reference/lm_head_formula.h"
 
@@ -70,6 +69,10 @@ struct LmHeadFormula {
   }
 };
 
+// Logits and the loss of every token (SPEC.md 3.2).
+// inputs   hidden [rows, d_model], head_weight [vocab_size, d_model], targets
+//          (i32, [rows]), grad_scale []: the cotangent of every token's loss
+// outputs  loss [rows], d_hidden, d_head_weight
 class LmHead : public Operation {
  public:
   std::string name() const override { return "lm_head"; }

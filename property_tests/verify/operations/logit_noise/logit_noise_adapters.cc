@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/logit_noise/logit_noise_adapters.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/operations/noise_parameters.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/logit_noise/logit_noise_operation.h"
-
 #include <cmath>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
 #include "property_tests/verify/operations/noise_parameters.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/score_parameters.h"
 
 namespace softmoe::verify {
@@ -32,6 +31,9 @@ struct LogitNoiseFormula {
   }
 };
 
+// Scores with normal noise (SPEC.md 2.4).
+// inputs   scores_before [rows, num_experts], sigma []
+// outputs  scores [rows, num_experts]
 class LogitNoise : public Operation {
  public:
   std::string name() const override { return "logit_noise"; }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/rmsnorm/rmsnorm_adapters.h"
-
 #include "kernels/rmsnorm_body.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/implementations/elements.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/rmsnorm/rmsnorm_operation.h"
-
 #include <bit>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "reference/rmsnorm.h"
 #include "reference/rmsnorm_formula.h"
 
@@ -37,6 +36,10 @@ struct RmsNormFormula {
   }
 };
 
+// RMSNorm and its gradients (SPEC.md 3.2).
+// inputs   x, d_y, d_x_before [rows, d_model]; weight [d_model]; epsilon []
+// outputs  y, d_x [rows, d_model] (d_x_before is added), d_weight [d_model],
+//          rstd [rows] (optional)
 class RmsNorm : public Operation {
  public:
   std::string name() const override { return "rmsnorm"; }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/rope/rope_adapters.h"
-
 #include <cmath>
 
 #include "kernels/rope_body.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/implementations/elements.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/rope/rope_operation.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/scale_parameter.h"
 #include "reference/rope.h"
 #include "reference/rope_formula.h"
@@ -48,6 +47,9 @@ struct RopeFormula {
   }
 };
 
+// Queries and keys turned by their position (SPEC.md 3.2).
+// inputs   qkv, d_rotated [sequences*length, 3*heads*head_dim]; base []
+// outputs  rotated, d_qkv
 class Rope : public Operation {
  public:
   std::string name() const override { return "rope"; }

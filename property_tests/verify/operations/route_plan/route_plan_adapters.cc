@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/route_plan/route_plan_adapters.h"
-
 #include <cmath>
 #include <limits>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/operations/expert_selection.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 

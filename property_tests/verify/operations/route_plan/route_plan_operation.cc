@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/route_plan/route_plan_operation.h"
-
 #include <utility>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/operations/expert_selection.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {
@@ -19,6 +18,13 @@ Tensor Padded(Dtype dtype, std::vector<T> values, int64_t slots, T padding) {
   return FromVector(dtype, {slots}, values);
 }
 
+// Rows of the experts from the selection of the router, and gradients back from
+// these rows.
+// inputs   active (i32), gates, d_row_gate: [rows, num_experts]; the last by the
+//          (token, expert) whose row it is of
+// outputs  expert_offsets (i32) [num_experts + 1]; row_token (i32), row_gate
+//          [rows * max_active], -1 and 0 after the last row; token_rows (i32)
+//          [rows, max_active]; d_gates [rows, num_experts]
 class RoutePlanOp : public Operation {
  public:
   std::string name() const override { return "route_plan"; }

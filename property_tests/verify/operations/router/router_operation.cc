@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/router/router_operation.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "property_tests/routing_margin.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/row_bounds.h"
 #include "property_tests/verify/operations/score_parameters.h"
 #include "reference/router.h"
@@ -110,6 +109,11 @@ std::string OwnSelectionDefect(const RouterSettings& settings,
   return "";
 }
 
+// The routers (SPEC.md 2).
+// inputs   scores, d_gates [rows, num_experts]; mean_active, temperature,
+//          cutoff []
+// outputs  soft_weights, gates, d_scores [rows, num_experts], active (i32, 0 or
+//          1), d_mean_active [] (0 if sparse)
 class Router : public Operation {
  public:
   std::string name() const override { return "router"; }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/routing_counts/routing_counts_operation.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/operations/expert_selection.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {
@@ -32,6 +31,11 @@ struct TokenGates {
   }
 };
 
+// How many experts tokens got (SPEC.md 5.2).
+// inputs   active (i32), gates, scores: [rows, num_experts]; cutoff []; bad_score
+//          (i32) [], an element of scores, or -1
+// outputs  active_histogram (i32) [num_experts + 1], below_cutoff (i32) [],
+//          bad_value [], in double
 class RoutingCountsOp : public Operation {
  public:
   std::string name() const override { return "routing_counts"; }

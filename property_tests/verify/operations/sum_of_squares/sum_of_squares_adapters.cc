@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/sum_of_squares/sum_of_squares_adapters.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {

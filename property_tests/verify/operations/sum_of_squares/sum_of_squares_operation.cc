@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/operations/sum_of_squares/sum_of_squares_operation.h"
-
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {
@@ -11,6 +10,9 @@ using Kind = Parameter::Kind;
 
 constexpr char kSquares[] = "sum-of-squares-f64/2";
 
+// The sum that gradient clipping uses (SPEC.md 4).
+// inputs   x [size]
+// outputs  sum_of_squares [], in double
 class SumOfSquares : public Operation {
  public:
   std::string name() const override { return "sum_of_squares"; }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is in one table is in the others, too: whoever writes an operation, an
+// adapter or a kernel and forgets its line hears of both places. (A line without
+// what it names does not link.)
+#include "property_tests/verify/operations/operation_table.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+
+namespace softmoe::verify {
+namespace {
+
+constexpr char kOperationTable[] =
+    "property_tests/verify/operations/operation_table.h";
+constexpr char kKernelTable[] =
+    "property_tests/verify/implementations/row_kernels.h";
+
+// A name, and the file that has it.
+using Names = std::map<std::string, std::string>;
+
+// What the group in parentheses matches in lines of files of the folder, and of
+// folders in it, whose names match.
+Names NamesIn(const std::string& folder, const char* file_name,
+              const char* line) {
+  const std::filesystem::path root = RunfilePath("README.md").parent_path();
+  const std::regex files(file_name);
+  const std::regex pattern(line,
+                           std::regex::ECMAScript | std::regex::multiline);
+  Names names;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(root / folder)) {
+    if (!std::regex_match(entry.path().filename().string(), files)) continue;
+    const std::string text = ReadWholeFile(entry.path());
+    for (std::sregex_iterator it(text.begin(), text.end(), pattern), end;
+         it != end; ++it) {
+      names[(*it)[1]] = entry.path().lexically_relative(root).string();
+    }
+  }
+  EXPECT_GT(names.size(), 3u) << folder;
+  return names;
+}
+
+void ExpectEachIn(const Names& names, const std::set<std::string>& table,
+                  const std::string& place) {
+  for (const auto& [name, file] : names) {
+    EXPECT_TRUE(table.contains(name))
+        << name << " is in " << file << ", but not in " << place;
+  }
+}
+
+// What the functions of each operation are called. (Some of these are not there:
+// RunAddNone.)
+std::set<std::string> Functions() {
+#define SOFTMOE_FUNCTIONS(name, Name, activations, cpu, body) \
+  "Run" #Name, "Run" #Name #cpu, "Run" #Name #body, #Name "Operation",
+  return {SOFTMOE_OPERATIONS(SOFTMOE_FUNCTIONS)};
+}
+
+TEST(OperationTable, HasEveryOperation) {
+  ExpectEachIn(
+      NamesIn("property_tests/verify/operations", R"(\w+_operation\.cc)",
+              R"(^const Operation& (\w+)\(\))"),
+      Functions(), kOperationTable);
+}
+
+TEST(OperationTable, HasEveryAdapter) {
+  ExpectEachIn(NamesIn("property_tests/verify/operations",
+                       R"(\w+_adapters\.cc)", R"(^TensorMap (Run\w+)\()"),
+               Functions(), kOperationTable);
+}
+
+TEST(OperationTable, HasTheNamesOfTheOperations) {
+#define SOFTMOE_EXPECT_NAME(op, Name, ...) \
+  EXPECT_EQ(Name##Operation().name(), #op) \
+      << "expected: the name in " << kOperationTable;
+  SOFTMOE_OPERATIONS(SOFTMOE_EXPECT_NAME)
+}
+
+// The hashes of what a device was checked with.
+TEST(OperationTable, HasTheOperationsThatHaveCudaSources) {
+  constexpr char kSources[] = "kernels/cuda/operation_sources.txt";
+  const Names sources =
+      NamesIn("kernels/cuda", R"(operation_sources\.txt)", R"(^(\w+) )");
+  std::set<std::string> on_a_device;
+  for (const auto& [name, adapter] : AdapterTable().rows) {
+    on_a_device.insert(name);
+  }
+  for (const auto& [name, adapter] : AdapterTable().bf16) {
+    on_a_device.insert(name);
+  }
+  ExpectEachIn(sources, on_a_device, kOperationTable);
+  for (const std::string& name : on_a_device) {
+    EXPECT_TRUE(sources.contains(name))
+        << name << " is in " << kOperationTable << ", but not in " << kSources;
+  }
+}
+
+// Kernels that others of the table are made of, or that compute nothing of the
+// model.
+const std::set<std::string> kOfNoOperation = {
+    "FmaPeak",  // measures the processor
+    "Probe",    // of a test
+    // Of the experts on a device:
+    "Permute", "SwigluBackward", "SwigluForward", "Unpermute",
+    "SumOfBlocks",        // the second half of SumOfSquares
+    "TokenCrossEntropy",  // of HeadCrossEntropy on a device
+};
+
+TEST(KernelTable, HasEveryKernel) {
+  std::set<std::string> kernels = kOfNoOperation;
+#define SOFTMOE_INSERT(_, name, Name, ...) kernels.insert(#Name);
+  SOFTMOE_KERNELS(SOFTMOE_INSERT, )
+  ExpectEachIn(
+      NamesIn("kernels", R"(\w+\.h)",
+              R"(^(?:SOFTMOE_DECLARE_KERNEL\(|)"
+              R"(SOFTMOE_DECLARE_CUDA_(?:KERNEL|OPERATION)(?:_OF)?\(|void )"
+              R"((?=\w+\(const \w+Args& args, ThreadPool& pool\)))(\w+))"),
+      kernels, kKernelTable);
+}
+
+// Without its line an array would not be copied to a device.
+TEST(KernelTable, ForEachArrayHasEveryArray) {
+  const std::filesystem::path root = RunfilePath("README.md").parent_path();
+  const std::regex pointers(R"(\w\*\s+(\w+)(?: = nullptr)?;)");
+  int arrays = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(root / "kernels")) {
+    if (entry.path().extension() != ".h") continue;
+    const std::string text = ReadWholeFile(entry.path());
+    if (text.find("\nvoid ForEachArray(") == std::string::npos) continue;
+    for (std::sregex_iterator it(text.begin(), text.end(), pointers), end;
+         it != end; ++it) {
+      const std::string name = (*it)[1];
+      if (name == "host_offsets") continue;  // stays on the host
+      ++arrays;
+      EXPECT_NE(text.find("f(\"" + name + "\", "), std::string::npos)
+          << "kernels/" << entry.path().filename().string() << " has a pointer "
+          << name << ", but no ForEachArray of that file names it";
+    }
+  }
+  EXPECT_GT(arrays, 100);
+}
+
+}  // namespace
+}  // namespace softmoe::verify

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// operation_table.h - the table of operations. The list of what op= can name, the
+// adapters of each implementation and what the tests must have run (manifest.h)
+// follow from it.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_OPERATION_TABLE_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_OPERATION_TABLE_H_
+
+#include "property_tests/verify/engine/operation.h"
+#include "property_tests/verify/implementations/adapters.h"
+
+// In the order of the model. An operation is Line(name, Name, activations, cpu,
+// body): op=name is NameOperation() of operations/.../name_operation.cc. Its
+// adapters are in a file beside it:
+//   activations  F32   RunName(case, inputs, RowKernels)
+//                Bf16  RunName(case, inputs, Bf16Kernels)
+//                Both  RunName(case, inputs, RowKernelsOf<Activation>)
+//   cpu          Rows   the same on the CPU
+//                OnCpu  RunNameOnCpu(case, inputs, pool) in its place
+//   body         AtDouble  RunNameAtDouble(case, inputs): the kernels' bodies
+//                None
+// What runs on a device has a line in kernels/cuda/operation_sources.txt, too.
+// clang-format off
+#define SOFTMOE_OPERATIONS(Line)                                 \
+  Line(embedding,      Embedding,     Both, Rows,  AtDouble)     \
+  Line(rmsnorm,        RmsNorm,       Both, Rows,  AtDouble)     \
+  Line(rope,           Rope,          Both, Rows,  AtDouble)     \
+  Line(attention,      Attention,     Both, Rows,  None)         \
+  Line(jitter,         Jitter,        Both, Rows,  None)         \
+  Line(logit_noise,    LogitNoise,    F32,  Rows,  None)         \
+  Line(lapsum,         LapSum,        F32,  Rows,  AtDouble)     \
+  Line(router,         Router,        F32,  Rows,  AtDouble)     \
+  Line(routing_counts, RoutingCounts, F32,  Rows,  None)         \
+  Line(route_plan,     RoutePlan,     F32,  Rows,  None)         \
+  Line(balance_sums,   BalanceSums,   F32,  Rows,  AtDouble)     \
+  Line(balance_loss,   BalanceLoss,   F32,  Rows,  None)         \
+  Line(experts,        Experts,       Both, Rows,  AtDouble)     \
+  Line(lm_head,        LmHead,        Both, Rows,  AtDouble)     \
+  Line(budget,         Budget,        F32,  Rows,  None)         \
+  Line(adamw,          AdamW,         F32,  OnCpu, None)         \
+  Line(gemm,           Gemm,          Both, Rows,  None)         \
+  Line(sum_of_squares, SumOfSquares,  F32,  Rows,  None)         \
+  Line(add,            Add,           Both, Rows,  None)         \
+  Line(cast,           Cast,          Bf16, Rows,  None)
+// clang-format on
+
+namespace softmoe::verify {
+
+#define SOFTMOE_DECLARE_F32(Name) \
+  TensorMap Run##Name(const Case&, const TensorMap&, const RowKernels&);
+#define SOFTMOE_DECLARE_Bf16(Name) \
+  TensorMap Run##Name(const Case&, const TensorMap&, const Bf16Kernels&);
+#define SOFTMOE_DECLARE_Both(Name)                   \
+  template <typename Activation>                     \
+  TensorMap Run##Name(const Case&, const TensorMap&, \
+                      const RowKernelsOf<Activation>&);
+#define SOFTMOE_DECLARE_Rows(Name)
+#define SOFTMOE_DECLARE_OnCpu(Name) \
+  TensorMap Run##Name##OnCpu(const Case&, const TensorMap&, ThreadPool&);
+#define SOFTMOE_DECLARE_None(Name)
+#define SOFTMOE_DECLARE_AtDouble(Name) \
+  TensorMap Run##Name##AtDouble(const Case&, const TensorMap&);
+#define SOFTMOE_DECLARE_OPERATION(name, Name, activations, cpu, body) \
+  const Operation& Name##Operation();                                 \
+  SOFTMOE_DECLARE_##activations(Name) SOFTMOE_DECLARE_##cpu(Name)     \
+      SOFTMOE_DECLARE_##body(Name)
+SOFTMOE_OPERATIONS(SOFTMOE_DECLARE_OPERATION)
+
+// The adapters of all operations.
+const Adapters& AdapterTable();
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_OPERATION_TABLE_H_
