@@ -111,12 +111,16 @@ def softmoe_isa_library(name, srcs, hdrs = [], deps = [], copts = [], **kwargs):
 _NOT_OF_LIBRARY = ["*_test.cc", "*_fuzz.cc", "*_main.cc", "*_benchmark.cc"]
 
 def _taken():
-    """The sources that targets above in the same BUILD file have for themselves."""
+    """The sources that targets above in the same BUILD file have for themselves.
+
+    What is compiled once more for a simulator or a sanitizer stays the room's.
+    """
     return [
         source[1:]
         for rule in native.existing_rules().values()
         for source in rule.get("srcs", [])
-        if source.startswith(":") and source.endswith(".cc")
+        if source.startswith(":") and source.endswith(".cc") and
+           (rule["kind"].startswith("cc_") or source.endswith("_test.cc") or source.endswith("_fuzz.cc"))
     ]
 
 def softmoe_room(

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -218,15 +217,8 @@ int main(int argc, char** argv) {
     if (*grad) return Grad(options);
     if (*explain) return Explain(options);
     if (*mutate) {
-      // Tests with mutants in them are not built along with this program.
-      const std::vector<std::string> words = mutate->remaining();
-      const bool is_sampled = std::ranges::any_of(words, [](const auto& word) {
-        return word.starts_with("--sampled");
-      });
-      ExecTarget("//:verify -- mutate",
-                 is_sampled ? "//property_tests/mutation/sampled:sample"
-                            : "//property_tests/mutation:mutate",
-                 words);
+      // A program of its own, which knows no operation.
+      ExecTarget("//:verify -- mutate", "//:mutate", mutate->remaining());
     }
     if (*replay) return Replay(options, file);
     if (*export_vectors) return Export(options);

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/files/json_lines.h"
-#include "property_tests/mutation/sampled/draw.h"
+#include "property_tests/mutation/fault.h"
 #include "property_tests/mutation/sampled/places.h"
 
 namespace softmoe::mutation {
@@ -40,33 +40,6 @@ struct SampledRun {
 // so that nothing that is said of one draw is taken for another.
 std::string IdPrefix(const SampledRun& run);
 
-enum class Fate {
-  kDoesNotCompile,  // alone, as it is or behind its switch
-  kBreaksTheBuild,  // with all others
-  kNotReached,      // no test evaluates its place
-  kSurvived,
-  kFailed,    // the three kinds of killed: a test failed,
-  kCrashed,   // its program was ended by a signal,
-  kTimedOut,  // or had to be
-};
-const char* FateName(Fate fate);  // "DOES_NOT_COMPILE", ...
-bool IsKilled(Fate fate);
-// Whether it is one of the faults that count.
-bool IsDrawn(Fate fate);
-
-struct SampledFault {
-  DrawnFault fault;
-  int line = 0;          // of the original
-  std::string original;  // its text; the beginning, if it is long
-  Fate fate = Fate::kNotReached;
-  std::string suite;   // that killed it
-  std::string reason;  // a compiler's
-  int64_t suites = 0;  // that were run with it
-  double seconds = 0;
-  // Of one that is alive: compilers make the same of it, so nobody can tell.
-  bool equal_objects = false;
-};
-
 // Texts longer than this are cut in lists.
 inline constexpr size_t kKeptText = 200;
 
@@ -79,8 +52,8 @@ class SampledList {
 
   const std::filesystem::path& path() const { return path_; }
   const std::optional<SampledRun>& run() const { return run_; }
-  const std::vector<SampledFault>& faults() const { return faults_; }
-  const SampledFault* Find(const std::string& id) const;
+  const std::vector<MeasuredFault>& faults() const { return faults_; }
+  const MeasuredFault* Find(const std::string& id) const;
   // Whether as many faults have a fate as the run is for.
   bool IsComplete() const;
 
@@ -93,14 +66,14 @@ class SampledList {
   void Begin(const SampledRun& run);
   // Throws DataError if the list says something else of a fault of this id
   // than what was drawn now.
-  void RequireSame(const DrawnFault& fault) const;
+  void RequireSame(const PlacedFault& fault) const;
   // Adds a line, at once. From any thread; after Begin.
-  void Add(const SampledFault& fault);
+  void Add(const MeasuredFault& fault);
 
  private:
   std::filesystem::path path_;
   std::optional<SampledRun> run_;
-  std::vector<SampledFault> faults_;
+  std::vector<MeasuredFault> faults_;
   std::map<std::string, size_t> by_id_;
   std::optional<JsonLinesWriter> writer_;
   std::mutex mutex_;

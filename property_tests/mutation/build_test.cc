@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A few files that are compiled, linked and run for real, with faults in them.
-#include "property_tests/mutation/sampled/build.h"
+#include "property_tests/mutation/build.h"
 
 #include <gtest/gtest.h>
 
@@ -13,11 +13,10 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "property_tests/mutation/compile.h"
+#include "property_tests/mutation/kill.h"
 #include "property_tests/mutation/run_suite.h"
-#include "property_tests/mutation/sampled/compile.h"
-#include "property_tests/mutation/sampled/find_places.h"
-#include "property_tests/mutation/sampled/sampled_run.h"
-#include "property_tests/mutation/sampled/testing.h"
+#include "property_tests/mutation/testing.h"
 
 namespace softmoe::mutation {
 namespace {
@@ -48,9 +47,9 @@ const std::map<std::string, std::string>& Sources() {
 }
 
 // `text`, which is in the file once, becomes `instead`.
-DrawnFault Fault(const std::string& id, const std::string& file,
-                 const std::string& text, const std::string& instead,
-                 Syntax syntax = Syntax::kExpression) {
+PlacedFault Fault(const std::string& id, const std::string& file,
+                  const std::string& text, const std::string& instead,
+                  Syntax syntax = Syntax::kExpression) {
   const size_t at = Sources().at(file).find(text);
   EXPECT_NE(at, std::string::npos) << text;
   return {id, file, {at, at + text.size()}, syntax, "constant", instead};
@@ -66,26 +65,26 @@ class BuildTest : public ::testing::Test {
                {.folder = test_.folder() / "build"}) {}
 
   // What becomes of each fault, all of which build.
-  std::map<std::string, SampledFault> Kill(
-      const std::vector<DrawnFault>& faults) {
+  std::map<std::string, MeasuredFault> Kill(
+      const std::vector<PlacedFault>& faults) {
     EXPECT_TRUE(build_.Make(faults).empty());
+    std::vector<std::string> ids;
+    for (const PlacedFault& fault : faults) ids.push_back(fault.id);
     const auto scratch = test_.folder() / "scratch";
-    const auto table = test_.folder() / "reached";
     std::map<std::string, CleanRun> clean;
-    for (const Suite& suite : build_.suites()) {
-      WriteFileAtomically(table, TableOfIds(faults));
-      const SuiteRun run = RunSuite(suite, "", 60, scratch, table);
-      clean[suite.name] = {run.code == 0, run.seconds,
-                           TickedIds(ReadWholeFile(table))};
-    }
+    std::vector<const Suite*> suites;
+    for (const Suite& suite : build_.suites()) suites.push_back(&suite);
     KillOptions options;
     options.least_timeout = 5;
     options.run = [&](const Suite& suite, const std::string& id, double time) {
-      return RunSuite(suite, id, time, scratch);
+      return RunSuite(suite, id, time, scratch, ids);
     };
-    std::map<std::string, SampledFault> result;
-    for (const DrawnFault& fault : faults) {
-      SampledFault sampled;
+    RunWithoutFaults(suites, options,
+                     [&](const Suite& suite, const CleanRun& run,
+                         const std::string&) { clean[suite.name] = run; });
+    std::map<std::string, MeasuredFault> result;
+    for (const PlacedFault& fault : faults) {
+      MeasuredFault sampled;
       sampled.fault = fault;
       result[fault.id] = *TryToKill(
           sampled, SuitesFor(fault.id, build_.suites(), clean), clean, options);
@@ -141,7 +140,7 @@ TEST_F(BuildTest, ChecksEachFaultAlone) {
 // One of them is well where it was checked, and not in the other unit that has
 // the header: only it is left out.
 TEST_F(BuildTest, FindsWhatBreaksIt) {
-  const std::vector<DrawnFault> faults = {
+  const std::vector<PlacedFault> faults = {
       Fault("s1.0", "golden/b.cc", "2 * x", "3 * x"),
       Fault("s1.1", "golden/a.h", "a > b", "a < b"),
       Fault("s1.2", "golden/a.h", "return a > b ? a : b;",
@@ -210,38 +209,6 @@ TEST(Project, ReadsListingsAndRefusesOthers) {
     EXPECT_THROW(ReadListing(file, "/root", project), DataError) << text;
     EXPECT_THROW(ReadFlags(file, project), DataError) << text;
   }
-}
-
-// Places that are missing would change what a seed draws.
-TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
-  TestProject test(Sources());
-  Project project = test.project();
-  const auto message = [&](const std::string& script) -> std::string {
-    const auto clang = test.folder() / "clang";
-    WriteFileAtomically(clang, "#!/bin/sh\n" + script);
-    std::filesystem::permissions(clang, std::filesystem::perms::owner_all);
-    project.clang = clang.string();
-    SourceTree tree(project, test.folder() / "tree");
-    try {
-      FindPlaces(
-          project, tree, Compiler(project, tree, ""), Part({"golden/b.cc"}), 1,
-          [] { return false; }, [](size_t, size_t) {});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "(no error)";
-  };
-  const std::string crashed = message("echo '{'; echo ouch >&2; kill -9 $$\n");
-  EXPECT_NE(crashed.find("golden/b.cc: clang ended with 137"),
-            std::string::npos)
-      << crashed;
-  EXPECT_NE(crashed.find("ouch"), std::string::npos) << crashed;
-  EXPECT_EQ(message("[ -e once ] || { touch once; kill -9 $$; }; exit 1\n"),
-            "(no error)");
-  const std::string cut = message("echo '{'\n");
-  EXPECT_TRUE(cut.starts_with("golden/b.cc: ")) << cut;
-  // Clang may refuse what g++ accepts.
-  EXPECT_EQ(message("exit 1\n"), "(no error)");
 }
 
 TEST(IsProduct, KnowsWhatIsThereForTestsOnly) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program for measure_test.cc: the faults of fixture.toml do everything to it
-// that faults can do. If one of its own assertions fails, it ends with exit
+// A program for chosen_run_test.cc: the faults of fixture.toml do everything to
+// it that faults can do. If one of its own assertions fails, it ends with exit
 // code 1.
-#include "property_tests/mutation/fixture.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+
+#include "property_tests/mutation/fixture.h"
 
 int main(int argc, char**) {
   if (argc > 3) std::abort();

@@ -2,8 +2,8 @@
 //
 // compile.h - one translation unit, with files of an overlay instead of those
 // of the tree.
-#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
-#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_
 
 #include <filesystem>
 #include <string>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/process/subprocess.h"
-#include "property_tests/mutation/sampled/project.h"
-#include "property_tests/mutation/sampled/source_tree.h"
+#include "property_tests/mutation/project.h"
+#include "property_tests/mutation/source_tree.h"
 
 namespace softmoe::mutation {
 
@@ -53,4 +53,4 @@ class Compiler {
 
 }  // namespace softmoe::mutation
 
-#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // project.h - what the tests and programs are made from, as Bazel says
-// (mutant_listing in bazel/mutants.bzl), for a build of our own: with faults
-// that nobody has written down, of which some break it.
-#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_
-#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_
+// (mutant_listing in bazel/mutants.bzl), for a build of our own.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_PROJECT_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_PROJECT_H_
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +26,6 @@ struct Unit {
 struct Program {
   std::string path;  // PACKAGE/NAME
   bool is_test = false;
-  bool is_sanitizer = false;
   std::vector<std::string> units;     // keys
   std::vector<std::string> archives;  // that nvcc has made
   std::vector<std::string> linkopts;
@@ -53,10 +52,12 @@ void ReadListing(const std::filesystem::path& listing,
 // mutant_flags in bazel/mutants.bzl.
 void ReadFlags(const std::filesystem::path& listing, Project& project);
 
-// Has Bazel write the listings of //... in `workspace`, and reads them. Throws
+// Has Bazel write the listings of these programs (paths) and of all that they
+// are made from, or of //..., in `workspace`, and reads them. Throws
 // EnvironmentError if it fails.
 Project ReadProject(const std::filesystem::path& workspace,
-                    const std::filesystem::path& flags);
+                    const std::filesystem::path& flags,
+                    const std::set<std::string>& programs = {});
 
 // Whether faults are drawn in this file: a source of reference/, kernels/,
 // optimized/, trainer/ or golden/ that is not there for tests only.
@@ -67,4 +68,4 @@ std::string VersionOf(const std::string& compiler);
 
 }  // namespace softmoe::mutation
 
-#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_PROJECT_H_

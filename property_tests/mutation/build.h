@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// build.h - the tests with all drawn faults in them, each behind its switch.
-#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_
-#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_
+// build.h - the tests with faults in them, each behind its switch. The sources
+// know nothing of it: what is compiled are copies, in folders of our own.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_BUILD_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_BUILD_H_
 
 #include <filesystem>
 #include <functional>
@@ -10,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/mutation/sampled/compile.h"
-#include "property_tests/mutation/sampled/draw.h"
-#include "property_tests/mutation/sampled/project.h"
-#include "property_tests/mutation/sampled/source_tree.h"
+#include "property_tests/mutation/compile.h"
+#include "property_tests/mutation/fault.h"
+#include "property_tests/mutation/project.h"
+#include "property_tests/mutation/source_tree.h"
 #include "property_tests/mutation/suites.h"
 
 namespace softmoe::mutation {
@@ -34,30 +35,35 @@ class Build {
 
   // What a compiler says of each fault, if it alone is there, in the first unit
   // that has its file: "" if it is well.
-  std::vector<std::string> Check(const std::vector<DrawnFault>& faults);
+  std::vector<std::string> Check(const std::vector<PlacedFault>& faults);
 
-  // Compiles and links every test that can reach one of the faults, and what
-  // it starts. Returns the ids of faults that broke it, with the error: leave
-  // them out, and make it again. Empty: it is made, or was stopped.
+  // Compiles and links these programs and what they start, or, if none is
+  // named, every test that can reach one of the faults. Returns the ids of
+  // faults that broke it, with the error: leave them out, and make it again.
+  // Empty: it is made, or was stopped.
   std::map<std::string, std::string> Make(
-      const std::vector<DrawnFault>& faults);
+      const std::vector<PlacedFault>& faults,
+      const std::vector<std::string>& programs = {});
 
-  // The tests of the last Make.
+  // The tests of the last Make: of each test program, or of each of its files.
   const std::vector<Suite>& suites() const { return suites_; }
+  // Where its programs are.
+  std::filesystem::path Runfiles() const;
 
   // Whether every unit becomes the same object, byte by byte, with this fault
   // in its source as without it, optimised as for use: nobody can tell the two
   // apart.
-  bool HasEqualObjects(const DrawnFault& fault);
+  bool HasEqualObjects(const PlacedFault& fault);
 
  private:
-  std::vector<const Program*> ProgramsWith(
-      const std::vector<DrawnFault>& faults);
+  // Paths.
+  std::vector<std::string> TestsThatReach(
+      const std::vector<PlacedFault>& faults);
   // Objects of units by their keys; errors by the unit.
   std::map<std::string, std::string> MakeObjects(
       const std::vector<const Unit*>& units, const Overlay& overlay);
   std::map<std::string, std::string> Culprits(const Unit& unit,
-                                              std::vector<DrawnFault> faults);
+                                              std::vector<PlacedFault> faults);
   void Link(const Program& program);
   void MakeRunfiles(const std::vector<const Program*>& programs);
 
@@ -71,4 +77,4 @@ class Build {
 
 }  // namespace softmoe::mutation
 
-#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_BUILD_H_
