@@ -9,10 +9,16 @@
 # Prints what failed with the command that repeats it, then how many cases of
 # how many suites ran; after Ctrl-C too, ending with 75. Ends with 1 if one
 # failed. Seed N gives round r the seed N + r; without it, seeds are from the
-# machine. Bazel names the suites (BUILD).
+# machine. They are built once it is run.
 set -euo pipefail
 
-rounds=50 seed="" suites=()
+suites=(
+  property_tests/test
+  property_tests/verify/test
+  property_tests/verify/engine/test
+  property_tests/verify/gradients/test
+)
+rounds=50 seed=""
 while [ $# -gt 0 ]; do
   case $1 in
     --rounds | --seed)
@@ -24,20 +30,22 @@ while [ $# -gt 0 ]; do
       [ "$1" = --rounds ] && rounds=$2 || seed=$2
       shift 2
       ;;
-    -*)
+    --help)
+      sed -n '4,/^set/{/^#/s/^# \{0,1\}//p}' "$0"
+      exit 0
+      ;;
+    *)
       echo "false_alarms: unknown option $1; there are --rounds and --seed" >&2
       exit 2
       ;;
-    *)
-      suites+=("$1")
-      shift
-      ;;
   esac
 done
-if [ ${#suites[@]} -eq 0 ] || [ "$rounds" -eq 0 ]; then
+if [ "$rounds" -eq 0 ] || [ -z "${BUILD_WORKSPACE_DIRECTORY:-}" ]; then
   echo "false_alarms: nothing to run; use ./bazelw run //:false_alarms" >&2
   exit 2
 fi
+cd "$BUILD_WORKSPACE_DIRECTORY"
+./bazelw build "${suites[@]/%\/test/:test}"
 
 if ! log=$(mktemp); then
   echo "false_alarms: set TMPDIR to a folder that can be written" >&2
@@ -58,7 +66,8 @@ for ((; round < rounds; ++round)); do
       now=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
     fi
     status=0
-    RC_PARAMS="seed=$now verbose_progress=1" "$suite" >"$log" 2>&1 || status=$?
+    (cd "bazel-bin/$suite.runfiles/softmoe" &&
+      RC_PARAMS="seed=$now verbose_progress=1" "$suite") >"$log" 2>&1 || status=$?
     runs=$((runs + 1))
     # RapidCheck prints a line of one dot for each case of a property.
     read -r lines dots < <(grep -E '^\.+$' "$log" |

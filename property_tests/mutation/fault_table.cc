@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <utility>
 
 #include "core/config/config_toml.h"
@@ -28,11 +29,11 @@ Fault ReadFault(const toml::table* table, const std::string& area) {
   TomlReader reader(table);
   Fault fault;
   fault.where = TomlPosition(*table);
-  fault.mutant = {.id = reader.Text("id"),
-                  .suite = reader.Text("suite"),
-                  .fault = reader.Text("fault"),
-                  .equivalent_because = reader.TextOr("equivalent_because", ""),
-                  .counts_with = reader.TextOr("counts_with", "")};
+  fault.id = reader.Text("id");
+  fault.suite = reader.Text("suite");
+  fault.fault = reader.Text("fault");
+  fault.equivalent_because = reader.TextOr("equivalent_because", "");
+  fault.counts_with = reader.TextOr("counts_with", "");
   fault.file = reader.Text("file");
   const std::string expression = reader.TextOr("expression", "");
   const std::string statement = reader.TextOr("statement", "");
@@ -40,7 +41,6 @@ Fault ReadFault(const toml::table* table, const std::string& area) {
   fault.pattern = {reader.TextOr("before", ""),
                    statement.empty() ? expression : statement,
                    reader.TextOr("after", "")};
-  fault.offset = reader.OptionalInteger("offset");
   fault.instead = reader.Text("instead");
   reader.Finish();
   if (expression.empty() == statement.empty()) {
@@ -51,29 +51,11 @@ Fault ReadFault(const toml::table* table, const std::string& area) {
                   "a member that is initialised by name is no expression: "
                   "its name belongs to `before`");
   }
-  if (fault.mutant.area() != area ||
-      fault.mutant.id.size() <= area.size() + 1) {
+  if (fault.area() != area || fault.id.size() <= area.size() + 1) {
     reader.FailAt(
         "id", fmt::format("must be '{}.WHAT_IS_WRONG' in {}.toml", area, area));
   }
   return fault;
-}
-
-Edit EditOf(const Fault& fault, const std::string& text) {
-  Edit edit = {fault.mutant.id, {}, fault.syntax, fault.instead};
-  if (!fault.offset) {
-    edit.span = FindOnce(text, fault.pattern);
-    return edit;
-  }
-  const std::string& original = fault.pattern.original;
-  const auto begin = static_cast<size_t>(*fault.offset);
-  if (*fault.offset < 0 || begin > text.size() ||
-      text.compare(begin, original.size(), original) != 0) {
-    throw DataError(
-        fmt::format("'{}' is not at offset {}", original, *fault.offset));
-  }
-  edit.span = {begin, begin + original.size()};
-  return edit;
 }
 
 }  // namespace
@@ -109,45 +91,23 @@ const std::vector<Fault>& AllFaults() {
   return faults;
 }
 
-std::map<std::string, std::string> PlantFaults(const std::vector<Fault>& faults,
-                                               const SourceReader& read) {
+std::vector<PlacedFault> PlaceFaults(const std::vector<Fault>& faults,
+                                     const SourceReader& read) {
   std::string problems;
-  const auto complain = [&](const std::string& where,
-                            const std::string& problem) {
-    problems +=
-        fmt::format("{}{}: {}", problems.empty() ? "" : "\n", where, problem);
-  };
-  std::map<std::string, std::optional<std::string>> texts;
-  std::map<std::string, std::vector<Edit>> edits;
   std::map<std::string, std::string> places;  // of ids
+  std::vector<PlacedFault> result;
   for (const Fault& fault : faults) {
-    const auto [place, is_new] =
-        places.try_emplace(fault.mutant.id, fault.where);
-    if (!is_new) {
-      complain(fault.where, fmt::format("{} is planted already, in {}",
-                                        fault.mutant.id, place->second));
-    }
-    const auto [text, is_first] = texts.try_emplace(fault.file);
-    if (is_first) text->second = read(fault.file);
-    if (!text->second) {
-      complain(fault.where,
-               fmt::format("{}: {} is not among the sources of the programs",
-                           fault.mutant.id, fault.file));
-      continue;
-    }
     try {
-      edits[fault.file].push_back(EditOf(fault, *text->second));
+      const auto [place, is_new] = places.try_emplace(fault.id, fault.where);
+      if (!is_new) throw DataError("is planted already, in " + place->second);
+      const std::string* text = read(fault.file);
+      if (text == nullptr) throw DataError("it is not among the sources");
+      result.push_back({fault.id, fault.file, FindOnce(*text, fault.pattern),
+                        fault.syntax, "chosen", fault.instead});
     } catch (const DataError& error) {
-      complain(fault.where, fmt::format("{} in {}: {}", fault.mutant.id,
-                                        fault.file, error.what()));
-    }
-  }
-  std::map<std::string, std::string> result;
-  for (auto& [file, of_file] : edits) {
-    try {
-      result[file] = Rewrite(*texts[file], std::move(of_file));
-    } catch (const DataError& error) {
-      complain(file, error.what());
+      problems +=
+          fmt::format("{}{}: {} in {}: {}", problems.empty() ? "" : "\n",
+                      fault.where, fault.id, fault.file, error.what());
     }
   }
   if (!problems.empty()) throw DataError(problems);

@@ -11,37 +11,44 @@
 //   expression = "size"
 //   instead = "size - 1"
 //
-// The first three say what a Mutant is; `equivalent_because` and `counts_with`
-// may. `file` is the path from the root. `expression`, or `statement`, is the
-// text that is replaced by `instead` ("" leaves a statement out). `before` and
-// `after` are needed only to make it unique in the file. White space is free
-// (FindOnce). `offset`, in bytes from the beginning of the file, gives the
-// place of a text that another program has found.
+// `suite` (suites.h) is what must kill it. `equivalent_because` and
+// `counts_with` may be there. `file` is the path from the root. `expression`,
+// or `statement`, is the text that is replaced by `instead` ("" leaves a
+// statement out). `before` and `after` are needed only to make it unique in the
+// file. White space is free (FindOnce).
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_TABLE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_TABLE_H_
 
-#include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "property_tests/mutation/mutants.h"
-#include "property_tests/mutation/rewrite.h"
+#include "property_tests/mutation/fault.h"
+#include "property_tests/mutation/source_tree.h"
 
 namespace softmoe::mutation {
 
 struct Fault {
-  Mutant mutant;
-  std::string where;  // TABLE:LINE:COLUMN
-  std::string file;
-  Pattern pattern;
-  std::optional<int64_t> offset;  // of the original
+  std::string id;     // "AREA.what_is_wrong"
+  std::string suite;  // the one that must kill it
+  std::string fault;  // what is wrong, in a sentence
+  // Why no test can distinguish it from the original; "" for all but a few.
+  std::string equivalent_because = "";
+  // The id of another one with the same kind of change in the same function, so
+  // that the two count once; "" for most.
+  std::string counts_with = "";
+  std::string where = "";  // TABLE:LINE:COLUMN
+  std::string file = "";
+  Pattern pattern = {};
   Syntax syntax = Syntax::kExpression;
-  std::string instead;
+  std::string instead = "";
+
+  std::string area() const { return id.substr(0, id.find('.')); }
 };
+
+// The two of this area are not counted as faults: one is equivalent and must
+// survive, one is gross and must die, or the whole measurement is void.
+inline constexpr char kCanaryArea[] = "canary";
 
 // The faults of one table. Throws DataError, naming the place, for anything
 // that is not a table of faults, and for an id outside the area that the name
@@ -49,19 +56,15 @@ struct Fault {
 // TOML.
 std::vector<Fault> ReadFaults(const std::filesystem::path& table);
 
-// The faults of every faults/*.toml among the runfiles.
+// The faults of every faults/*.toml among the runfiles, by area in alphabetical
+// order.
 const std::vector<Fault>& AllFaults();
 
-// The text of a file, or nothing if it is not among the sources.
-using SourceReader =
-    std::function<std::optional<std::string>(const std::string& file)>;
-
-// Each file that has a fault, with all its faults written into it. Throws
-// DataError with one line for each fault that cannot be planted, with its place
-// in the table: the file does not exist, the text is not found or not unique,
-// the id occurs twice, or it overlaps another.
-std::map<std::string, std::string> PlantFaults(const std::vector<Fault>& faults,
-                                               const SourceReader& read);
+// The places of all of them, in their order. Throws DataError with one line for
+// each that cannot be planted, with its place in the table: the file is not
+// among the sources, the text is not found or not unique, the id occurs twice.
+std::vector<PlacedFault> PlaceFaults(const std::vector<Fault>& faults,
+                                     const SourceReader& read);
 
 }  // namespace softmoe::mutation
 

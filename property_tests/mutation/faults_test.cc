@@ -23,24 +23,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The sources of the tests and programs, by path.
-const std::set<std::string>& Sources() {
-  static const std::set<std::string> sources = [] {
-    std::ifstream listing(RunfilePath("property_tests/mutation/sources.txt"));
+// The files of the repository, by path.
+const std::set<std::string>& Files() {
+  static const std::set<std::string> files = [] {
+    std::ifstream listing(RunfilePath("bazel/file_names.txt"));
     std::set<std::string> result;
-    std::string path;
-    while (std::getline(listing, path)) {
-      if (!path.empty()) result.insert(path);
-    }
+    for (std::string path; std::getline(listing, path);) result.insert(path);
     return result;
   }();
-  EXPECT_GT(sources.size(), 300u) << "the list of sources is cut";
-  return sources;
+  EXPECT_GT(files.size(), 700u) << "the list of files is cut";
+  return files;
 }
 
-std::optional<std::string> ReadSource(const std::string& file) {
-  if (!Sources().contains(file)) return std::nullopt;
-  return ReadWholeFile(RunfilePath(file));
+// Reads each file once.
+const std::string* ReadSource(const std::string& file) {
+  static std::map<std::string, std::string> texts;
+  if (!Files().contains(file)) return nullptr;
+  const auto [found, is_new] = texts.try_emplace(file);
+  if (is_new) found->second = ReadWholeFile(RunfilePath(file));
+  return &found->second;
 }
 
 std::vector<Fault> EveryFault() {
@@ -53,90 +54,90 @@ std::vector<Fault> EveryFault() {
 }
 
 TEST(Faults, CanBePlantedInTodaysSources) {
-  EXPECT_NO_THROW(PlantFaults(EveryFault(), ReadSource));
-}
-
-// The copies with faults are of today's sources.
-TEST(Faults, TheCopiesAreThoseOfTodaysSources) {
-  const std::map<std::string, std::string> planted =
-      PlantFaults(EveryFault(), ReadSource);
-  const fs::path tree = RunfilePath(
-                            "property_tests/mutation/tree/"
-                            "property_tests/mutation/fixture.cc")
-                            .parent_path()
-                            .parent_path()
-                            .parent_path();
-  int copies = 0;
-  for (const std::string& file : Sources()) {
-    const auto changed = planted.find(file);
-    if (!fs::exists(tree / file)) {
-      // A program built for use may have sources that no test has.
-      EXPECT_TRUE(changed == planted.end()) << file << " has no copy";
-      continue;
-    }
-    ++copies;
-    const std::string expected =
-        changed == planted.end() ? *ReadSource(file) : changed->second;
-    EXPECT_TRUE(ReadWholeFile(tree / file) == expected)
-        << "the copy of " << file << " is not made from it";
-  }
-  EXPECT_GT(copies, 300);
-  for (const auto& entry : fs::recursive_directory_iterator(tree)) {
-    const std::string path = entry.path().lexically_relative(tree).string();
-    EXPECT_TRUE(entry.is_directory() || Sources().contains(path) ||
-                path.starts_with("property_tests/mutation/switch."))
-        << path << " is a copy of nothing";
+  const std::vector<Fault> faults = EveryFault();
+  std::vector<PlacedFault> placed;
+  ASSERT_NO_THROW(placed = PlaceFaults(faults, ReadSource));
+  std::map<std::string, std::string> copies;
+  ASSERT_NO_THROW(copies = SwitchedCopies(ReadSource, placed));
+  for (const Fault& fault : faults) {
+    EXPECT_NE(copies.at(fault.file).find("(\"" + fault.id + "\")"),
+              std::string::npos)
+        << fault.where;
   }
 }
 
 TEST(Sources, KnowNothingOfFaults) {
-  for (const std::string& file : Sources()) {
-    if (file.starts_with("property_tests/mutation/")) continue;
+  int sources = 0;
+  for (const std::string& file : Files()) {
+    const std::string extension = fs::path(file).extension();
+    const bool is_source =
+        extension == ".cc" || extension == ".h" || extension == ".cu";
+    if (!is_source || file.starts_with("property_tests/mutation/")) continue;
+    ++sources;
     for (const char* trace : {"SOFTMOE_MUTANT", "mutation/switch.h"}) {
       EXPECT_EQ(ReadSource(file)->find(trace), std::string::npos)
           << file << " has '" << trace << "' in it";
     }
   }
+  EXPECT_GT(sources, 500);
 }
 
-TEST(Faults, CoverEveryAreaAndEveryTier) {
-  std::map<std::string, int> areas, tiers;
-  for (const Mutant& mutant : AllMutants()) {
-    EXPECT_FALSE(mutant.fault.empty()) << mutant.id;
-    if (mutant.area() == kCanaryArea) continue;
-    ++areas[mutant.area()];
-    ++tiers[FindSuite(AllSuites(), mutant.suite).tier];
+TEST(Faults, CoverEveryArea) {
+  std::map<std::string, int> areas;
+  for (const Fault& fault : AllFaults()) {
+    EXPECT_FALSE(fault.fault.empty()) << fault.id;
+    ++areas[fault.area()];
   }
+  EXPECT_EQ(areas[kCanaryArea], 2);
   for (const char* area :
        {"lapsum", "routing", "budget", "kernels", "device", "numerics",
         "training", "harness", "reference", "reports", "plan", "readers"}) {
     EXPECT_GE(areas[area], 5) << area;
   }
-  for (const std::string& tier : Tiers()) EXPECT_GE(tiers[tier], 1) << tier;
-  EXPECT_EQ(tiers.size(), Tiers().size());
 }
 
 // Two faults that count once are in one file, and the named one counts.
 TEST(Faults, CountWithAnotherOfTheirFile) {
   std::map<std::string, const Fault*> by_id;
-  for (const Fault& fault : AllFaults()) by_id[fault.mutant.id] = &fault;
+  for (const Fault& fault : AllFaults()) by_id[fault.id] = &fault;
   for (const Fault& fault : AllFaults()) {
-    if (fault.mutant.counts_with.empty()) continue;
-    const auto found = by_id.find(fault.mutant.counts_with);
+    if (fault.counts_with.empty()) continue;
+    const auto found = by_id.find(fault.counts_with);
     ASSERT_TRUE(found != by_id.end())
-        << fault.where << ": no fault " << fault.mutant.counts_with;
+        << fault.where << ": no fault " << fault.counts_with;
     EXPECT_EQ(found->second->file, fault.file) << fault.where;
-    EXPECT_EQ(found->second->mutant.counts_with, "") << fault.where;
+    EXPECT_EQ(found->second->counts_with, "") << fault.where;
   }
 }
 
-// A suite that no mutant names would be built for nothing.
-TEST(Suites, AreAllNeeded) {
-  for (const Suite& suite : AllSuites()) {
-    EXPECT_TRUE(std::ranges::any_of(AllMutants(), [&](const Mutant& mutant) {
-      return mutant.suite == suite.name;
-    })) << suite.name;
+TEST(Suites, HaveSources) {
+  for (const Fault& fault : AllFaults()) {
+    std::string source = fault.suite;
+    if (source.starts_with("verify ")) continue;  // refuses unknown ones
+    for (const char* variant : {"_plain", "_tsan", "_msan"}) {
+      if (source.ends_with(variant)) source.erase(source.rfind('_'));
+    }
+    EXPECT_TRUE(Files().contains(source + ".cc") ||
+                Files().contains(source + ".cu"))
+        << fault.where << ": " << source << " is not there";
   }
+}
+
+TEST(Suites, AreProgramsWithArguments) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(SuiteOf("core/files/json_lines_test").program, "core/files/test");
+  EXPECT_EQ(SuiteOf("core/files/json_lines_test").arguments,
+            (Words{"--gtest_fail_fast", "--file=json_lines_test"}));
+  EXPECT_EQ(
+      SuiteOf("trainer/run/simulated_device_test").arguments,
+      (Words{"--gtest_fail_fast", "--gtest_filter=*Bf16*:*IsInterrupted*"}));
+  EXPECT_EQ(SuiteOf("kernels/x_shim_test_tsan").failing_exit, 43);
+  EXPECT_EQ(SuiteOf("verify lapsum fill=plateau").arguments,
+            (Words{"run", "op=lapsum", "--no-shrink", "impl=cpu:v3",
+                   "impl=shim", "fill=plateau", "--cases=400"}));
+  EXPECT_EQ(
+      SuiteOf("verify gemm bf16").arguments,
+      (Words{"run", "op=gemm", "--no-shrink", "impl=shim:bf16", "--cases=60"}));
 }
 
 // The one source in which the tables below plant faults.
@@ -165,14 +166,14 @@ std::string Entry(const std::string& id, const std::string& rest,
 }
 
 std::map<std::string, std::string> Plant(const std::string& table) {
-  return PlantFaults(ReadFaults(Table(table)),
-                     [](const std::string& file) -> std::optional<std::string> {
-                       if (file != kFile) return std::nullopt;
-                       return kText;
-                     });
+  const SourceReader read = [](const std::string& file) {
+    static const std::string text = kText;
+    return file == kFile ? &text : nullptr;
+  };
+  return SwitchedCopies(read, PlaceFaults(ReadFaults(Table(table)), read));
 }
 
-TEST(PlantFaults, WritesThemAll) {
+TEST(PlaceFaults, FindsThemAll) {
   const std::string plus = "expression = \"x + 1\"\ninstead = \"x - 1\"";
   const std::string call =
       "before = \"x + 1; \"\nstatement = \"f(x);\"\ninstead = \"\"";
@@ -182,30 +183,21 @@ TEST(PlantFaults, WritesThemAll) {
   EXPECT_EQ(planted.at(kFile),
             "f(x);\ny = (SOFTMOE_MUTANT_ON(\"area.plus\") ? (x - 1) : (x + 1));"
             "\n{if (SOFTMOE_MUTANT_ON(\"area.call\")) {} else {f(x);}}\n");
-  // By offset, as a program that searches for places names it.
-  EXPECT_EQ(Plant(Entry("area.at",
-                        "offset = 2\nexpression = \"x\"\n"
-                        "instead = \"0\""))
-                .at(kFile),
-            "f((SOFTMOE_MUTANT_ON(\"area.at\") ? (0) : (x)));\ny = x + 1;\nf(x)"
-            ";\n");
 }
 
-TEST(PlantFaults, NamesEveryOneThatCannotBe) {
+TEST(PlaceFaults, NamesEveryOneThatCannotBePlanted) {
   const std::string plus = "expression = \"x + 1\"\ninstead = \"x - 1\"";
   const std::string message = MessageOf([&] {
     Plant(Entry("area.missing", "expression = \"x + 2\"\ninstead = \"x\"") +
           Entry("area.twice", "statement = \"f(x);\"\ninstead = \"\"") +
           Entry("area.nowhere", plus, "a/c.cc") + Entry("area.same", plus) +
-          Entry("area.same", plus) +
-          Entry("area.offset", plus + "\noffset = 3"));
+          Entry("area.same", plus));
   });
   for (const char* part :
        {"area.toml:1:1: area.missing in a/b.cc: 'x + 2' is not in it",
         "area.twice in a/b.cc: 'f(x);' is in lines 1, 3",
-        "area.nowhere: a/c.cc is not among the sources",
-        "area.same is planted already, in ",
-        "area.offset in a/b.cc: 'x + 1' is not at offset 3"}) {
+        "area.nowhere in a/c.cc: it is not among the sources",
+        "area.same in a/b.cc: is planted already, in "}) {
     EXPECT_NE(message.find(part), std::string::npos) << part << "\nis not in\n"
                                                      << message;
   }

@@ -1,59 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `verify mutate`: plants faults in the real sources, one at a time, and counts
-// which of them the tests notice.
+// `verify mutate`: plants faults in copies of the real sources, one at a time,
+// and counts which of them the tests notice: faults that somebody chose, or
+// drawn ones (--sampled).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
-#include "core/files/atomic_file.h"
+#include "core/files/json_lines.h"
 #include "core/files/paths.h"
-#include "core/files/private_folder.h"
+#include "core/files/runfiles.h"
 #include "core/process/stop_signal.h"
 #include "core/text/suggestion.h"
 #include "core/text/text_table.h"
-#include "property_tests/mutation/measure.h"
-#include "property_tests/mutation/mutants.h"
+#include "property_tests/mutation/build.h"
+#include "property_tests/mutation/chosen_run.h"
+#include "property_tests/mutation/driver.h"
 #include "property_tests/mutation/run_suite.h"
-#include "property_tests/mutation/score_report.h"
+#include "property_tests/mutation/sampled/sample.h"
 
 namespace {
 
 using namespace softmoe;            // NOLINT: a main
 using namespace softmoe::mutation;  // NOLINT
-namespace fs = std::filesystem;
 
 constexpr char kDescription[] =
-    "Plants faults in the real sources, one at a time, and counts those that "
-    "the tests notice.";
+    "Plants faults in copies of the real sources, one at a time, and counts "
+    "those that the tests notice.";
 
 constexpr char kExamples[] = R"(
 Examples:
   verify mutate
-      every mutant: a table of killed/planted by area and tier
+      every chosen fault, against the suite that is named for it
   verify mutate --list --area lapsum
       what is planted there, and which tests must notice
   verify mutate --mutant lapsum.d_mean_active_sign --output
-      one mutant, with what its tests print
+      one fault, with what its tests print
   verify mutate --sampled 300 --seed 1
-      faults drawn by chance, against every test; --help says more there
+      drawn faults, against every test: two to three hours of two cores;
+      interrupted, the same command goes on
+  verify mutate --sampled 300 --seed 1 --report
+      what the list says so far; nothing is run
+  verify mutate --sampled 300 --seed 3 --in optimized --log optimized.jsonl
+      of this folder alone, each of its places with the same chance
 
-Exit codes: 0 every mutant is killed, or argued equivalent and alive; 1 one is
-not; 2 an unknown name; 6 void: tests fail without any mutant, or a canary was
-misjudged; 75 stopped by a signal, after the report.
-property_tests/mutation/README.md says how to plant another one.)";
+Exit codes of chosen faults: 0 each is killed, or argued equivalent and alive; 1
+one is not; of drawn ones: 0 at least 95 % are killed, and the interval begins at
+90 % or more; 1 fewer are; 4 too few to say, or not all of them yet. Of both: 2
+an unknown name, a number that is none, a damaged list or one of other sources; 5
+the build, or another compiler; 6 void: tests fail without any fault, or a canary
+was misjudged; 75 stopped by a signal, after the report.
+property_tests/mutation/README.md says how to plant another one, and
+property_tests/mutation/sampled/README.md what is drawn.)";
 
 struct Options {
   std::vector<std::string> areas, mutants;
-  int jobs = 2;
-  std::string json;
+  std::string log;
   bool list = false, output = false;
+  SampleOptions sample;  // and what both have
 };
 
 void RequireKnown(const std::string& what,
@@ -67,77 +79,138 @@ void RequireKnown(const std::string& what,
   }
 }
 
-// The mutants that the options select, plus the canaries.
-std::vector<Mutant> Choose(const Options& options) {
+// Whether the options ask for it; canaries always run.
+bool IsChosen(const Options& options, const Fault& fault) {
+  const bool all = options.areas.empty() && options.mutants.empty();
+  return all || fault.area() == kCanaryArea ||
+         std::ranges::count(options.areas, fault.area()) > 0 ||
+         std::ranges::count(options.mutants, fault.id) > 0;
+}
+
+void RequireKnown(const Options& options) {
   std::vector<std::string> areas, ids;
-  for (const Mutant& mutant : AllMutants()) {
-    areas.push_back(mutant.area());
-    ids.push_back(mutant.id);
+  for (const Fault& fault : AllFaults()) {
+    areas.push_back(fault.area());
+    ids.push_back(fault.id);
   }
   RequireKnown("area", options.areas, areas);
   RequireKnown("mutant", options.mutants, ids);
-  std::vector<Mutant> chosen;
-  for (const Mutant& mutant : AllMutants()) {
-    const bool all = options.areas.empty() && options.mutants.empty();
-    if (all || mutant.area() == kCanaryArea ||
-        std::ranges::count(options.areas, mutant.area()) > 0 ||
-        std::ranges::count(options.mutants, mutant.id) > 0) {
-      chosen.push_back(mutant);
-    }
-  }
-  return chosen;
 }
 
 ExitCode List(const Options& options) {
   TextTable table({"mutant", "killed by", "fault"});
-  for (const Mutant& mutant : Choose(options)) {
-    table.Add({mutant.id,
-               mutant.equivalent_because.empty() ? mutant.suite : "equivalent",
-               mutant.fault});
+  for (const Fault& fault : AllFaults()) {
+    if (!IsChosen(options, fault)) continue;
+    table.Add({fault.id,
+               fault.equivalent_because.empty() ? fault.suite : "equivalent",
+               fault.fault});
   }
   std::fputs(table.Text().c_str(), stdout);
   return ExitCode::kDone;
 }
 
-ExitCode Mutate(const Options& options) {
-  const PrivateFolder scratch;
-  const StopSignal signal;
-  MeasureOptions measure;
-  measure.mutants = Choose(options);
-  measure.suites = AllSuites();
-  measure.jobs = options.jobs;
-  measure.stop = [&] { return signal.requested(); };
-  measure.run = [&](const Suite& suite, const std::string& id, double timeout) {
-    return RunSuite(suite, id, timeout, scratch.path());
-  };
-  measure.on_clean_run = [&](const Suite& suite, const SuiteRun& run) {
-    const bool passed = run.end == SuiteRun::End::kExited && run.code == 0;
-    fmt::print("{:<11} {} without a mutant  ({:.1f} s)\n",
-               passed ? "passed" : "FAILED", suite.name, run.seconds);
-    if (!passed) std::fputs(run.output.c_str(), stdout);
-    std::fflush(stdout);
-  };
-  size_t done = 0;
-  measure.on_result = [&](const MutantResult& result, const SuiteRun& run) {
-    fmt::print("[{}/{}] {}\n", ++done, measure.mutants.size(),
-               ResultLine(result));
-    if (options.output && result.mutant.area() != kCanaryArea) {
-      fmt::print("{}\n{}\n",
-                 SuiteCommand(FindSuite(AllSuites(), result.mutant.suite),
-                              result.mutant.id),
-                 run.output);
+// The faults of which the project has the source, so that whichever of them are
+// asked for, a source is compiled once: those that are not asked for stay off.
+std::vector<Fault> PlantableFaults(const Options& options,
+                                   const SourceTree& tree) {
+  std::vector<Fault> faults;
+  for (const Fault& fault : AllFaults()) {
+    if (tree.Text(fault.file) != nullptr || IsChosen(options, fault)) {
+      faults.push_back(fault);
     }
-    std::fflush(stdout);
-  };
-  const Score score = Measure(measure);
-  std::fputs(ScoreText(score).c_str(), stdout);
-  std::fflush(stdout);
-  if (!options.json.empty()) {
-    WriteFileAtomically(UserPath(options.json),
-                        ScoreJson(score).dump(2) + "\n");
   }
-  signal.ThrowIfRequested("the mutants that ran are reported above");
+  return faults;
+}
+
+ExitCode MeasureChosen(const Options& options, const StopSignal& signal) {
+  std::map<std::string, Suite> suites;  // by name
+  std::set<std::string> programs;
+  for (const Fault& fault : AllFaults()) {
+    if (!IsChosen(options, fault)) continue;
+    const Suite suite = SuiteOf(fault.suite);
+    suites.emplace(suite.name, suite);
+    programs.insert(suite.program);
+  }
+  const BuildFolder folder;
+  Say("asking Bazel what the tests are made from ...");
+  const Project project = ReadProject(
+      Workspace(), RunfilePath("property_tests/mutation/flags.json"), programs);
+  signal.ThrowIfRequested("nothing was measured yet");
+  SourceTree tree(project, folder.path() / "tree");
+  const Compiler compiler(project, tree, VersionOf(project.compiler));
+  ChosenOptions chosen;
+  chosen.kill.jobs = options.sample.jobs;
+  chosen.kill.stop = [&] { return signal.requested(); };
+  const std::vector<Fault> faults = PlantableFaults(options, tree);
+  const std::vector<PlacedFault> placed = PlaceFaults(faults, tree.Reader());
+  for (size_t i = 0; i < faults.size(); ++i) {
+    if (!IsChosen(options, faults[i])) continue;
+    chosen.faults.push_back({faults[i], Describe(tree, placed[i])});
+  }
+  Say(fmt::format("building {} test programs with {} faults ...",
+                  programs.size(), placed.size()));
+  Build build(project, tree, compiler,
+              {.folder = folder.path(),
+               .jobs = options.sample.jobs,
+               .stop = chosen.kill.stop,
+               .on_unit = Progress("units compiled")});
+  const auto broken = build.Make(placed, {programs.begin(), programs.end()});
+  signal.ThrowIfRequested("nothing was measured yet");
+  if (!broken.empty()) {
+    throw DataError(broken.begin()->first +
+                    " breaks the build: " + broken.begin()->second);
+  }
+  for (auto& [name, suite] : suites) {
+    suite.runfiles = build.Runfiles();
+    chosen.suites.push_back(suite);
+  }
+  chosen.kill.run = [&](const Suite& suite, const std::string& id,
+                        double timeout) {
+    SuiteRun run = RunSuite(suite, id, timeout, folder.path() / "scratch");
+    if (options.output && std::ranges::count(options.mutants, id) > 0) {
+      Say(SuiteCommand(suite, id) + "\n" + run.output);
+    }
+    return run;
+  };
+  chosen.on_clean_run = [](const Suite& suite, const CleanRun& run,
+                           const std::string& output) {
+    Say(fmt::format("{:<11} {} without a fault  ({:.1f} s)",
+                    run.passed ? "passed" : "FAILED", suite.name, run.seconds));
+    if (!run.passed) Say(output);
+  };
+  std::optional<JsonLinesWriter> log;
+  if (!options.log.empty()) log.emplace(UserPath(options.log));
+  size_t done = 0;
+  chosen.on_result = [&](const ChosenFault& result) {
+    Say(fmt::format("[{}/{}] {}", ++done, chosen.faults.size(),
+                    ResultLine(result)));
+    if (log) log->Write(FaultJson(result.measured));
+  };
+  const ChosenScore score = Measure(chosen);
+  std::fputs(score.Text().c_str(), stdout);
+  std::fflush(stdout);
+  signal.ThrowIfRequested("the faults that ran are reported above");
   return score.exit_code();
+}
+
+ExitCode Mutate(Options& options) {
+  const bool is_sampled = options.sample.faults > 0;
+  const bool has_chosen = !options.areas.empty() || !options.mutants.empty() ||
+                          options.list || options.output;
+  if (is_sampled && has_chosen) {
+    throw ConfigError(
+        "--sampled: --area, --mutant, --list and --output are of chosen "
+        "faults; leave them out");
+  }
+  if (!is_sampled && (options.sample.report || !options.sample.in.empty())) {
+    throw ConfigError("--report and --in are of drawn faults: add --sampled N");
+  }
+  RequireKnown(options);
+  if (options.list) return List(options);
+  const StopSignal signal;
+  if (!is_sampled) return MeasureChosen(options, signal);
+  options.sample.list = options.log;
+  return RunSample(options.sample, signal);
 }
 
 }  // namespace
@@ -146,22 +219,37 @@ int main(int argc, char** argv) {
   CLI::App app{kDescription, "verify mutate"};
   app.footer(kExamples);
   Options options;
+  app.add_option("--jobs", options.sample.jobs,
+                 "compilers or tests at a time [2]")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--log", options.log,
+                 "a line of JSON for each fault goes into this file; of drawn "
+                 "ones, a run goes on with it "
+                 "[property_tests/mutation/sampled/seedS.jsonl]");
   app.add_option("--area", options.areas,
                  "lapsum, routing, budget, kernels, numerics, training, "
                  "harness, reference, reports, plan, readers, device, ranks, "
                  "gpu_check, miniature [all]");
   app.add_option("--mutant", options.mutants, "ids, as --list shows them");
-  app.add_option("--jobs", options.jobs, "tests at a time [2]")
-      ->check(CLI::Range(1, 256));
-  app.add_option("--json", options.json, "report as JSON, into this file");
   app.add_flag("--list", options.list, "show what is planted, run nothing");
-  app.add_flag("--output", options.output, "show what the tests print");
+  app.add_flag("--output", options.output,
+               "show what the tests of each --mutant print");
+  app.add_option("--sampled", options.sample.faults,
+                 "draw so many faults instead")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}, "N"));
+  app.add_option("--seed", options.sample.seed, "of the draw [1]")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62, "SEED"));
+  app.add_option("--in", options.sample.in,
+                 "draw only in these folders or files "
+                 "(kernels/cuda,optimized), with a --log of its own: what it "
+                 "says is of them alone")
+      ->type_name("PATH,...");
+  app.add_flag("--report", options.sample.report,
+               "show what the list of drawn faults says, run nothing");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
-  return RunMain("verify mutate", [&] {
-    return options.list ? List(options) : Mutate(options);
-  });
+  return RunMain("verify mutate", [&] { return Mutate(options); });
 }

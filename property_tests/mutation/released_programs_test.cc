@@ -5,13 +5,16 @@
 // trains contain the simulated device, on which its numbers would be worthless.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
-#include "property_tests/mutation/mutants.h"
+#include "property_tests/mutation/build.h"
+#include "property_tests/mutation/fault_table.h"
+#include "property_tests/mutation/testing.h"
 
 namespace softmoe::mutation {
 namespace {
@@ -33,17 +36,17 @@ std::set<std::string> WordsIn(const std::string& bytes) {
   return words;
 }
 
-std::vector<std::string> TracesIn(const std::string& program) {
-  const std::string bytes = ReadWholeFile(RunfilePath(program));
-  EXPECT_GT(bytes.size(), 100'000u) << program;
+std::vector<std::string> TracesIn(const std::filesystem::path& program,
+                                  const std::vector<Fault>& faults) {
+  const std::string bytes = ReadWholeFile(program);
   std::vector<std::string> traces;
   // The environment variable, and the namespace as the linker sees it.
   for (const char* text : {"SOFTMOE_MUTANT", "7softmoe6mutant"}) {
     if (bytes.find(text) != std::string::npos) traces.push_back(text);
   }
   const std::set<std::string> words = WordsIn(bytes);
-  for (const Mutant& mutant : AllMutants()) {
-    if (words.contains(mutant.id)) traces.push_back(mutant.id);
+  for (const Fault& fault : faults) {
+    if (words.contains(fault.id)) traces.push_back(fault.id);
   }
   return traces;
 }
@@ -56,7 +59,9 @@ TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
         "property_tests/gpu/gpu_check",
 #endif
         "property_tests/verify/verify"}) {
-    const std::vector<std::string> traces = TracesIn(program);
+    const std::filesystem::path path = RunfilePath(program);
+    EXPECT_GT(std::filesystem::file_size(path), 100'000u) << program;
+    const std::vector<std::string> traces = TracesIn(path, AllFaults());
     EXPECT_TRUE(traces.empty()) << program << ": " << traces.front();
   }
 }
@@ -82,8 +87,18 @@ TEST(ReleasedPrograms, HaveNoSimulatedDevice) {
 
 // The search finds traces where they exist.
 TEST(ReleasedPrograms, TheSearchFindsMutants) {
-  const std::vector<std::string> traces = TracesIn("core/test");
-  EXPECT_GE(traces.size(), 7u);
+  const TestProject test = FixtureProject();
+  SourceTree tree(test.project(), test.folder() / "tree");
+  const Compiler compiler(test.project(), tree, "compiler");
+  Build build(test.project(), tree, compiler,
+              {.folder = test.folder() / "build"});
+  const std::vector<Fault> faults =
+      ReadFaults(RunfilePath("property_tests/mutation/fixture.toml"));
+  const std::string program = "property_tests/mutation/fixture_main";
+  ASSERT_TRUE(
+      build.Make(PlaceFaults(faults, tree.Reader()), {program}).empty());
+  EXPECT_EQ(TracesIn(build.Runfiles() / program, faults).size(),
+            2 + faults.size());
 }
 
 }  // namespace

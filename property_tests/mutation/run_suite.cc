@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/files/paths.h"
-#include "core/files/runfiles.h"
 #include "core/process/process.h"
 
 namespace softmoe::mutation {
@@ -26,17 +25,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The folder of this repository's runfiles, and so of the program.
-fs::path RunfilesOf(const Suite& suite) {
-  if (!suite.runfiles.empty()) return suite.runfiles;
-  fs::path root = RunfilePath(suite.program);
-  for ([[maybe_unused]] const auto& part : fs::path(suite.program)) {
-    root = root.parent_path();
-  }
-  return root;
-}
-
-// Variables about how this process was started would mislead another one.
+// Variables that say how this process was started would mislead another one.
 bool IsAboutThisProcess(std::string_view entry) {
   for (const std::string_view prefix :
        {"TEST_", "TESTBRIDGE_", "GTEST_", "XML_", "RUNFILES_", "BUILD_",
@@ -48,8 +37,7 @@ bool IsAboutThisProcess(std::string_view entry) {
 
 std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
                                        const std::string& id,
-                                       const fs::path& folder,
-                                       const fs::path& reached) {
+                                       const fs::path& folder) {
   std::vector<std::string> result = Environment();
   std::erase_if(result, IsAboutThisProcess);
   result.push_back("TEST_SRCDIR=" + runfiles.parent_path().string());
@@ -58,23 +46,21 @@ std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
   result.push_back("RC_PARAMS=seed=20260120 noshrink=1");
   if (!id.empty()) result.push_back("SOFTMOE_MUTANT=" + id);
   result.push_back("SOFTMOE_MUTANT_HITS=" + (folder / "hits").string());
-  if (!reached.empty()) {
-    result.push_back("SOFTMOE_MUTANT_REACHED=" + reached.string());
-  }
+  result.push_back("SOFTMOE_MUTANT_REACHED=" + (folder / "reached").string());
   return result;
 }
 
 // Starts tests in the folder where `bazel test` does, each leading its own
 // process group.
 ProcessOptions OptionsOf(const Suite& suite, const std::string& id,
-                         const fs::path& folder, const fs::path& reached) {
-  const fs::path runfiles = RunfilesOf(suite);
+                         const fs::path& folder) {
+  const fs::path& runfiles = suite.runfiles;
   ProcessOptions options;
   options.arguments = {(runfiles / suite.program).string()};
   options.arguments.insert(options.arguments.end(), suite.arguments.begin(),
                            suite.arguments.end());
   options.folder = runfiles;
-  options.environment = EnvironmentOf(runfiles, id, folder, reached);
+  options.environment = EnvironmentOf(runfiles, id, folder);
   options.output = ProcessOptions::Output::kFile;
   options.output_file = folder / "output";
   options.own_group = true;
@@ -97,6 +83,22 @@ void Finish(Process& process, double timeout, SuiteRun& run) {
   }
 }
 
+// A table of ids, none of them ticked, as switch.h wants it; and those that are
+// ticked in one.
+void WriteTable(const std::vector<std::string>& ids, const fs::path& file) {
+  std::ofstream out(file);
+  for (const std::string& id : ids) out << "- " << id << "\n";
+}
+
+std::set<std::string> Ticked(const fs::path& file) {
+  std::ifstream in(file);
+  std::set<std::string> ids;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("+ ")) ids.insert(line.substr(2));
+  }
+  return ids;
+}
+
 std::string LastOf(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -107,19 +109,22 @@ std::string LastOf(const fs::path& file) {
 }  // namespace
 
 SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
-                  const fs::path& scratch, const fs::path& reached) {
+                  const fs::path& scratch,
+                  const std::vector<std::string>& ids) {
   static std::atomic<int> number = 0;
   const fs::path folder = scratch / std::to_string(++number);
   MakeFolder(folder);
   const uint64_t none = 0;
   std::ofstream(folder / "hits", std::ios::binary)
       .write(reinterpret_cast<const char*>(&none), sizeof(none));
+  if (!ids.empty()) WriteTable(ids, folder / "reached");
 
   SuiteRun run;
-  Process process(OptionsOf(suite, id, folder, reached));
+  Process process(OptionsOf(suite, id, folder));
   Finish(process, timeout, run);
   std::ifstream(folder / "hits", std::ios::binary)
       .read(reinterpret_cast<char*>(&run.hits), sizeof(run.hits));
+  if (!ids.empty()) run.reached = Ticked(folder / "reached");
   run.output = LastOf(folder / "output");
   std::error_code ignored;
   fs::remove_all(folder, ignored);
@@ -127,7 +132,7 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
 }
 
 std::string SuiteCommand(const Suite& suite, const std::string& id) {
-  const fs::path runfiles = RunfilesOf(suite);
+  const fs::path& runfiles = suite.runfiles;
   const fs::path program = runfiles / suite.program;
   std::string command = fmt::format(
       "cd {} && SOFTMOE_MUTANT={} TEST_SRCDIR={} {}", runfiles.string(), id,

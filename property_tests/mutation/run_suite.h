@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "property_tests/mutation/suites.h"
 
@@ -19,18 +21,18 @@ struct SuiteRun {
   int code = 0;       // exit status, or the signal
   uint64_t hits = 0;  // how often the mutant's place was evaluated
   double seconds = 0;
-  std::string output;  // stdout and stderr; at most the last 64 KiB
+  std::set<std::string> reached;  // of the ids that were asked for
+  std::string output;             // stdout and stderr; at most the last 64 KiB
 };
 
-// Runs `suite` with mutant `id` ("" for none) among the runfiles, in a fresh
-// folder below `scratch`, without the environment variables that concern this
-// process. After `timeout` seconds it is killed with everything that it
-// started. Throws EnvironmentError if it cannot be started. `reached` is a
-// table of ids in which evaluated places are ticked (switch.h), or empty if not
-// wanted.
+// Runs `suite` with fault `id` ("" for none) in its runfiles, with a fresh
+// folder below `scratch`, and without the environment variables that concern
+// this process itself. After `timeout` seconds it is killed, with everything
+// that it started. Throws EnvironmentError if it cannot be started. `ids` are
+// faults of which is asked whether their places were evaluated.
 SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
                   const std::filesystem::path& scratch,
-                  const std::filesystem::path& reached = {});
+                  const std::vector<std::string>& ids = {});
 
 // The shell command with which a person does the same without this driver.
 std::string SuiteCommand(const Suite& suite, const std::string& id);

@@ -1,92 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/mutation/score.h"
 
-#include <map>
-#include <utility>
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "core/text/text_table.h"
+#include "golden/verdict/statistics.h"
 
 namespace softmoe::mutation {
+namespace {
 
-const char* OutcomeName(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kKilled:
-      return "KILLED";
-    case Outcome::kSurvived:
-      return "SURVIVED";
-    case Outcome::kNotCovered:
-      return "NOT_COVERED";
-    case Outcome::kCrashed:
-      return "CRASHED";
-    case Outcome::kTimedOut:
-      return "TIMED_OUT";
-    case Outcome::kOtherError:
-      return "OTHER_ERROR";
-  }
-  return "?";
+constexpr Fate kShown[] = {Fate::kFailed,   Fate::kCrashed,
+                           Fate::kTimedOut, Fate::kOtherError,
+                           Fate::kSurvived, Fate::kNotReached};
+
+std::string IntervalText(const Score& score) {
+  const golden::Interval interval = score.interval();
+  return fmt::format("[{:.1f}, {:.1f}]", 100 * interval.low,
+                     100 * interval.high);
 }
 
-Outcome JudgeRun(const Suite& suite, const SuiteRun& run) {
-  if (run.hits == 0) return Outcome::kNotCovered;
-  if (run.end == SuiteRun::End::kTimedOut) return Outcome::kTimedOut;
-  if (run.end == SuiteRun::End::kSignalled) return Outcome::kCrashed;
-  if (run.code == 0) return Outcome::kSurvived;
-  return run.code == suite.failing_exit ? Outcome::kKilled
-                                        : Outcome::kOtherError;
+void AddRow(const std::string& name, const Score& score, TextTable& table) {
+  std::vector<std::string> row = {name, std::to_string(score.total)};
+  for (const Fate fate : kShown) {
+    const auto found = score.fates.find(fate);
+    row.push_back(
+        std::to_string(found == score.fates.end() ? 0 : found->second));
+  }
+  row.push_back(std::to_string(score.equal_objects + score.argued));
+  row.push_back(score.total == 0 ? "-"
+                                 : fmt::format("{:.1f} %", 100 * score.rate()));
+  row.push_back(score.total == 0 ? "-" : IntervalText(score));
+  table.Add(row);
 }
 
-void Score::Add(MutantResult result) {
-  if (result.mutant.area() != kCanaryArea) {
-    results_.push_back(std::move(result));
-    return;
-  }
-  if (result.good()) return;
-  Void(std::string(result.mutant.id) + " was " + OutcomeName(result.outcome) +
-       (result.argued() ? ": a program that computes the same must pass"
-                        : ": a gross fault must be seen"));
+}  // namespace
+
+void Score::Add(Fate fate, bool is_killed) {
+  ++total;
+  ++fates[fate];
+  killed += is_killed;
 }
 
-std::vector<const MutantResult*> Score::Bad() const {
-  std::vector<const MutantResult*> bad;
-  for (const MutantResult& result : results_) {
-    if (!result.good()) bad.push_back(&result);
-  }
-  return bad;
+double Score::rate() const {
+  return total == 0 ? 0 : static_cast<double>(killed) / total;
 }
 
-Count Score::Of(const std::string& area, const std::string& tier) const {
-  std::map<std::string, bool> killed;  // whether all that count once together
-  for (const MutantResult& result : results_) {
-    const Mutant& mutant = result.mutant;
-    if (!area.empty() && mutant.area() != area) continue;
-    if (!tier.empty() && result.tier != tier) continue;
-    if (result.argued() && result.good()) continue;
-    const std::string& counted =
-        mutant.counts_with.empty() ? mutant.id : mutant.counts_with;
-    const bool is_killed =
-        result.outcome == Outcome::kKilled && !result.argued();
-    const auto [all, is_first] = killed.try_emplace(counted, is_killed);
-    all->second = all->second && is_killed;
-  }
-  Count count;
-  for (const auto& [counted, all] : killed) {
-    ++count.total;
-    count.killed += all;
-  }
-  return count;
+golden::Interval Score::interval() const {
+  if (total == 0) return {0, 1};
+  return golden::ExactProportionInterval(killed, total, 0.95);
 }
 
-Count Score::Total() const { return Of("", ""); }
-
-int Score::Argued() const {
-  int count = 0;
-  for (const MutantResult& result : results_) {
-    count += result.argued() && result.good();
-  }
-  return count;
+std::string Score::Text(const std::string& where) const {
+  return fmt::format("{} of {} killed{}: {:.1f} % {}", killed, total, where,
+                     100 * rate(), IntervalText(*this));
 }
 
-ExitCode Score::exit_code() const {
-  if (!void_reasons_.empty()) return ExitCode::kSelfCheck;
-  return Bad().empty() ? ExitCode::kDone : ExitCode::kFailed;
+std::string ScoreTable(const std::string& what,
+                       const std::map<std::string, Score>& scores,
+                       const Score& all) {
+  TextTable table({what, "faults", "failed", "crashed", "timed out",
+                   "other error", "survived", "not reached", "equivalent",
+                   "killed", "95 % interval"});
+  for (const auto& [name, score] : scores) AddRow(name, score, table);
+  AddRow("all", all, table);
+  return table.Text();
 }
 
 }  // namespace softmoe::mutation

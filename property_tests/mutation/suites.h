@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// suites.h - the test suites that must kill the mutants: a program, its
-// arguments, and its exit code for a failed test.
+// suites.h - the suites of tests that must kill faults: a program, its
+// arguments, and the exit code by which it says that it failed.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 
@@ -11,27 +11,30 @@
 
 namespace softmoe::mutation {
 
+// Of a suite whose every failure is one of a test.
+inline constexpr int kAnyFailingExit = 0;
+
 struct Suite {
   std::string name;
-  std::string tier;     // one of Tiers()
-  std::string program;  // path from the root, among the runfiles
+  std::string program;  // path from the root
   std::vector<std::string> arguments = {};
   int failing_exit = 1;
-  // The folder below which `program` lies; empty: the runfiles.
+  // The folder below which `program` is: the build says (build.h).
   std::filesystem::path runfiles = {};
 };
 
-const std::vector<Suite>& AllSuites();
-
-// unit: tests beside the code; reference: those of the oracle alone; double:
-// bodies at double precision; difference: against the reference within derived
-// bounds, CPU and simulated CUDA; sanitizer: races and unwritten values in the
-// simulator; model: the whole model against the reference; training; harness.
-const std::vector<std::string>& Tiers();
-
-// The suite with this name. Throws InternalError if there is none.
-const Suite& FindSuite(const std::vector<Suite>& suites,
-                       const std::string& name);
+// The suite that a fault names, one process that ends at its first failure:
+//
+//   ROOM/x_test          the tests of that file, of which a few are enough for
+//                        some (suites.cc), in the test program of their room
+//   ROOM/x_shim_test_V   a simulated CUDA test: V is plain, tsan or msan
+//   verify OP            cases of an operation in the verification engine, on
+//                        the CPU's kernels and on CUDA source in the simulator
+//   verify OP fill=F     the same with this data
+//   verify OP bf16       on the CUDA source alone, with bf16 activations
+//
+// Whether there is such a source, a test says (faults_test.cc).
+Suite SuiteOf(const std::string& name);
 
 }  // namespace softmoe::mutation
 

@@ -100,7 +100,7 @@ std::string ListText() {
                                    ? reason
                                    : fmt::format("{}", fmt::join(runs, " "))});
   }
-  for (const char* yours : {"exec:PATH", "serve:PATH", "lib:PATH"}) {
+  for (const char* yours : {"serve:PATH", "lib:PATH"}) {
     implementations.Add(
         {yours, "yours: property_tests/verify/foreign/README.md"});
   }

@@ -7,9 +7,9 @@
 #include "core/errors.h"
 #include "core/text/suggestion.h"
 #include "property_tests/verify/engine/implementation.h"
-#include "property_tests/verify/foreign/exec_implementation.h"
 #include "property_tests/verify/foreign/lib_implementation.h"
 #include "property_tests/verify/foreign/recorded_implementation.h"
+#include "property_tests/verify/foreign/serve_implementation.h"
 #include "property_tests/verify/implementations/cpu_implementation.h"
 #include "property_tests/verify/implementations/cuda_implementation.h"
 #include "property_tests/verify/implementations/faults.h"
@@ -59,7 +59,14 @@ const std::map<std::string, Maker>& Families() {
          return MakeCudaImplementation(argument, AdapterTable());
        }},
       {"faulty", MakeFaultyImplementation},
-      {"exec", MakeExecImplementation},
+      {"exec",
+       [](const std::string& path) -> std::unique_ptr<Implementation> {
+         throw ConfigError(
+             "impl exec:" + path +
+             ": a program is started once, not for every file: use serve:PATH "
+             "(property_tests/verify/foreign/README.md), or export-vectors and "
+             "check-vectors");
+       }},
       {"serve", MakeServeImplementation},
       {"lib", MakeLibImplementation},
       {"recorded", MakeRecordedImplementation},
@@ -74,7 +81,7 @@ std::unique_ptr<Implementation> MakeImplementation(const std::string& name) {
   const auto family = Families().find(name.substr(0, colon));
   if (family == Families().end()) {
     std::vector<std::string> known = ImplementationNames();
-    known.insert(known.end(), {"exec:PATH", "serve:PATH", "lib:PATH"});
+    known.insert(known.end(), {"serve:PATH", "lib:PATH"});
     throw ConfigError("unknown implementation '" + name + "'; " +
                       Suggestion(name, known));
   }

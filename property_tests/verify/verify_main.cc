@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -61,8 +60,7 @@ Examples:
       plant faults in the sources and count which of them the tests notice
 
 Your own implementation (property_tests/verify/foreign/README.md):
-  verify fuzz op=lapsum impl=exec:./mine      a program: file in, file out
-  verify fuzz op=lapsum impl=serve:./mine.py  the same, started only once
+  verify fuzz op=lapsum impl=serve:./mine.py  a program: file in, file out
   verify fuzz op=lapsum impl=lib:./mine.so    a C ABI
   verify export-vectors op=lapsum --out v.h5
   verify check-vectors v.h5 theirs.h5         computed elsewhere
@@ -101,8 +99,7 @@ void AddCases(CLI::App* command, Options& options,
 void AddTimeout(CLI::App* command) {
   command
       ->add_option("--timeout", CallSeconds(),
-                   "seconds that one call of exec:, serve: or lib: may take "
-                   "[60]")
+                   "seconds that one call of serve: or lib: may take [60]")
       ->check(Seconds());
 }
 
@@ -111,10 +108,10 @@ CLI::Option* AddWords(CLI::App* command, Options& options,
   return command->add_option(kCaseWords, options.words, text);
 }
 
-void AddCaseWords(CLI::App* command, Options& options,
-                  const std::string& impls =
-                      "[cpu:v3 cpu:v4 shim cuda; yours: exec:PATH, serve:PATH, "
-                      "lib:PATH]") {
+void AddCaseWords(
+    CLI::App* command, Options& options,
+    const std::string& impls =
+        "[cpu:v3 cpu:v4 shim cuda; yours: serve:PATH, lib:PATH]") {
   AddWords(command, options,
            "words KEY=VALUE, or a REPRO line; `verify list` shows the keys. "
            "op= [all] and impl= " +
@@ -220,15 +217,8 @@ int main(int argc, char** argv) {
     if (*grad) return Grad(options);
     if (*explain) return Explain(options);
     if (*mutate) {
-      // Tests with mutants in them are not built along with this program.
-      const std::vector<std::string> words = mutate->remaining();
-      const bool is_sampled = std::ranges::any_of(words, [](const auto& word) {
-        return word.starts_with("--sampled");
-      });
-      ExecTarget("//:verify -- mutate",
-                 is_sampled ? "//property_tests/mutation/sampled:sample"
-                            : "//property_tests/mutation:mutate",
-                 words);
+      // A program of its own, which knows no operation.
+      ExecTarget("//:verify -- mutate", "//:mutate", mutate->remaining());
     }
     if (*replay) return Replay(options, file);
     if (*export_vectors) return Export(options);

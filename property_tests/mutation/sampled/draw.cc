@@ -21,7 +21,7 @@ uint64_t Bounded(uint64_t word, uint64_t count) {
 
 }  // namespace
 
-DrawnFault Drawer::Next() {
+PlacedFault Drawer::Next() {
   SOFTMOE_CHECK(!IsAtEnd());
   while (true) {
     const std::array<uint32_t, 4> words =
@@ -43,6 +43,55 @@ DrawnFault Drawer::Next() {
             change.kind,
             change.instead};
   }
+}
+
+std::vector<PlacedFault> DrawFaults(
+    const std::vector<Place>& places, int64_t wanted, SampledList& list,
+    const std::function<
+        std::vector<std::string>(const std::vector<PlacedFault>&)>& check,
+    const std::function<bool(const std::vector<PlacedFault>&)>& stand_together,
+    const std::function<MeasuredFault(const PlacedFault&)>& describe) {
+  SOFTMOE_CHECK(list.run().has_value());
+  const SampledRun& run = *list.run();
+  Drawer drawer(places, run.seed, IdPrefix(run));
+  std::vector<PlacedFault> chosen;
+  while (static_cast<int64_t>(chosen.size()) < wanted) {
+    // As many as are wanted at least are looked at together.
+    std::vector<PlacedFault> drawn, unknown;
+    while (static_cast<int64_t>(chosen.size() + drawn.size()) < wanted) {
+      if (drawer.IsAtEnd()) {
+        throw ConfigError(fmt::format(
+            "--sampled {}: of {} places only {} have a fault that compiles; "
+            "ask for fewer",
+            wanted, places.size(), chosen.size() + drawn.size()));
+      }
+      PlacedFault fault = drawer.Next();
+      list.RequireSame(fault);
+      const MeasuredFault* known = list.Find(fault.id);
+      if (known != nullptr && !IsBuilt(known->fate)) continue;
+      if (known == nullptr) unknown.push_back(fault);
+      drawn.push_back(std::move(fault));
+    }
+    const std::vector<std::string> problems = check(unknown);
+    std::map<std::string, std::string> by_id;
+    for (size_t i = 0; i < unknown.size(); ++i) {
+      by_id[unknown[i].id] = problems.at(i);
+    }
+    for (PlacedFault& fault : drawn) {
+      std::string problem = by_id[fault.id];
+      chosen.push_back(fault);
+      if (problem.empty() && !stand_together(chosen)) {
+        problem = "overlaps one that was drawn before";
+      }
+      if (problem.empty()) continue;
+      chosen.pop_back();
+      MeasuredFault failed = describe(fault);
+      failed.fate = Fate::kDoesNotCompile;
+      failed.reason = problem;
+      list.Add(failed);
+    }
+  }
+  return chosen;
 }
 
 }  // namespace softmoe::mutation

@@ -6,27 +6,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "property_tests/mutation/fault.h"
 #include "property_tests/mutation/sampled/places.h"
+#include "property_tests/mutation/sampled/sampled_list.h"
 
 namespace softmoe::mutation {
 
-struct DrawnFault {
-  std::string id;  // "PREFIX.NUMBER", the number of the draw from 0
-  std::string file;
-  Span span;
-  Syntax syntax = Syntax::kExpression;
-  std::string kind, instead;  // the change's
-
-  Edit edit() const { return {id, span, syntax, instead}; }
-};
-
-// Draws places one after another, with equal chances and without repetition,
-// and one change of each.
+// Draws places one after another, each with the same chance and none twice, and
+// of each place one of its changes.
 class Drawer {
  public:
   // `places` must outlive this. `prefix` begins the ids.
@@ -35,8 +28,8 @@ class Drawer {
 
   // Whether all places are drawn.
   bool IsAtEnd() const { return drawn_.size() == places_.size(); }
-  // Requires !IsAtEnd().
-  DrawnFault Next();
+  // Not at the end.
+  PlacedFault Next();
 
  private:
   const std::vector<Place>& places_;
@@ -46,6 +39,18 @@ class Drawer {
   int64_t number_ = 0;  // of the next draw
   std::set<size_t> drawn_;
 };
+
+// Faults that compile, as many as `wanted`, in the order in which they are
+// drawn for `list`, which is begun. `check` says of many what is wrong with
+// each ("": nothing), and is asked for those only that `list` says nothing of;
+// what does not compile is added to it. What the list calls broken stays out.
+// Throws ConfigError if there are too few places, StoppedError.
+std::vector<PlacedFault> DrawFaults(
+    const std::vector<Place>& places, int64_t wanted, SampledList& list,
+    const std::function<
+        std::vector<std::string>(const std::vector<PlacedFault>&)>& check,
+    const std::function<bool(const std::vector<PlacedFault>&)>& stand_together,
+    const std::function<MeasuredFault(const PlacedFault&)>& describe);
 
 }  // namespace softmoe::mutation
 

@@ -30,7 +30,7 @@ TEST(Drawer, DrawsEveryPlaceOnce) {
   std::set<std::string> ids;
   for (int i = 0; i < 50; ++i) {
     ASSERT_FALSE(drawer.IsAtEnd());
-    const DrawnFault fault = drawer.Next();
+    const PlacedFault fault = drawer.Next();
     begins.insert(fault.span.begin);
     ids.insert(fault.id);
     EXPECT_EQ(fault.id, "s7." + std::to_string(i));
@@ -47,7 +47,7 @@ TEST(Drawer, DrawsTheSameForTheSameSeed) {
     Drawer drawer(places, seed, "s");
     std::string text;
     for (int i = 0; i < 6; ++i) {
-      const DrawnFault fault = drawer.Next();
+      const PlacedFault fault = drawer.Next();
       text += std::to_string(fault.span.begin / 10) + ":" + fault.instead + " ";
     }
     return text;
@@ -65,7 +65,7 @@ TEST(Drawer, DrawsUniformly) {
   std::map<std::string, int> counts;
   constexpr int kSeeds = 4000;
   for (int seed = 0; seed < kSeeds; ++seed) {
-    const DrawnFault fault = Drawer(places, seed, "s").Next();
+    const PlacedFault fault = Drawer(places, seed, "s").Next();
     ++counts[std::to_string(fault.span.begin) + ":" + fault.instead];
   }
   ASSERT_EQ(counts.size(), 20u);

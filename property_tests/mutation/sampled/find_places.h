@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/mutation/sampled/compile.h"
+#include "property_tests/mutation/compile.h"
+#include "property_tests/mutation/project.h"
 #include "property_tests/mutation/sampled/part.h"
 #include "property_tests/mutation/sampled/places.h"
-#include "property_tests/mutation/sampled/project.h"
-#include "property_tests/mutation/sampled/source_tree.h"
+#include "property_tests/mutation/source_tree.h"
 
 namespace softmoe::mutation {
 

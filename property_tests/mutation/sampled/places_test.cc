@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "property_tests/mutation/sampled/compile.h"
+#include "property_tests/mutation/compile.h"
 #include "property_tests/mutation/sampled/find_places.h"
-#include "property_tests/mutation/sampled/testing.h"
+#include "property_tests/mutation/testing.h"
 
 namespace softmoe::mutation {
 namespace {

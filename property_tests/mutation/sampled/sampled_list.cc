@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -17,18 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
-
-constexpr std::array kFates = {Fate::kDoesNotCompile, Fate::kBreaksTheBuild,
-                               Fate::kNotReached,     Fate::kSurvived,
-                               Fate::kFailed,         Fate::kCrashed,
-                               Fate::kTimedOut};
-
-Fate FateOf(const std::string& name) {
-  for (const Fate fate : kFates) {
-    if (FateName(fate) == name) return fate;
-  }
-  throw DataError("no fault has the outcome '" + name + "'");
-}
 
 Json ToJson(const SampledRun& run) {
   return {{"format", kFormat},
@@ -69,30 +56,8 @@ std::string Cut(const std::string& text) {
   return text.size() <= kKeptText ? text : text.substr(0, kKeptText) + "...";
 }
 
-Json ToJson(const SampledFault& sampled) {
-  const DrawnFault& fault = sampled.fault;
-  const bool is_statement = fault.syntax == Syntax::kStatement;
-  Json json = {{"id", fault.id},
-               {"file", fault.file},
-               {"line", sampled.line},
-               {"begin", fault.span.begin},
-               {"end", fault.span.end},
-               {"change", fault.kind},
-               {is_statement ? "statement" : "expression", sampled.original},
-               {"instead", fault.instead},
-               {"outcome", FateName(sampled.fate)}};
-  if (!sampled.suite.empty()) json["suite"] = sampled.suite;
-  if (!sampled.reason.empty()) json["reason"] = sampled.reason;
-  if (IsDrawn(sampled.fate)) {
-    json["suites"] = sampled.suites;
-    json["seconds"] = sampled.seconds;
-  }
-  if (sampled.equal_objects) json["equal_objects"] = true;
-  return json;
-}
-
-SampledFault FaultOf(const Json& json) {
-  SampledFault sampled;
+MeasuredFault FaultOf(const Json& json) {
+  MeasuredFault sampled;
   const bool is_statement = json.contains("statement");
   sampled.fault = {
       .id = json.at("id"),
@@ -123,35 +88,6 @@ std::string IdPrefix(const SampledRun& run) {
                           : seed + "-" + Sha256Hex(run.part).substr(0, 8);
 }
 
-const char* FateName(Fate fate) {
-  switch (fate) {
-    case Fate::kDoesNotCompile:
-      return "DOES_NOT_COMPILE";
-    case Fate::kBreaksTheBuild:
-      return "BREAKS_THE_BUILD";
-    case Fate::kNotReached:
-      return "NOT_REACHED";
-    case Fate::kSurvived:
-      return "SURVIVED";
-    case Fate::kFailed:
-      return "KILLED";
-    case Fate::kCrashed:
-      return "CRASHED";
-    case Fate::kTimedOut:
-      return "TIMED_OUT";
-  }
-  return "?";
-}
-
-bool IsKilled(Fate fate) {
-  return fate == Fate::kFailed || fate == Fate::kCrashed ||
-         fate == Fate::kTimedOut;
-}
-
-bool IsDrawn(Fate fate) {
-  return fate != Fate::kDoesNotCompile && fate != Fate::kBreaksTheBuild;
-}
-
 SampledList::SampledList(std::filesystem::path path) : path_(std::move(path)) {
   if (!std::filesystem::exists(path_)) return;
   int line = 0;
@@ -162,7 +98,7 @@ SampledList::SampledList(std::filesystem::path path) : path_(std::move(path)) {
         run_ = RunOf(record);
         continue;
       }
-      SampledFault fault = FaultOf(record);
+      MeasuredFault fault = FaultOf(record);
       const auto [found, is_new] =
           by_id_.try_emplace(fault.fault.id, faults_.size());
       if (!is_new) {
@@ -179,14 +115,14 @@ SampledList::SampledList(std::filesystem::path path) : path_(std::move(path)) {
   }
 }
 
-const SampledFault* SampledList::Find(const std::string& id) const {
+const MeasuredFault* SampledList::Find(const std::string& id) const {
   const auto found = by_id_.find(id);
   return found == by_id_.end() ? nullptr : &faults_[found->second];
 }
 
 bool SampledList::IsComplete() const {
   int64_t drawn = 0;
-  for (const SampledFault& fault : faults_) drawn += IsDrawn(fault.fate);
+  for (const MeasuredFault& fault : faults_) drawn += IsBuilt(fault.fate);
   return run_ && drawn == run_->faults;
 }
 
@@ -236,8 +172,8 @@ void SampledList::Begin(const SampledRun& run) {
   run_ = run;
 }
 
-void SampledList::RequireSame(const DrawnFault& fault) const {
-  const SampledFault* known = Find(fault.id);
+void SampledList::RequireSame(const PlacedFault& fault) const {
+  const MeasuredFault* known = Find(fault.id);
   if (known == nullptr) return;
   if (known->fault.file != fault.file ||
       known->fault.span.begin != fault.span.begin ||
@@ -249,15 +185,15 @@ void SampledList::RequireSame(const DrawnFault& fault) const {
   }
 }
 
-void SampledList::Add(const SampledFault& fault) {
+void SampledList::Add(const MeasuredFault& fault) {
   const std::lock_guard lock(mutex_);
   SOFTMOE_CHECK(writer_.has_value());
   SOFTMOE_CHECK(by_id_.try_emplace(fault.fault.id, faults_.size()).second)
       << fault.fault.id;
-  SampledFault kept = fault;
+  MeasuredFault kept = fault;
   kept.original = Cut(kept.original);
   kept.reason = Cut(kept.reason);
-  writer_->Write(ToJson(kept));
+  writer_->Write(FaultJson(kept));
   writer_->Sync();
   faults_.push_back(std::move(kept));
 }

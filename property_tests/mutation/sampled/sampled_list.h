@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/files/json_lines.h"
-#include "property_tests/mutation/sampled/draw.h"
+#include "property_tests/mutation/fault.h"
 #include "property_tests/mutation/sampled/places.h"
 
 namespace softmoe::mutation {
@@ -40,33 +40,6 @@ struct SampledRun {
 // nothing said about one draw applies to another.
 std::string IdPrefix(const SampledRun& run);
 
-enum class Fate {
-  kDoesNotCompile,  // alone, without or behind its switch
-  kBreaksTheBuild,  // together with all others
-  kNotReached,      // no test evaluates its place
-  kSurvived,
-  kFailed,    // the three kinds of killed: a test failed,
-  kCrashed,   // its program was ended by a signal,
-  kTimedOut,  // or had to be killed
-};
-const char* FateName(Fate fate);  // "DOES_NOT_COMPILE", ...
-bool IsKilled(Fate fate);
-// Whether the fault counts as drawn.
-bool IsDrawn(Fate fate);
-
-struct SampledFault {
-  DrawnFault fault;
-  int line = 0;          // the original's
-  std::string original;  // its text; the beginning, if it is long
-  Fate fate = Fate::kNotReached;
-  std::string suite;   // the suite that killed it
-  std::string reason;  // the compiler's error
-  int64_t suites = 0;  // number of suites run with it
-  double seconds = 0;
-  // Survivors only: object code is identical, so the mutant is equivalent.
-  bool equal_objects = false;
-};
-
 // Texts longer than this are cut in lists.
 inline constexpr size_t kKeptText = 200;
 
@@ -78,9 +51,9 @@ class SampledList {
 
   const std::filesystem::path& path() const { return path_; }
   const std::optional<SampledRun>& run() const { return run_; }
-  const std::vector<SampledFault>& faults() const { return faults_; }
-  const SampledFault* Find(const std::string& id) const;
-  // Whether as many faults as the run wants have a fate.
+  const std::vector<MeasuredFault>& faults() const { return faults_; }
+  const MeasuredFault* Find(const std::string& id) const;
+  // Whether as many faults have a fate as the run is for.
   bool IsComplete() const;
 
   // Throws DataError if the list has another seed, number of faults or part of
@@ -90,16 +63,16 @@ class SampledList {
   // of faults or state of the sources, EnvironmentError if another compiler;
   // the list is then unchanged.
   void Begin(const SampledRun& run);
-  // Throws DataError if the list has another fault under this id than was
-  // drawn.
-  void RequireSame(const DrawnFault& fault) const;
-  // Appends a line immediately. Thread-safe; call after Begin.
-  void Add(const SampledFault& fault);
+  // Throws DataError if the list says something else of a fault of this id
+  // than what was drawn now.
+  void RequireSame(const PlacedFault& fault) const;
+  // Adds a line, at once. From any thread; after Begin.
+  void Add(const MeasuredFault& fault);
 
  private:
   std::filesystem::path path_;
   std::optional<SampledRun> run_;
-  std::vector<SampledFault> faults_;
+  std::vector<MeasuredFault> faults_;
   std::map<std::string, size_t> by_id_;
   std::optional<JsonLinesWriter> writer_;
   std::mutex mutex_;

@@ -15,9 +15,10 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "property_tests/mutation/kill.h"
+#include "property_tests/mutation/sampled/draw.h"
 #include "property_tests/mutation/sampled/equivalents.h"
 #include "property_tests/mutation/sampled/sampled_report.h"
-#include "property_tests/mutation/sampled/sampled_run.h"
 
 namespace softmoe::mutation {
 namespace {
@@ -37,8 +38,8 @@ SampledRun RunOf(int64_t faults = 4) {
   return run;
 }
 
-SampledFault Fault(int number, Fate fate, const std::string& suite = "") {
-  SampledFault fault;
+MeasuredFault Fault(int number, Fate fate, const std::string& suite = "") {
+  MeasuredFault fault;
   fault.fault = {"s3." + std::to_string(number),
                  number % 2 ? "golden/a.cc" : "trainer/run/b.cc",
                  {10, 12},
@@ -84,7 +85,7 @@ TEST(SampledList, GoesOnWhereItWas) {
     SampledList list(file);
     EXPECT_FALSE(list.run().has_value());
     list.Begin(RunOf());
-    SampledFault broken = Fault(0, Fate::kDoesNotCompile);
+    MeasuredFault broken = Fault(0, Fate::kDoesNotCompile);
     broken.reason = "no match for 'operator-'";
     list.Add(broken);
     list.Add(Fault(1, Fate::kFailed, "golden/a_test"));
@@ -96,7 +97,7 @@ TEST(SampledList, GoesOnWhereItWas) {
   ASSERT_EQ(list.faults().size(), 2u);
   EXPECT_EQ(list.Find("s3.2"), nullptr);
   EXPECT_EQ(list.Find("s3.0")->reason, "no match for 'operator-'");
-  const SampledFault& killed = *list.Find("s3.1");
+  const MeasuredFault& killed = *list.Find("s3.1");
   EXPECT_EQ(killed.fate, Fate::kFailed);
   EXPECT_EQ(killed.suite, "golden/a_test");
   EXPECT_EQ(killed.fault.syntax, Syntax::kExpression);
@@ -208,31 +209,31 @@ std::vector<Place> Places() {
   return places;
 }
 
-std::vector<std::string> Ids(const std::vector<DrawnFault>& faults) {
+std::vector<std::string> Ids(const std::vector<PlacedFault>& faults) {
   std::vector<std::string> ids;
-  for (const DrawnFault& fault : faults) ids.push_back(fault.id);
+  for (const PlacedFault& fault : faults) ids.push_back(fault.id);
   return ids;
 }
 
 class DrawFaultsTest : public ::testing::Test {
  protected:
-  std::vector<DrawnFault> Draw(SampledList& list, int64_t wanted) {
+  std::vector<PlacedFault> Draw(SampledList& list, int64_t wanted) {
     return DrawFaults(
         Places(), wanted, list,
-        [&](const std::vector<DrawnFault>& faults) {
+        [&](const std::vector<PlacedFault>& faults) {
           std::vector<std::string> problems;
-          for (const DrawnFault& fault : faults) {
+          for (const PlacedFault& fault : faults) {
             checked_.push_back(fault.id);
             const bool is_bad = fault.id == "s3.1" || fault.id == "s3.4";
             problems.push_back(is_bad ? "no such thing" : "");
           }
           return problems;
         },
-        [&](const std::vector<DrawnFault>& faults) {
+        [&](const std::vector<PlacedFault>& faults) {
           return faults.back().id != "s3.2";
         },
-        [&](const DrawnFault& fault) {
-          SampledFault sampled;
+        [&](const PlacedFault& fault) {
+          MeasuredFault sampled;
           sampled.fault = fault;
           return sampled;
         });
@@ -259,8 +260,8 @@ TEST_F(DrawFaultsTest, DrawsOthersForThoseThatDoNotCompile) {
   for (const char* id : {"s3.1", "s3.2", "s3.4"}) {
     EXPECT_EQ(std::ranges::count(checked_, id), 0) << id;
   }
-  // A fault that broke the build is replaced by the next one.
-  SampledFault broken = Fault(3, Fate::kBreaksTheBuild);
+  // What broke the build is replaced by the next one.
+  MeasuredFault broken = Fault(3, Fate::kBreaksTheBuild);
   broken.fault = Draw(again, 4)[1];
   again.Add(broken);
   EXPECT_EQ(Ids(Draw(again, 4)),
@@ -293,10 +294,8 @@ TEST_F(DrawFaultsTest, RefusesAListOfOtherFaults) {
 }
 
 TEST(SuitesFor, AreThoseThatReachItQuickestFirst) {
-  const std::vector<Suite> suites = {{"slow", "", ""},
-                                     {"quick", "", ""},
-                                     {"elsewhere", "", ""},
-                                     {"failing", "", ""}};
+  const std::vector<Suite> suites = {
+      {"slow", ""}, {"quick", ""}, {"elsewhere", ""}, {"failing", ""}};
   const std::map<std::string, CleanRun> clean = {
       {"slow", {true, 9, {"s3.0"}}},
       {"quick", {true, 1, {"s3.0", "s3.1"}}},
@@ -310,8 +309,7 @@ TEST(SuitesFor, AreThoseThatReachItQuickestFirst) {
 }
 
 TEST(TryToKill, EndsWithTheFirstThatNotices) {
-  const std::vector<Suite> suites = {
-      {"a", "", ""}, {"b", "", ""}, {"c", "", ""}};
+  const std::vector<Suite> suites = {{"a", ""}, {"b", ""}, {"c", ""}};
   const std::vector<const Suite*> all = {&suites[0], &suites[1], &suites[2]};
   const std::map<std::string, CleanRun> clean = {
       {"a", {true, 1, {}}}, {"b", {true, 7, {}}}, {"c", {true, 8, {}}}};
@@ -387,18 +385,18 @@ TEST(SampledReport, CountsByPackageAndNamesWhatIsAlive) {
   list.Add(Fault(3, Fate::kTimedOut, "x"));
   list.Add(Fault(4, Fate::kSurvived));
   list.Add(Fault(5, Fate::kNotReached));
-  SampledFault equal = Fault(6, Fate::kSurvived);
+  MeasuredFault equal = Fault(6, Fate::kSurvived);
   equal.equal_objects = true;
   list.Add(equal);
   const SampledReport report(list, {});
-  const SampledScore& score = report.score();
+  const Score& score = report.score();
   EXPECT_EQ(score.total, 5);
-  EXPECT_EQ(score.killed(), 3);
-  EXPECT_EQ(score.failed, 1);
-  EXPECT_EQ(score.crashed, 1);
-  EXPECT_EQ(score.timed_out, 1);
-  EXPECT_EQ(score.survived, 1);
-  EXPECT_EQ(score.not_reached, 1);
+  EXPECT_EQ(score.killed, 3);
+  EXPECT_EQ(score.fates.at(Fate::kFailed), 1);
+  EXPECT_EQ(score.fates.at(Fate::kCrashed), 1);
+  EXPECT_EQ(score.fates.at(Fate::kTimedOut), 1);
+  EXPECT_EQ(score.fates.at(Fate::kSurvived), 1);
+  EXPECT_EQ(score.fates.at(Fate::kNotReached), 1);
   EXPECT_EQ(score.equal_objects, 1);
   const std::string text = report.Text();
   const char* left_out =
@@ -433,7 +431,7 @@ TEST(SampledReport, SaysThatItIsOfAPart) {
   SampledList list(NewFile());
   list.Begin(run);
   for (int i = 0; i < 2; ++i) {
-    SampledFault fault =
+    MeasuredFault fault =
         Fault(i, i == 0 ? Fate::kFailed : Fate::kSurvived, "x");
     fault.fault.id = IdPrefix(run) + "." + std::to_string(i);
     list.Add(fault);

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 
-#include "core/text/text_table.h"
-#include "golden/verdict/statistics.h"
-
 namespace softmoe::mutation {
 namespace {
 
@@ -15,7 +12,7 @@ std::string PackageOf(const std::string& file) {
   return file.substr(0, file.rfind('/'));
 }
 
-void Count(const SampledFault& fault, bool is_argued, SampledScore& score) {
+void Count(const MeasuredFault& fault, bool is_argued, Score& score) {
   if (fault.equal_objects) {
     ++score.equal_objects;
     return;
@@ -24,40 +21,7 @@ void Count(const SampledFault& fault, bool is_argued, SampledScore& score) {
     ++score.argued;
     return;
   }
-  ++score.total;
-  score.failed += fault.fate == Fate::kFailed;
-  score.crashed += fault.fate == Fate::kCrashed;
-  score.timed_out += fault.fate == Fate::kTimedOut;
-  score.not_reached += fault.fate == Fate::kNotReached;
-  score.survived += fault.fate == Fate::kSurvived;
-}
-
-std::string Percent(double fraction) {
-  return fmt::format("{:.1f} %", 100 * fraction);
-}
-
-void AddRow(const std::string& name, const SampledScore& score,
-            TextTable& table) {
-  const golden::Interval interval = score.interval();
-  table.Add({name, std::to_string(score.total), std::to_string(score.failed),
-             std::to_string(score.crashed), std::to_string(score.timed_out),
-             std::to_string(score.survived), std::to_string(score.not_reached),
-             std::to_string(score.equal_objects + score.argued),
-             score.total == 0 ? "-" : Percent(score.rate()),
-             score.total == 0
-                 ? "-"
-                 : fmt::format("[{:.1f}, {:.1f}]", 100 * interval.low,
-                               100 * interval.high)});
-}
-
-std::string Table(const std::string& what,
-                  const std::map<std::string, SampledScore>& scores,
-                  const SampledScore& all) {
-  TextTable table({what, "faults", "failed", "crashed", "timed out", "survived",
-                   "not reached", "equivalent", "killed", "95 % interval"});
-  for (const auto& [name, score] : scores) AddRow(name, score, table);
-  AddRow("all", all, table);
-  return table.Text();
+  score.Add(fault.fate, IsKilled(fault.fate));
 }
 
 std::string InOneLine(std::string text) {
@@ -71,15 +35,6 @@ std::string InOneLine(std::string text) {
 
 }  // namespace
 
-double SampledScore::rate() const {
-  return total == 0 ? 0 : static_cast<double>(killed()) / total;
-}
-
-golden::Interval SampledScore::interval() const {
-  if (total == 0) return {0, 1};
-  return golden::ExactProportionInterval(killed(), total, 0.95);
-}
-
 SampledReport::SampledReport(
     const SampledList& list,
     const std::map<std::string, Equivalent>& equivalents)
@@ -87,20 +42,20 @@ SampledReport::SampledReport(
   const std::string prefix = list.run() ? IdPrefix(*list.run()) + "." : "s?";
   for (const auto& [id, equivalent] : equivalents) {
     if (!id.starts_with(prefix)) continue;
-    const SampledFault* fault = list.Find(id);
+    const MeasuredFault* fault = list.Find(id);
     if (fault == nullptr) {
       if (!list.IsComplete()) continue;  // it may still be drawn
       throw DataError(equivalent.where + ": no fault " + id + " is in " +
                       list.path().string() + "; remove the argument");
     }
-    if (IsKilled(fault->fate) || !IsDrawn(fault->fate)) {
+    if (IsKilled(fault->fate) || !IsBuilt(fault->fate)) {
       throw DataError(fmt::format(
           "{}: {} is argued to be equivalent, but {} ({}); remove the argument",
           equivalent.where, id, FateName(fault->fate), fault->suite));
     }
   }
-  for (const SampledFault& fault : list.faults()) {
-    if (!IsDrawn(fault.fate)) continue;
+  for (const MeasuredFault& fault : list.faults()) {
+    if (!IsBuilt(fault.fate)) continue;
     const auto found = equivalents.find(fault.fault.id);
     const bool is_argued =
         found != equivalents.end() && !found->second.read_by.empty();
@@ -124,7 +79,7 @@ std::string SampledReport::Text() const {
   if (!list_.run()) return list_.path().string() + ": nothing was drawn yet\n";
   const SampledRun& run = *list_.run();
   std::map<Fate, int64_t> fates;
-  for (const SampledFault& fault : list_.faults()) ++fates[fault.fate];
+  for (const MeasuredFault& fault : list_.faults()) ++fates[fault.fate];
   std::string text = fmt::format(
       "seed {}{}: {} faults of {} places in {} units ({}; {})\n"
       "no places: {} in macros, {} that the compiler must know, {} "
@@ -136,10 +91,10 @@ std::string SampledReport::Text() const {
       run.left_out.in_macros, run.left_out.constants, run.left_out.declarations,
       run.left_out.messages, fates[Fate::kDoesNotCompile],
       fates[Fate::kBreaksTheBuild]);
-  text += Table("package", packages_, score_) + "\n";
-  text += Table("change", changes_, score_);
+  text += ScoreTable("package", packages_, score_) + "\n";
+  text += ScoreTable("change", changes_, score_);
   if (!alive_.empty()) text += "\nalive:\n";
-  for (const SampledFault* fault : alive_) {
+  for (const MeasuredFault* fault : alive_) {
     const auto argued = equivalents_.find(fault->fault.id);
     text += fmt::format(
         "{} {} {}:{} ({}, {} suites)\n    {}\n    -> {}\n",
@@ -154,13 +109,9 @@ std::string SampledReport::Text() const {
                                          : argued->second.read_by);
     }
   }
-  const golden::Interval interval = score_.interval();
   text += fmt::format(
-      "\n{} of {} killed{}: {} [{:.1f}, {:.1f}]; {} equivalent by equal object "
-      "code, {} argued{}\n",
-      score_.killed(), score_.total,
-      run.part.empty() ? "" : " in " + run.part + " alone",
-      Percent(score_.rate()), 100 * interval.low, 100 * interval.high,
+      "\n{}; {} equivalent by equal object code, {} argued{}\n",
+      score_.Text(run.part.empty() ? "" : " in " + run.part + " alone"),
       score_.equal_objects, score_.argued,
       list_.IsComplete() ? "" : "; NOT COMPLETE, start it again to go on");
   return text;

@@ -25,7 +25,7 @@ constexpr double kShareOfTruncation = 0.5;
 constexpr int64_t kEnoughCases = 50;
 
 bool IsForeign(const std::string& impl) {
-  for (const char* family : {"exec:", "serve:", "lib:", "recorded:"}) {
+  for (const char* family : {"serve:", "lib:", "recorded:"}) {
     if (impl.starts_with(family)) return true;
   }
   return false;

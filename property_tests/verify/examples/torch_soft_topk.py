@@ -93,7 +93,7 @@ def answer_file(cases_path, outputs_path):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    if len(sys.argv) == 3:  # exec: one file, or conformance vectors
+    if len(sys.argv) == 3:  # conformance vectors
         answer_file(*sys.argv[1:])
     else:  # serve: a pair of files on every line
         for line in sys.stdin:

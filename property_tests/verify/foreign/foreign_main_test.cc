@@ -70,22 +70,21 @@ std::string ReproOf(const std::string& text) {
 TEST_F(Foreign, WhatIsRightPassesByEveryWayIn) {
   // Words may come before options as well as after them.
   for (const char* arguments :
-       {"run op=lapsum --cases 5 impl=exec:./mine",
-        "run impl=serve:./mine op=lapsum --cases 5",
+       {"run op=lapsum --cases 5 impl=serve:./mine",
         "run impl=lib:./mine.so op=lapsum --cases 5",
         "run op=lapsum impl=lib:./mine.so case=3",
         "fuzz op=lapsum impl=lib:./mine.so impl=cpu:v3 --seconds 0.2"}) {
     ExpectSays(Run(arguments), 0, "PASS: ");
   }
-  ExpectSays(Run("explain op=lapsum rows=3 impl=exec:./mine"), 0,
+  ExpectSays(Run("explain op=lapsum rows=3 impl=serve:./mine"), 0,
              "HOW THE BOUNDS ARE DERIVED");
-  ExpectSays(Run("list"), 0, "exec:PATH");
-  ExpectSays(Run("run op=rmsnorm impl=exec:./mine --cases 2"), 4,
+  ExpectSays(Run("list"), 0, "serve:PATH");
+  ExpectSays(Run("run op=rmsnorm impl=serve:./mine --cases 2"), 4,
              "it says: only lapsum, not rmsnorm");
 }
 
 TEST_F(Foreign, APlantedBugIsFoundAndItsLineAndBundleFindItAgain) {
-  for (const std::string impl : {"exec:./mine", "lib:./mine.so"}) {
+  for (const std::string impl : {"serve:./mine", "lib:./mine.so"}) {
     const ProgramOutput fuzz = RunBuggy(
         "fuzz op=lapsum rows=2 num_experts=5 fill=generic impl=" + impl +
         " --seconds 1 --bundles bundles");
@@ -131,7 +130,7 @@ TEST_F(Foreign, AStopEndsACallAtOnceAndIsNoFailure) {
   fs::permissions(folder_ / "hang", fs::perms::owner_all);
   const std::string began = (folder_ / "began").string();
   const ProgramOutput stopped =
-      Run("run op=lapsum impl=exec:./hang 2>&1 & until [ -e '" + began +
+      Run("run op=lapsum impl=serve:./hang 2>&1 & until [ -e '" + began +
           "' ] || ! kill -0 $!; do sleep 0.1; done; kill -TERM $!; wait $!");
   ExpectSays(stopped, 75, "0 cases ran and are reported above");
   EXPECT_EQ(stopped.text.find("REPRO"), std::string::npos) << stopped.text;
@@ -140,15 +139,16 @@ TEST_F(Foreign, AStopEndsACallAtOnceAndIsNoFailure) {
 TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
   std::ofstream(folder_ / "text") << "text";
   const std::tuple<const char*, int, const char*> kRefused[] = {
-      {"run op=lapsum impl=exec:./none", 5, "there is no file"},
+      {"run op=lapsum impl=exec:./mine", 2, "use serve:PATH"},
+      {"run op=lapsum impl=serve:./none", 5, "there is no file"},
       {"run op=lapsum impl=lib:./none.so", 5, "there is no file"},
-      {"run op=lapsum impl=exec:./text", 2, "not executable"},
+      {"run op=lapsum impl=serve:./text", 2, "not executable"},
       {"run op=lapsum impl=lib:./text", 2, "cannot be loaded"},
-      {"run op=lapsum impl=exce:./mine", 2, "unknown implementation"},
-      {"run op=lapsum 'impl=exec:./my\"mine'", 2, "REPRO line cannot hold"},
-      {"run op=lapsum 'impl=exec:./my mine'", 2, "'mine' is not KEY=VALUE"},
-      {"run op=lapsun impl=exec:./mine", 2, "did you mean 'lapsum'"},
-      {"run op=lapsum impl=exec:./mine --timeout 0", 2, "--timeout"},
+      {"run op=lapsum impl=srve:./mine", 2, "unknown implementation"},
+      {"run op=lapsum 'impl=serve:./my\"mine'", 2, "REPRO line cannot hold"},
+      {"run op=lapsum 'impl=serve:./my mine'", 2, "'mine' is not KEY=VALUE"},
+      {"run op=lapsun impl=serve:./mine", 2, "did you mean 'lapsum'"},
+      {"run op=lapsum impl=serve:./mine --timeout 0", 2, "--timeout"},
       {"export-vectors op=lapsun --out never.h5", 2, "did you mean"},
       {"export-vectors --out never.h5", 2, "needs op=NAME"},
       {"export-vectors op=lapsum rowz=3 --out never.h5", 2, "did you mean"},
@@ -157,8 +157,8 @@ TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
       {"export-vectors op=lapsum --cases 1 --out no/such/v.h5", 5, "no/such"},
       {"check-vectors none.h5 none.h5", 5, "there is no file"},
       {"check-vectors text text --json never.h5", 2, "text"},
-      {"replay text impl=exec:./mine", 2, "text"},
-      {"replay text impl=exec:./mine rows=3", 2, "rows=: the bundle says"},
+      {"replay text impl=serve:./mine", 2, "text"},
+      {"replay text impl=serve:./mine rows=3", 2, "rows=: the bundle says"},
   };
   for (const auto& [arguments, code, part] : kRefused) {
     SCOPED_TRACE(arguments);

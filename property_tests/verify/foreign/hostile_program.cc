@@ -173,11 +173,10 @@ int Answer(const char* cases, const char* outputs) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() {
   const char* word = getenv("HOSTILE");
   mode = word == nullptr ? "" : word;
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  if (argc == 3) return Answer(argv[1], argv[2]);
   for (std::string cases, outputs; std::getline(std::cin, cases, '\t') &&
                                    std::getline(std::cin, outputs);) {
     const int status = Answer(cases.c_str(), outputs.c_str());

@@ -32,24 +32,23 @@ double SecondsUntil(Clock::time_point time) {
 
 }  // namespace
 
-Program::Program(std::filesystem::path path, Style style)
-    : path_(std::move(path)), style_(style) {}
+Program::Program(std::filesystem::path path) : path_(std::move(path)) {}
 
 Program::~Program() {
   if (!process_) return;
-  process_->CloseInput();  // a program that serves then ends by itself
+  process_->CloseInput();  // it then ends by itself
   const auto deadline = Clock::now() + std::chrono::seconds(2);
   while (!process_->HasEnded() && SecondsUntil(deadline) > 0) {
     Listen(kTickMilliseconds);
   }
 }
 
-void Program::Start(const std::vector<std::string>& arguments) {
+void Program::Start() {
   ProcessOptions options;
-  options.arguments = arguments;
+  options.arguments = {path_.string()};
   options.folder = UserPath(".");
   options.output = ProcessOptions::Output::kApart;
-  if (style_ == Style::kServe) options.input = ProcessOptions::Input::kPipe;
+  options.input = ProcessOptions::Input::kPipe;
   // Ctrl-C must reach only us, and what the program has started must end with
   // it.
   options.own_group = true;
@@ -100,21 +99,16 @@ std::string Program::LastWords() const {
 
 void Program::Call(const std::filesystem::path& cases,
                    const std::filesystem::path& outputs, double seconds) {
-  const bool serves = style_ == Style::kServe;
-  if (!serves) {
-    Start({path_.string(), cases.string(), outputs.string()});
-  } else {
-    if (process_ && process_->HasEnded()) process_.reset();
-    if (!process_) Start({path_.string()});
-    said_.clear();
-    // If it has ended meanwhile, the code below finds out.
-    process_->Send(cases.string() + "\t" + outputs.string() + "\n");
-  }
+  if (process_ && process_->HasEnded()) process_.reset();
+  if (!process_) Start();
+  said_.clear();
+  // If it has ended meanwhile, the code below finds out.
+  process_->Send(cases.string() + "\t" + outputs.string() + "\n");
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(seconds));
   const StopSignal signal;  // otherwise Ctrl-C would wait for the deadline
-  while (!process_->HasEnded() && !(serves && IsDone())) {
+  while (!process_->HasEnded() && !IsDone()) {
     if (signal.requested()) {
       process_.reset();
       signal.ThrowIfRequested("a call of " + path_.string() + " was given up");
@@ -134,7 +128,7 @@ void Program::Call(const std::filesystem::path& cases,
   const bool well = process_->Signal() == 0 && process_->ExitStatus() == 0;
   const std::string end = EndText();
   process_.reset();
-  if (well && (!serves || IsDone())) return;
+  if (well && IsDone()) return;
   if (well) {
     throw RunFailure("the program ended without the line \"done\"" +
                      LastWords());

@@ -2,18 +2,17 @@
 //
 // program.h - runs someone else's program on a file of cases.
 //
-// The program runs once per file, as `PROGRAM CASES OUTPUTS`, or is started
-// once and given a pair of files on every line of its stdin, which it answers
-// with a line "done". It runs in the user's working directory, in a process
-// group of its own, without a terminal, and is killed when its time is up;
-// whatever it does, this process goes on.
+// The program is started once and given a pair of files on every line of its
+// stdin, which it answers with a line "done"; after a crash it is started again.
+// It runs in the user's working directory, in a process group of its own,
+// without a terminal, and is killed when its time is up; whatever it does, this
+// process goes on.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_PROGRAM_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_PROGRAM_H_
 
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/process/process.h"
 
@@ -21,9 +20,7 @@ namespace softmoe::verify {
 
 class Program {
  public:
-  enum class Style { kOnce, kServe };
-
-  Program(std::filesystem::path path, Style style);
+  explicit Program(std::filesystem::path path);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -36,7 +33,7 @@ class Program {
             const std::filesystem::path& outputs, double seconds);
 
  private:
-  void Start(const std::vector<std::string>& arguments);
+  void Start();
   // Reads what the program prints, for at most `milliseconds`; returns false
   // once it has closed its stdout and stderr.
   bool Listen(int milliseconds);
@@ -45,7 +42,6 @@ class Program {
   std::string LastWords() const;
 
   std::filesystem::path path_;
-  Style style_;
   std::optional<Process> process_;  // while it may run
   std::string said_, complained_;   // the ends of stdout and stderr
 };

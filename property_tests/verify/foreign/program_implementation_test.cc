@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Other people's programs, as exec: and serve:. What is right passes, planted
-// faults are found and shrunk as in our own kernels, and whatever else a
-// program does ends in a verdict that says so.
+// Other people's programs, as serve:. What is right passes, planted faults are
+// found and shrunk as in our own kernels, and whatever else a program does ends
+// in a verdict that says so.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -57,23 +57,17 @@ CampaignResult RunCases(const std::string& impl, int64_t cases,
 }
 
 // One case under $HOSTILE = mode.
-CaseResult CheckHostile(const std::string& family, const std::string& mode) {
+CaseResult CheckHostile(const std::string& mode) {
   const Variable hostile("HOSTILE", mode);
-  const std::string name = family + ":" + Path(kHostile);
+  const std::string name = "serve:" + Path(kHostile);
   const auto implementation = MakeImplementation(name);
   return CheckCase(ParseCase("op=lapsum rows=3 num_experts=5 impl=" + name),
                    *implementation);
 }
 
-class Styles : public ::testing::TestWithParam<const char*> {
- protected:
-  std::string Impl(const char* program) const {
-    return std::string(GetParam()) + ":" + Path(program);
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Programs, Styles, ::testing::Values("exec", "serve"));
+std::string Impl(const char* program) { return "serve:" + Path(program); }
 
-TEST_P(Styles, TheCorrectExamplePassesManyCases) {
+TEST(Program, TheCorrectExamplePassesManyCases) {
   // More than a batch, so that a second file is asked for.
   const CampaignResult result = RunCases(Impl(kExample), 70);
   EXPECT_EQ(result.suite.cases(), 70) << SuiteText(result.suite);
@@ -81,7 +75,7 @@ TEST_P(Styles, TheCorrectExamplePassesManyCases) {
       << SuiteText(result.suite);
 }
 
-TEST_P(Styles, APlantedBugIsFoundShrunkAndNamed) {
+TEST(Program, APlantedBugIsFoundShrunkAndNamed) {
   const Variable bug("SOFT_TOPK_BUG", "temperature");
   const CampaignResult result =
       RunCases(Impl(kExample), 2, "rows=4 num_experts=9 fill=generic");
@@ -100,7 +94,7 @@ TEST_P(Styles, APlantedBugIsFoundShrunkAndNamed) {
   EXPECT_TRUE(CheckCase(again, *MakeImplementation(again.impl)).failed());
 }
 
-TEST_P(Styles, ACrashOfSomeCasesFailsThoseAndShrinks) {
+TEST(Program, ACrashOfSomeCasesFailsThoseAndShrinks) {
   const Variable bug("SOFT_TOPK_BUG", "crash");  // above 20 rows
   const std::string words = "num_experts=2 fill=generic temperature=3";
   const CampaignResult result = RunCases(Impl(kExample), 12, words);
@@ -118,7 +112,7 @@ TEST_P(Styles, ACrashOfSomeCasesFailsThoseAndShrinks) {
   EXPECT_EQ(smallest.reason, "the program crashed (Aborted)");
 }
 
-TEST_P(Styles, AnOperationThatItDoesNotOfferIsReportedNotFailed) {
+TEST(Program, AnOperationThatItDoesNotOfferIsReportedNotFailed) {
   const std::string name = Impl(kExample);
   const auto implementation = MakeImplementation(name);
   const CaseResult result =
@@ -127,7 +121,7 @@ TEST_P(Styles, AnOperationThatItDoesNotOfferIsReportedNotFailed) {
   EXPECT_EQ(result.reason, "it says: only lapsum, not rmsnorm");
 }
 
-TEST_P(Styles, WhateverItWritesEndsInAVerdictThatSaysSo) {
+TEST(Program, WhateverItWritesEndsInAVerdictThatSaysSo) {
   const std::pair<const char*, const char*> kModes[] = {
       {"", "weights: "},  // zeros: judged, and wrong
       {"nan", "nan, expected"},
@@ -154,21 +148,21 @@ TEST_P(Styles, WhateverItWritesEndsInAVerdictThatSaysSo) {
       {"torn", "the outputs file is unusable"},
   };
   for (const auto& [mode, expected] : kModes) {
-    const CaseResult result = CheckHostile(GetParam(), mode);
+    const CaseResult result = CheckHostile(mode);
     EXPECT_EQ(result.status, Status::kFail) << mode;
     EXPECT_NE(result.reason.find(expected), std::string::npos)
         << mode << ": " << result.reason;
   }
-  const CaseResult refused = CheckHostile(GetParam(), "unsupported");
+  const CaseResult refused = CheckHostile("unsupported");
   EXPECT_EQ(refused.status, Status::kUnsupported);
   EXPECT_EQ(refused.reason, "it says: not on a Friday");
 }
 
-TEST_P(Styles, WhatHangsOrChattersForEverIsEnded) {
+TEST(Program, WhatHangsOrChattersForEverIsEnded) {
   CallSeconds() = 0.5;
   for (const char* mode : {"hang", "chatter"}) {
     const auto start = std::chrono::steady_clock::now();
-    const CaseResult result = CheckHostile(GetParam(), mode);
+    const CaseResult result = CheckHostile(mode);
     EXPECT_TRUE(result.failed());
     EXPECT_NE(result.reason.find("was not done after 0.5 s"), std::string::npos)
         << result.reason;
@@ -180,8 +174,8 @@ TEST_P(Styles, WhatHangsOrChattersForEverIsEnded) {
 }
 
 // Every operation in every dtype: names, shapes, parameters, integers, bf16.
-TEST(Exec, AllOfEveryOperationGetsThrough) {
-  const std::string name = "exec:" + Path("foreign/reference_program");
+TEST(Program, AllOfEveryOperationGetsThrough) {
+  const std::string name = Impl("foreign/reference_program");
   const auto implementation = MakeImplementation(name);
   for (const Operation* op : Operations()) {
     for (const Dtype dtype : op->dtypes()) {
@@ -203,36 +197,35 @@ TEST(Exec, AllOfEveryOperationGetsThrough) {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // Files for which libhdf5 itself would allocate memory without a limit.
-TEST(Exec, AChunkOfGigabytesDoesNotTakeThisProgramsMemory) {
-  const CaseResult result = CheckHostile("exec", "huge_chunk");
+TEST(Program, AChunkOfGigabytesDoesNotTakeThisProgramsMemory) {
+  const CaseResult result = CheckHostile("huge_chunk");
   EXPECT_EQ(result.status, Status::kFail) << result.reason;
 }
 #endif
 
-TEST(Exec, AGrandchildThatHoldsThePipesDoesNotHoldUs) {
+TEST(Program, AGrandchildThatHoldsThePipesDoesNotHoldUs) {
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_TRUE(CheckHostile("exec", "leaves_a_child").failed());
+  EXPECT_TRUE(CheckHostile("leaves_a_child").failed());
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
-TEST(Serve, TheProtocolIsHeld) {
+TEST(Program, TheProtocolIsHeld) {
   CallSeconds() = 0.5;
-  EXPECT_NE(CheckHostile("serve", "silent").reason.find("was not done"),
+  EXPECT_NE(CheckHostile("silent").reason.find("was not done"),
             std::string::npos);
-  EXPECT_NE(CheckHostile("serve", "other_words")
-                .reason.find("its last words: Done, I think"),
-            std::string::npos);
+  EXPECT_NE(
+      CheckHostile("other_words").reason.find("its last words: Done, I think"),
+      std::string::npos);
   CallSeconds() = 60;
-  EXPECT_NE(CheckHostile("serve", "left_open").reason.find("is it still open?"),
+  EXPECT_NE(CheckHostile("left_open").reason.find("is it still open?"),
             std::string::npos);
   // The program answers and ends; the next file starts another.
-  EXPECT_NE(CheckHostile("serve", "leaves").reason.find("weights: "),
-            std::string::npos);
+  EXPECT_NE(CheckHostile("leaves").reason.find("weights: "), std::string::npos);
 }
 
-TEST(Exec, APlantedFaultInFrontOfAProgramIsFoundToo) {
+TEST(Program, APlantedFaultInFrontOfAProgramIsFoundToo) {
   const CampaignResult result =
-      RunCases("faulty:sign:d_scores:exec:" + Path(kExample), 1,
+      RunCases("faulty:sign:d_scores:" + Impl(kExample), 1,
                "rows=2 num_experts=5 fill=generic");
   ASSERT_FALSE(result.suite.failures().empty());
   EXPECT_EQ(result.suite.failures()[0].smallest.hints.at(0),
@@ -251,19 +244,22 @@ void ExpectRefused(const std::string& name, ExitCode code,
   }
 }
 
-TEST(Exec, RefusesWhatIsNoProgram) {
+TEST(Program, RefusesWhatIsNoProgram) {
   const fs::path folder = FreshFolder("no_program");
-  ExpectRefused("exec:", ExitCode::kUsage, "needs a path");
-  ExpectRefused("exec:a b", ExitCode::kUsage, "make a link");
-  ExpectRefused("exec:a#b", ExitCode::kUsage, "make a link");
+  ExpectRefused("exec:./mine", ExitCode::kUsage,
+                "use serve:PATH (property_tests/verify/foreign/README.md), or "
+                "export-vectors");
+  ExpectRefused("serve:", ExitCode::kUsage, "needs a path");
+  ExpectRefused("serve:a b", ExitCode::kUsage, "make a link");
+  ExpectRefused("serve:a#b", ExitCode::kUsage, "make a link");
   ExpectRefused("serve:" + folder.string(), ExitCode::kUsage, "is not a file");
-  ExpectRefused("exec:" + (folder / "none").string(), ExitCode::kEnvironment,
+  ExpectRefused("serve:" + (folder / "none").string(), ExitCode::kEnvironment,
                 "there is no file");
   const fs::path plain = folder / "plain";
   std::ofstream(plain) << "print('no interpreter named')\n";
-  ExpectRefused("exec:" + plain.string(), ExitCode::kUsage, "chmod +x");
+  ExpectRefused("serve:" + plain.string(), ExitCode::kUsage, "chmod +x");
   fs::permissions(plain, fs::perms::owner_all);
-  const std::string name = "exec:" + plain.string();
+  const std::string name = "serve:" + plain.string();
   const auto implementation = MakeImplementation(name);
   try {
     CheckCase(ParseCase("op=lapsum impl=" + name), *implementation);

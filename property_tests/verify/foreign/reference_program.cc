@@ -4,6 +4,7 @@
 // reference, which proves that all of a case gets through the files. It ends
 // with 3 if what it is given is not what the text of the case says.
 #include <cstdio>
+#include <iostream>
 #include <string>
 
 #include "core/errors.h"
@@ -75,20 +76,27 @@ void AnswerCase(const Hdf5Reader& reader, const std::string& group,
   }
 }
 
+void AnswerFile(const std::string& cases, const std::string& outputs) {
+  const Hdf5Reader reader(cases, {"verify-cases", 1});
+  Hdf5Writer writer(outputs, {"theirs", 1});
+  int64_t answered = 0;
+  for (const std::string& name : reader.Children("/cases")) {
+    Check("/cases/" + name == CaseGroup(answered++), "the order");
+    AnswerCase(reader, "/cases/" + name, writer);
+  }
+  Check(answered == reader.ReadInt("/", "num_cases"), "num_cases");
+  writer.Commit();
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+int main() {
   try {
-    const Hdf5Reader reader(argv[1], {"verify-cases", 1});
-    Hdf5Writer writer(argv[2], {"theirs", 1});
-    int64_t answered = 0;
-    for (const std::string& name : reader.Children("/cases")) {
-      Check("/cases/" + name == CaseGroup(answered++), "the order");
-      AnswerCase(reader, "/cases/" + name, writer);
+    for (std::string cases, outputs; std::getline(std::cin, cases, '\t') &&
+                                     std::getline(std::cin, outputs);) {
+      AnswerFile(cases, outputs);
+      std::cout << "done" << std::endl;
     }
-    Check(answered == reader.ReadInt("/", "num_cases"), "num_cases");
-    writer.Commit();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 3;

@@ -55,11 +55,9 @@ void ExpectSays(const ProgramOutput& output, int exit_code,
       << "expected: " << part << "\ngot: " << output.text;
 }
 
-TEST_F(TorchExample, PassesByExecServeAndVectors) {
+TEST_F(TorchExample, PassesByServeAndVectors) {
   ExpectSays(Run("run op=lapsum impl=serve:./mine.py --cases 300"), 0,
              "PASS: 300 cases");
-  ExpectSays(Run("run op=lapsum impl=exec:./mine.py --cases 64"), 0,
-             "PASS: 64 cases");
   ExpectSays(Run("run op=lapsum dtype=f64 impl=serve:./mine.py --cases 64"), 0,
              "PASS: 64 cases");
   ExpectSays(Run("export-vectors op=lapsum --out v.h5"), 0, "100 cases");

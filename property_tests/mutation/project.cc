@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/mutation/sampled/project.h"
+#include "property_tests/mutation/project.h"
 
 #include <fmt/format.h>
 
@@ -43,13 +43,16 @@ void Add(const Json& json, const fs::path& root, Project& project) {
   }
   const Json& program = json.at("program");
   if (program.is_null()) return;
-  project.programs[program.at("path")] = {
-      program.at("path"),         program.at("is_test"),
-      program.at("is_sanitizer"), program.at("units"),
-      program.at("archives"),     program.at("linkopts"),
-      program.at("compiler"),     program.at("script"),
-      program.at("arguments"),    Files(program.at("files"), root),
-      program.at("programs")};
+  project.programs[program.at("path")] = {program.at("path"),
+                                          program.at("is_test"),
+                                          program.at("units"),
+                                          program.at("archives"),
+                                          program.at("linkopts"),
+                                          program.at("compiler"),
+                                          program.at("script"),
+                                          program.at("arguments"),
+                                          Files(program.at("files"), root),
+                                          program.at("programs")};
 }
 
 // A program's output; throws EnvironmentError with its errors if it fails.
@@ -100,12 +103,28 @@ void ReadFlags(const fs::path& listing, Project& project) {
   }
 }
 
-Project ReadProject(const fs::path& workspace, const fs::path& flags) {
+Project ReadProject(const fs::path& workspace, const fs::path& flags,
+                    const std::set<std::string>& programs) {
   const std::string bazelw = (workspace / "bazelw").string();
   const std::string rules = "bazel/mutants.bzl";
-  OutputOf({bazelw, "build", "--aspects=" + rules + "%code_aspect",
-            "--output_groups=mutant_listing", "//..."},
-           workspace);
+  std::vector<std::string> build = {bazelw, "build", "--config=full",
+                                    "--aspects=" + rules + "%code_aspect",
+                                    "--output_groups=mutant_listing"};
+  std::string all = "//...";  // targets
+  if (!programs.empty()) {
+    build.push_back("//property_tests/mutation:switch");
+    all = "deps(" + build.back();
+    for (const std::string& path : programs) {
+      const size_t slash = path.rfind('/');
+      build.push_back("//" + path.substr(0, slash) + ":" +
+                      path.substr(slash + 1));
+      all += " + " + build.back();
+    }
+    all += ")";
+  } else {
+    build.push_back(all);
+  }
+  OutputOf(build, workspace);
   const fs::path root =
       FirstLine(OutputOf({bazelw, "info", "execution_root"}, workspace));
   const fs::path bin =
@@ -113,8 +132,9 @@ Project ReadProject(const fs::path& workspace, const fs::path& flags) {
   // Only today's targets: the folder may have listings of others from earlier.
   std::istringstream labels(OutputOf(
       {bazelw, "query",
-       "kind('cc_(library|binary|test) rule|_shim_variant_test rule', //...) "
-       "except attr(tags, '[\\[ ](manual|gpu|multigpu|slow)[,\\]]', //...)"},
+       "kind('cc_(library|binary|test) rule|_shim_variant_test rule', " + all +
+           ") except attr(tags, '[\\[ ](manual|gpu|multigpu|slow)[,\\]]', " +
+           all + ")"},
       workspace));
   Project project;
   ReadFlags(flags, project);

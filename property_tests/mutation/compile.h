@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+<<<<<<< HEAD:property_tests/mutation/sampled/compile.h
 // compile.h - compiles one translation unit, with files of an overlay in place
 // of the tree's.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
+=======
+// compile.h - one translation unit, with files of an overlay instead of those
+// of the tree.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_
+>>>>>>> mutation:property_tests/mutation/compile.h
 
 #include <filesystem>
 #include <string>
@@ -11,8 +18,8 @@
 #include <vector>
 
 #include "core/process/subprocess.h"
-#include "property_tests/mutation/sampled/project.h"
-#include "property_tests/mutation/sampled/source_tree.h"
+#include "property_tests/mutation/project.h"
+#include "property_tests/mutation/source_tree.h"
 
 namespace softmoe::mutation {
 
@@ -55,4 +62,4 @@ class Compiler {
 
 }  // namespace softmoe::mutation
 
-#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+<<<<<<< HEAD:property_tests/mutation/sampled/build_test.cc
 // Compiles, links and really runs a few files with faults in them.
 #include "property_tests/mutation/sampled/build.h"
+=======
+// A few files that are compiled, linked and run for real, with faults in them.
+#include "property_tests/mutation/build.h"
+>>>>>>> mutation:property_tests/mutation/build_test.cc
 
 #include <gtest/gtest.h>
 
@@ -13,11 +18,10 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "property_tests/mutation/compile.h"
+#include "property_tests/mutation/kill.h"
 #include "property_tests/mutation/run_suite.h"
-#include "property_tests/mutation/sampled/compile.h"
-#include "property_tests/mutation/sampled/find_places.h"
-#include "property_tests/mutation/sampled/sampled_run.h"
-#include "property_tests/mutation/sampled/testing.h"
+#include "property_tests/mutation/testing.h"
 
 namespace softmoe::mutation {
 namespace {
@@ -47,10 +51,17 @@ const std::map<std::string, std::string>& Sources() {
   return sources;
 }
 
+<<<<<<< HEAD:property_tests/mutation/sampled/build_test.cc
 // Replaces `text`, which occurs once in the file, by `instead`.
 DrawnFault Fault(const std::string& id, const std::string& file,
                  const std::string& text, const std::string& instead,
                  Syntax syntax = Syntax::kExpression) {
+=======
+// `text`, which is in the file once, becomes `instead`.
+PlacedFault Fault(const std::string& id, const std::string& file,
+                  const std::string& text, const std::string& instead,
+                  Syntax syntax = Syntax::kExpression) {
+>>>>>>> mutation:property_tests/mutation/build_test.cc
   const size_t at = Sources().at(file).find(text);
   EXPECT_NE(at, std::string::npos) << text;
   return {id, file, {at, at + text.size()}, syntax, "constant", instead};
@@ -65,27 +76,33 @@ class BuildTest : public ::testing::Test {
         build_(test_.project(), tree_, compiler_,
                {.folder = test_.folder() / "build"}) {}
 
+<<<<<<< HEAD:property_tests/mutation/sampled/build_test.cc
   // The fate of each fault, all of which build.
   std::map<std::string, SampledFault> Kill(
       const std::vector<DrawnFault>& faults) {
+=======
+  // What becomes of each fault, all of which build.
+  std::map<std::string, MeasuredFault> Kill(
+      const std::vector<PlacedFault>& faults) {
+>>>>>>> mutation:property_tests/mutation/build_test.cc
     EXPECT_TRUE(build_.Make(faults).empty());
+    std::vector<std::string> ids;
+    for (const PlacedFault& fault : faults) ids.push_back(fault.id);
     const auto scratch = test_.folder() / "scratch";
-    const auto table = test_.folder() / "reached";
     std::map<std::string, CleanRun> clean;
-    for (const Suite& suite : build_.suites()) {
-      WriteFileAtomically(table, TableOfIds(faults));
-      const SuiteRun run = RunSuite(suite, "", 60, scratch, table);
-      clean[suite.name] = {run.code == 0, run.seconds,
-                           TickedIds(ReadWholeFile(table))};
-    }
+    std::vector<const Suite*> suites;
+    for (const Suite& suite : build_.suites()) suites.push_back(&suite);
     KillOptions options;
     options.least_timeout = 5;
     options.run = [&](const Suite& suite, const std::string& id, double time) {
-      return RunSuite(suite, id, time, scratch);
+      return RunSuite(suite, id, time, scratch, ids);
     };
-    std::map<std::string, SampledFault> result;
-    for (const DrawnFault& fault : faults) {
-      SampledFault sampled;
+    RunWithoutFaults(suites, options,
+                     [&](const Suite& suite, const CleanRun& run,
+                         const std::string&) { clean[suite.name] = run; });
+    std::map<std::string, MeasuredFault> result;
+    for (const PlacedFault& fault : faults) {
+      MeasuredFault sampled;
       sampled.fault = fault;
       result[fault.id] = *TryToKill(
           sampled, SuitesFor(fault.id, build_.suites(), clean), clean, options);
@@ -141,7 +158,7 @@ TEST_F(BuildTest, ChecksEachFaultAlone) {
 // One fault compiles in the unit where it was checked, and not in the other one
 // with the header: only that fault is left out.
 TEST_F(BuildTest, FindsWhatBreaksIt) {
-  const std::vector<DrawnFault> faults = {
+  const std::vector<PlacedFault> faults = {
       Fault("s1.0", "golden/b.cc", "2 * x", "3 * x"),
       Fault("s1.1", "golden/a.h", "a > b", "a < b"),
       Fault("s1.2", "golden/a.h", "return a > b ? a : b;",
@@ -212,6 +229,7 @@ TEST(Project, ReadsListingsAndRefusesOthers) {
   }
 }
 
+<<<<<<< HEAD:property_tests/mutation/sampled/build_test.cc
 // Missing places would change what a seed draws.
 TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
   TestProject test(Sources());
@@ -244,6 +262,8 @@ TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
   EXPECT_EQ(message("exit 1\n"), "(no error)");
 }
 
+=======
+>>>>>>> mutation:property_tests/mutation/build_test.cc
 TEST(IsProduct, KnowsWhatIsThereForTestsOnly) {
   for (const char* path :
        {"golden/claims.cc", "reference/lapsum.h", "trainer/run/train_main.cc",

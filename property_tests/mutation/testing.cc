@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/mutation/sampled/testing.h"
+#include "property_tests/mutation/testing.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,7 @@ TestProject::TestProject(const std::map<std::string, std::string>& sources) {
   static int number = 0;
   folder_ = std::filesystem::path(::testing::TempDir()) /
             ("project" + std::to_string(++number));
-  ReadFlags(RunfilePath("property_tests/mutation/sampled/flags.json"),
-            project_);
+  ReadFlags(RunfilePath("property_tests/mutation/flags.json"), project_);
   std::map<std::string, std::string> all = sources;
   for (const char* name : {"switch.h", "switch.cc"}) {
     const std::string path = std::string("property_tests/mutation/") + name;
@@ -29,7 +28,9 @@ TestProject::TestProject(const std::map<std::string, std::string>& sources) {
     const bool is_switch = path.ends_with("/switch.cc");
     const std::string key =
         is_switch ? "property_tests/mutation/switch/switch.cc.o" : path + ".o";
-    project_.units[key] = {key, path, {}, "", path.ends_with("_test.cc")};
+    const bool is_test =
+        path.ends_with("_test.cc") || path.ends_with("/fixture_main.cc");
+    project_.units[key] = {key, path, {}, "", is_test};
   }
   for (const auto& [key, unit] : project_.units) {
     if (!unit.is_test) continue;
@@ -44,6 +45,15 @@ TestProject::TestProject(const std::map<std::string, std::string>& sources) {
     }
     project_.programs[program.path] = program;
   }
+}
+
+TestProject FixtureProject() {
+  std::map<std::string, std::string> sources;
+  for (const char* name : {"fixture_main.cc", "fixture.h"}) {
+    const std::string path = std::string("property_tests/mutation/") + name;
+    sources[path] = ReadWholeFile(RunfilePath(path));
+  }
+  return TestProject(sources);
 }
 
 }  // namespace softmoe::mutation

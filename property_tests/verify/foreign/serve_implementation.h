@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exec_implementation.h - runs someone else's program, as "exec:PATH" (started
-// for every file of cases) and "serve:PATH" (started once). README.md is for
+// serve_implementation.h - runs someone else's program, as "serve:PATH", which
+// is started once and answers one file of cases after another. README.md is for
 // people who write such a program; FORMAT.md says what the files hold.
-#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_EXEC_IMPLEMENTATION_H_
-#define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_EXEC_IMPLEMENTATION_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_SERVE_IMPLEMENTATION_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_SERVE_IMPLEMENTATION_H_
 
 #include <memory>
 #include <string>
@@ -15,10 +15,9 @@ namespace softmoe::verify {
 
 // Throws EnvironmentError if the file does not exist, and ConfigError if it
 // cannot be a program.
-std::unique_ptr<Implementation> MakeExecImplementation(const std::string& path);
 std::unique_ptr<Implementation> MakeServeImplementation(
     const std::string& path);
 
 }  // namespace softmoe::verify
 
-#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_EXEC_IMPLEMENTATION_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_SERVE_IMPLEMENTATION_H_

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+<<<<<<< HEAD:property_tests/mutation/sampled/source_tree.h
 // source_tree.h - the present sources, and copies with faults.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SOURCE_TREE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SOURCE_TREE_H_
+=======
+// source_tree.h - the sources as they are, and copies with faults in them.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SOURCE_TREE_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_SOURCE_TREE_H_
+>>>>>>> mutation:property_tests/mutation/source_tree.h
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "property_tests/mutation/sampled/draw.h"
-#include "property_tests/mutation/sampled/project.h"
+#include "property_tests/mutation/fault.h"
+#include "property_tests/mutation/project.h"
 
 namespace softmoe::mutation {
 
@@ -24,7 +31,15 @@ class SourceTree {
   const std::filesystem::path& folder() const { return folder_; }
   // The text of a source; nullptr if `file` is none.
   const std::string* Text(const std::string& file) const;
+<<<<<<< HEAD:property_tests/mutation/sampled/source_tree.h
   // SHA-256 of all sources that are not generated, with their paths.
+=======
+  // Text(); of a tree that outlives it.
+  std::function<const std::string*(const std::string&)> Reader() const {
+    return [this](const std::string& file) { return Text(file); };
+  }
+  // SHA-256 of all sources, with their paths, that are not made by the build.
+>>>>>>> mutation:property_tests/mutation/source_tree.h
   const std::string& digest() const { return digest_; }
 
   // The sources that `unit` may include, itself included, from lines #include
@@ -42,6 +57,7 @@ class SourceTree {
   std::map<std::string, std::set<std::string>> of_units_;
 };
 
+<<<<<<< HEAD:property_tests/mutation/sampled/source_tree.h
 // Files that replace those of the tree: path -> text.
 using Overlay = std::map<std::string, std::string>;
 
@@ -53,10 +69,29 @@ Overlay SwitchedCopies(const SourceTree& tree,
 // The fault's file as if somebody had made the mistake: no switch. Later lines
 // keep their numbers.
 std::string PlainCopy(const SourceTree& tree, const DrawnFault& fault);
+=======
+// A fault, with its line and text.
+MeasuredFault Describe(const SourceTree& tree, const PlacedFault& fault);
+
+// The text of a source, or null if it is none.
+using SourceReader = std::function<const std::string*(const std::string& file)>;
+
+// Files that differ from those of the tree: path -> text.
+using Overlay = std::map<std::string, std::string>;
+
+// Each file with a fault, with all of its faults behind their switches. Throws
+// DataError naming one that cannot be written, or stand with the others.
+Overlay SwitchedCopies(const SourceReader& read,
+                       const std::vector<PlacedFault>& faults);
+
+// The file of a fault, as if somebody had made it: no switch. The lines that
+// follow stay where they were.
+std::string PlainCopy(const SourceTree& tree, const PlacedFault& fault);
+>>>>>>> mutation:property_tests/mutation/source_tree.h
 
 // Makes `folder` hold exactly these files.
 void WriteOverlay(const Overlay& overlay, const std::filesystem::path& folder);
 
 }  // namespace softmoe::mutation
 
-#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SOURCE_TREE_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SOURCE_TREE_H_

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
 //
 // `verify mutate --sampled N --seed S`: draws faults at random, so that nobody
 // chooses what the tests are measured by.
@@ -6,44 +7,41 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
+=======
+#include "property_tests/mutation/sampled/sample.h"
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+>>>>>>> mutation:property_tests/mutation/sampled/sample.cc
+
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
+#include <set>
 
-#include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/runfiles.h"
 #include "core/files/sha256.h"
-#include "core/process/stop_signal.h"
+#include "property_tests/mutation/build.h"
+#include "property_tests/mutation/driver.h"
 #include "property_tests/mutation/for_all.h"
-#include "property_tests/mutation/run_suite.h"
-#include "property_tests/mutation/sampled/build.h"
-#include "property_tests/mutation/sampled/compile.h"
+#include "property_tests/mutation/kill.h"
+#include "property_tests/mutation/sampled/draw.h"
 #include "property_tests/mutation/sampled/equivalents.h"
 #include "property_tests/mutation/sampled/find_places.h"
 #include "property_tests/mutation/sampled/part.h"
-#include "property_tests/mutation/sampled/project.h"
 #include "property_tests/mutation/sampled/sampled_list.h"
 #include "property_tests/mutation/sampled/sampled_report.h"
-#include "property_tests/mutation/sampled/sampled_run.h"
-#include "property_tests/mutation/sampled/source_tree.h"
 
+namespace softmoe::mutation {
 namespace {
 
-using namespace softmoe;            // NOLINT: a main
-using namespace softmoe::mutation;  // NOLINT
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
 constexpr char kDescription[] =
     "Draws faults by chance, plants them one at a time, and counts which of "
     "them any test of the repository notices.";
@@ -111,13 +109,18 @@ fs::path Workspace() {
   return workspace;
 }
 
+=======
+// Only so many tests may fail in this build by themselves: they then kill
+// nothing, and with more of them this would not measure the tests.
+constexpr double kMostFailing = 0.05;
+
+>>>>>>> mutation:property_tests/mutation/sampled/sample.cc
 class Sample {
  public:
-  Sample(const Options& options, const StopSignal& signal)
+  Sample(const SampleOptions& options, const StopSignal& signal)
       : options_(options),
         signal_(signal),
         workspace_(Workspace()),
-        folder_(CacheFolder() / "mutants"),
         list_(options.list.empty()
                   ? workspace_ / "property_tests/mutation/sampled" /
                         fmt::format("seed{}.jsonl", options.seed)
@@ -153,10 +156,11 @@ class Sample {
   }
 
   void Measure() {
-    const Lock lock(folder_);
+    const BuildFolder folder;
+    folder_ = folder.path();
     Say("asking Bazel what the tests are made from ...");
     const Project project = ReadProject(
-        workspace_, RunfilePath("property_tests/mutation/sampled/flags.json"));
+        workspace_, RunfilePath("property_tests/mutation/flags.json"));
     ThrowIfStopped();
     SourceTree tree(project, folder_ / "tree");
     SampledRun run = Asked();
@@ -188,13 +192,14 @@ class Sample {
                  .jobs = options_.jobs,
                  .stop = Stop(),
                  .on_unit = Progress("units compiled")});
-    const std::vector<DrawnFault> faults =
+    const std::vector<PlacedFault> faults =
         DrawAndBuild(found.places, tree, build, key);
     const std::map<std::string, CleanRun> clean =
-        RunWithoutFaults(build.suites(), faults);
+        CleanRuns(build.suites(), faults);
     Kill(faults, tree, build, clean);
   }
 
+<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
   // Reports progress about twenty times.
   std::function<void(size_t, size_t)> Progress(const std::string& what) const {
     return [what](size_t done, size_t all) {
@@ -205,6 +210,8 @@ class Sample {
     };
   }
 
+=======
+>>>>>>> mutation:property_tests/mutation/sampled/sample.cc
   FoundPlaces Places(const Project& project, SourceTree& tree,
                      const Compiler& compiler, const std::string& key) {
     const fs::path file = folder_ / ("places-" + key + ".json");
@@ -221,6 +228,7 @@ class Sample {
     return found;
   }
 
+<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
   static SampledFault Describe(const SourceTree& tree,
                                const DrawnFault& fault) {
     const std::string& text = *tree.Text(fault.file);
@@ -237,6 +245,13 @@ class Sample {
                                        const std::string& key) {
     // Faults known to compile are not checked again, neither when another fault
     // is replaced nor when a run resumes.
+=======
+  std::vector<PlacedFault> DrawAndBuild(const std::vector<Place>& places,
+                                        const SourceTree& tree, Build& build,
+                                        const std::string& key) {
+    // What compiles is not asked again: not for a fault that is drawn in place
+    // of another one, and not when a run goes on.
+>>>>>>> mutation:property_tests/mutation/sampled/sample.cc
     const fs::path known_file =
         folder_ / fmt::format("compiles-{}-{}.jsonl", options_.seed, key);
     std::set<std::string> known;
@@ -246,9 +261,9 @@ class Sample {
       }
     }
     JsonLinesWriter writer(known_file);
-    const auto check = [&](const std::vector<DrawnFault>& faults) {
-      std::vector<DrawnFault> unknown;
-      for (const DrawnFault& fault : faults) {
+    const auto check = [&](const std::vector<PlacedFault>& faults) {
+      std::vector<PlacedFault> unknown;
+      for (const PlacedFault& fault : faults) {
         if (!known.contains(fault.id)) unknown.push_back(fault);
       }
       if (!unknown.empty()) {
@@ -265,36 +280,42 @@ class Sample {
         writer.Write({{"id", unknown[i].id}});
       }
       std::vector<std::string> result;
-      for (const DrawnFault& fault : faults) {
+      for (const PlacedFault& fault : faults) {
         result.push_back(problems[fault.id]);
       }
       return result;
     };
+<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
     const auto stand_together = [&](const std::vector<DrawnFault>& faults) {
       std::vector<DrawnFault> beside;  // faults in the last one's file
       for (const DrawnFault& fault : faults) {
+=======
+    const auto stand_together = [&](const std::vector<PlacedFault>& faults) {
+      std::vector<PlacedFault> beside;  // those of the last one's file
+      for (const PlacedFault& fault : faults) {
+>>>>>>> mutation:property_tests/mutation/sampled/sample.cc
         if (fault.file == faults.back().file) beside.push_back(fault);
       }
       try {
-        SwitchedCopies(tree, beside);
+        SwitchedCopies(tree.Reader(), beside);
         return true;
       } catch (const DataError&) {
         return false;
       }
     };
     while (true) {
-      std::vector<DrawnFault> faults = DrawFaults(
+      std::vector<PlacedFault> faults = DrawFaults(
           places, options_.faults, list_, check, stand_together,
-          [&](const DrawnFault& fault) { return Describe(tree, fault); });
+          [&](const PlacedFault& fault) { return Describe(tree, fault); });
       Say(fmt::format("building the tests with {} faults ...", faults.size()));
       const std::map<std::string, std::string> broken = build.Make(faults);
       ThrowIfStopped();
       if (broken.empty()) return faults;
-      for (const DrawnFault& fault : faults) {
+      for (const PlacedFault& fault : faults) {
         const auto culprit = broken.find(fault.id);
         if (culprit == broken.end()) continue;
         Say("  breaks the build: " + fault.id + ": " + culprit->second);
-        SampledFault sampled = Describe(tree, fault);
+        MeasuredFault sampled = Describe(tree, fault);
         sampled.fate = Fate::kBreaksTheBuild;
         sampled.reason = culprit->second;
         list_.Add(sampled);
@@ -302,6 +323,7 @@ class Sample {
     }
   }
 
+<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
   // Each suite's result without faults, and the places it reaches; stored, so
   // that a resumed run need not repeat it.
   std::map<std::string, CleanRun> RunWithoutFaults(
@@ -309,6 +331,33 @@ class Sample {
     const std::string table = TableOfIds(faults);
     const std::string key = Sha256Hex(list_.run()->sources + table);
     const fs::path file = folder_ / ("clean-" + key.substr(0, 16) + ".jsonl");
+=======
+  // `ids`: of faults of which a run says whether they are reached.
+  KillOptions Kills(const std::vector<std::string>& ids) const {
+    KillOptions options;
+    options.jobs = options_.jobs;
+    options.stop = Stop();
+    options.run = [this, ids](const Suite& suite, const std::string& id,
+                              double timeout) {
+      return RunSuite(suite, id, timeout, folder_ / "scratch", ids);
+    };
+    return options;
+  }
+
+  // How each suite does without any fault, and what it reaches; kept, so that
+  // a run that goes on need not ask again.
+  std::map<std::string, CleanRun> CleanRuns(
+      const std::vector<Suite>& suites,
+      const std::vector<PlacedFault>& faults) {
+    std::vector<std::string> ids;
+    std::string key = list_.run()->sources;
+    for (const PlacedFault& fault : faults) {
+      ids.push_back(fault.id);
+      key += fault.id + "\n";
+    }
+    const fs::path file =
+        folder_ / ("clean-" + Sha256Hex(key).substr(0, 16) + ".jsonl");
+>>>>>>> mutation:property_tests/mutation/sampled/sample.cc
     std::map<std::string, CleanRun> clean;
     if (fs::exists(file)) {
       for (const Json& line : ReadJsonLines(file)) {
@@ -324,31 +373,22 @@ class Sample {
     Say(fmt::format("running {} suites without a fault ...", unknown.size()));
     JsonLinesWriter writer(file);
     const auto progress = Progress("suites run");
-    std::mutex mutex;
     size_t done = 0;
-    ForAll(unknown.size(), options_.jobs, Stop(), [&](size_t i) {
-      const Suite& suite = *unknown[i];
-      const fs::path reached = folder_ / fmt::format("reached-{}", i);
-      WriteFileAtomically(reached, table);
-      const SuiteRun run =
-          RunSuite(suite, "", kFirstTimeout, folder_ / "scratch", reached);
-      if (signal_.requested()) return;
-      const CleanRun result = {
-          run.end == SuiteRun::End::kExited && run.code == 0, run.seconds,
-          TickedIds(ReadWholeFile(reached))};
-      fs::remove(reached);
-      const std::lock_guard lock(mutex);
-      if (!result.passed) {
-        Say(fmt::format("  FAILS BY ITSELF, so it kills nothing: {}\n{}",
-                        suite.name, run.output));
-      }
-      writer.Write({{"suite", suite.name},
-                    {"passed", result.passed},
-                    {"seconds", result.seconds},
-                    {"reached", result.reached}});
-      clean[suite.name] = result;
-      progress(++done, unknown.size());
-    });
+    RunWithoutFaults(
+        unknown, Kills(ids),
+        [&](const Suite& suite, const CleanRun& run,
+            const std::string& output) {
+          if (!run.passed) {
+            Say(fmt::format("  FAILS BY ITSELF, so it kills nothing: {}\n{}",
+                            suite.name, output));
+          }
+          writer.Write({{"suite", suite.name},
+                        {"passed", run.passed},
+                        {"seconds", run.seconds},
+                        {"reached", run.reached}});
+          clean[suite.name] = run;
+          progress(++done, unknown.size());
+        });
     ThrowIfStopped();
     size_t failing = 0;
     for (const auto& [name, run] : clean) failing += !run.passed;
@@ -361,24 +401,20 @@ class Sample {
     return clean;
   }
 
-  void Kill(const std::vector<DrawnFault>& faults, const SourceTree& tree,
+  void Kill(const std::vector<PlacedFault>& faults, const SourceTree& tree,
             Build& build, const std::map<std::string, CleanRun>& clean) {
-    std::vector<const DrawnFault*> left;
-    for (const DrawnFault& fault : faults) {
+    std::vector<const PlacedFault*> left;
+    for (const PlacedFault& fault : faults) {
       if (list_.Find(fault.id) == nullptr) left.push_back(&fault);
     }
     Say(fmt::format("{} faults, {} of them known; {} suites", faults.size(),
                     faults.size() - left.size(), build.suites().size()));
-    KillOptions kill;
-    kill.stop = Stop();
-    kill.run = [&](const Suite& suite, const std::string& id, double timeout) {
-      return RunSuite(suite, id, timeout, folder_ / "scratch");
-    };
+    const KillOptions kill = Kills({});
     size_t done = faults.size() - left.size();
     std::mutex mutex;
     ForAll(left.size(), options_.jobs, Stop(), [&](size_t i) {
-      const DrawnFault& fault = *left[i];
-      std::optional<SampledFault> result =
+      const PlacedFault& fault = *left[i];
+      std::optional<MeasuredFault> result =
           TryToKill(Describe(tree, fault),
                     SuitesFor(fault.id, build.suites(), clean), clean, kill);
       if (!result) return;
@@ -397,49 +433,23 @@ class Sample {
     ThrowIfStopped();
   }
 
-  static constexpr double kFirstTimeout = 1800;
-
-  const Options& options_;
+  const SampleOptions& options_;
   const StopSignal& signal_;
-  fs::path workspace_, folder_;
+  fs::path workspace_;
+  fs::path folder_;  // of the build, once one is made
   SampledList list_;
   Part part_;
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  CLI::App app{kDescription, "verify mutate"};
-  app.footer(kExamples);
-  Options options;
-  app.add_option("--sampled", options.faults, "how many faults")
-      ->required()
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}, "N"));
-  app.add_option("--seed", options.seed, "of the draw [1]")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62, "SEED"));
-  app.add_option("--jobs", options.jobs, "compilers or tests at a time [2]")
-      ->check(CLI::Range(1, 256));
-  app.add_option("--in", options.in,
-                 "only in these folders or files (kernels/cuda,optimized), "
-                 "with a --list of its own: what it says is of them alone")
-      ->type_name("PATH,...");
-  app.add_option("--list", options.list,
-                 "where results go, and are taken from "
-                 "[property_tests/mutation/sampled/seedS.jsonl]");
-  app.add_flag("--report", options.report,
-               "show what the list says, run nothing");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+ExitCode RunSample(const SampleOptions& options, const StopSignal& signal) {
+  if (!options.in.empty() && options.list.empty()) {
+    throw ConfigError(
+        "--in: the list of a seed is for all places; name another one with "
+        "--log FILE");
   }
-  return RunMain("verify mutate", [&] {
-    if (!options.in.empty() && options.list.empty()) {
-      throw ConfigError(
-          "--in: the list of a seed is for all places; name another one "
-          "with --list FILE");
-    }
-    const StopSignal signal;
-    return Sample(options, signal).Run();
-  });
+  return Sample(options, signal).Run();
 }
+
+}  // namespace softmoe::mutation

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/mutation/sampled/source_tree.h"
+#include "property_tests/mutation/source_tree.h"
 
 #include <algorithm>
 #include <string_view>
@@ -81,22 +81,32 @@ const std::set<std::string>& SourceTree::Closure(const Unit& unit) {
   return found->second;
 }
 
-Overlay SwitchedCopies(const SourceTree& tree,
-                       const std::vector<DrawnFault>& faults) {
+MeasuredFault Describe(const SourceTree& tree, const PlacedFault& fault) {
+  const std::string& text = *tree.Text(fault.file);
+  MeasuredFault measured;
+  measured.fault = fault;
+  measured.line = LineOf(text, fault.span.begin);
+  measured.original =
+      text.substr(fault.span.begin, fault.span.end - fault.span.begin);
+  return measured;
+}
+
+Overlay SwitchedCopies(const SourceReader& read,
+                       const std::vector<PlacedFault>& faults) {
   std::map<std::string, std::vector<Edit>> edits;
-  for (const DrawnFault& fault : faults) {
+  for (const PlacedFault& fault : faults) {
     edits[fault.file].push_back(fault.edit());
   }
   Overlay overlay;
   for (auto& [file, of_file] : edits) {
-    const std::string* text = tree.Text(file);
+    const std::string* text = read(file);
     SOFTMOE_CHECK(text != nullptr) << file;
     overlay[file] = Rewrite(*text, std::move(of_file));
   }
   return overlay;
 }
 
-std::string PlainCopy(const SourceTree& tree, const DrawnFault& fault) {
+std::string PlainCopy(const SourceTree& tree, const PlacedFault& fault) {
   const std::string* text = tree.Text(fault.file);
   SOFTMOE_CHECK(text != nullptr) << fault.file;
   const std::string_view original = std::string_view(*text).substr(

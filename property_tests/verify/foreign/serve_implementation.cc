@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/foreign/exec_implementation.h"
+#include "property_tests/verify/foreign/serve_implementation.h"
 
 #include <unistd.h>
 
@@ -29,13 +29,11 @@ int64_t InputBytes(const Request& request) {
   return bytes;
 }
 
-class ExecImplementation : public Implementation {
+class ServeImplementation : public Implementation {
  public:
-  ExecImplementation(const std::string& family, const std::string& argument,
-                     Program::Style style)
-      : name_(family + ":" + argument),
-        program_(CheckedPath(family, argument), style) {
-    if (::access(CheckedPath(family, argument).c_str(), X_OK) != 0) {
+  explicit ServeImplementation(const std::string& argument)
+      : name_("serve:" + argument), program_(CheckedPath("serve", argument)) {
+    if (::access(CheckedPath("serve", argument).c_str(), X_OK) != 0) {
       throw ConfigError("impl " + name_ +
                         ": the file is not executable; chmod +x it");
     }
@@ -140,16 +138,9 @@ class ExecImplementation : public Implementation {
 
 }  // namespace
 
-std::unique_ptr<Implementation> MakeExecImplementation(
-    const std::string& path) {
-  return std::make_unique<ExecImplementation>("exec", path,
-                                              Program::Style::kOnce);
-}
-
 std::unique_ptr<Implementation> MakeServeImplementation(
     const std::string& path) {
-  return std::make_unique<ExecImplementation>("serve", path,
-                                              Program::Style::kServe);
+  return std::make_unique<ServeImplementation>(path);
 }
 
 }  // namespace softmoe::verify

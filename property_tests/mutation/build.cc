@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/mutation/sampled/build.h"
+#include "property_tests/mutation/build.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -50,9 +51,9 @@ bool HasAny(const std::set<std::string>& files,
       wanted, [&](const std::string& file) { return files.contains(file); });
 }
 
-std::set<std::string> FilesOf(const std::vector<DrawnFault>& faults) {
+std::set<std::string> FilesOf(const std::vector<PlacedFault>& faults) {
   std::set<std::string> files;
-  for (const DrawnFault& fault : faults) files.insert(fault.file);
+  for (const PlacedFault& fault : faults) files.insert(fault.file);
   return files;
 }
 
@@ -60,9 +61,9 @@ std::set<std::string> FilesOf(const std::vector<DrawnFault>& faults) {
 // each file, where it can tell them apart, else all of it.
 std::vector<Suite> SuitesOf(const Program& program) {
   Suite whole = {.name = program.path,
-                 .tier = program.is_sanitizer ? "sanitizer" : "test",
                  .program = program.path,
-                 .arguments = program.arguments};
+                 .arguments = program.arguments,
+                 .failing_exit = kAnyFailingExit};
   if (std::ranges::count(program.units, kTestMain) == 0) return {whole};
   whole.arguments.push_back("--gtest_fail_fast");
   std::vector<Suite> suites;
@@ -91,9 +92,9 @@ Build::Build(const Project& project, SourceTree& tree, const Compiler& compiler,
   }
 }
 
-std::vector<std::string> Build::Check(const std::vector<DrawnFault>& faults) {
+std::vector<std::string> Build::Check(const std::vector<PlacedFault>& faults) {
   std::vector<const Unit*> units;
-  for (const DrawnFault& fault : faults) {
+  for (const PlacedFault& fault : faults) {
     const Unit* first = nullptr;
     for (const auto& [key, unit] : project_.units) {
       const bool is_better =
@@ -114,7 +115,7 @@ std::vector<std::string> Build::Check(const std::vector<DrawnFault>& faults) {
       WriteOverlay({{faults[i].file, PlainCopy(tree_, faults[i])}}, own);
       ProgramResult run = compiler_.Compile(*units[i], own, "");
       if (run.exit_status == 0) {
-        WriteOverlay(SwitchedCopies(tree_, {faults[i]}), own);
+        WriteOverlay(SwitchedCopies(tree_.Reader(), {faults[i]}), own);
         run = compiler_.Compile(*units[i], own, "");
       }
       if (run.exit_status != 0) problems[i] = FirstError(run);
@@ -126,8 +127,8 @@ std::vector<std::string> Build::Check(const std::vector<DrawnFault>& faults) {
   return problems;
 }
 
-std::vector<const Program*> Build::ProgramsWith(
-    const std::vector<DrawnFault>& faults) {
+std::vector<std::string> Build::TestsThatReach(
+    const std::vector<PlacedFault>& faults) {
   const std::set<std::string> files = FilesOf(faults);
   std::set<std::string> with;  // units
   for (const auto& [key, unit] : project_.units) {
@@ -140,20 +141,14 @@ std::vector<const Program*> Build::ProgramsWith(
              return with.contains(unit);
            });
   };
-  std::set<std::string> paths;
+  std::vector<std::string> paths;
   for (const auto& [path, program] : project_.programs) {
-    if (!program.is_test) continue;
-    if (has_fault(path) || std::ranges::any_of(program.programs, has_fault)) {
-      paths.insert(path);
-      paths.insert(program.programs.begin(), program.programs.end());
+    if (program.is_test &&
+        (has_fault(path) || std::ranges::any_of(program.programs, has_fault))) {
+      paths.push_back(path);
     }
   }
-  std::vector<const Program*> programs;
-  for (const std::string& path : paths) {
-    const auto found = project_.programs.find(path);
-    if (found != project_.programs.end()) programs.push_back(&found->second);
-  }
-  return programs;
+  return paths;
 }
 
 std::map<std::string, std::string> Build::MakeObjects(
@@ -189,17 +184,17 @@ std::map<std::string, std::string> Build::MakeObjects(
 
 // Finds, one after the other, the first remaining fault that breaks the unit.
 std::map<std::string, std::string> Build::Culprits(
-    const Unit& unit, std::vector<DrawnFault> faults) {
+    const Unit& unit, std::vector<PlacedFault> faults) {
   const std::set<std::string>& closure = tree_.Closure(unit);
-  std::erase_if(faults, [&](const DrawnFault& fault) {
+  std::erase_if(faults, [&](const PlacedFault& fault) {
     return !closure.contains(fault.file);
   });
   const fs::path folder = options_.folder / "bisected";
   const fs::path object = options_.folder / "bisected.o";
   const auto run_with = [&](size_t count) {
-    WriteOverlay(
-        SwitchedCopies(tree_, {faults.begin(), faults.begin() + count}),
-        folder);
+    WriteOverlay(SwitchedCopies(tree_.Reader(),
+                                {faults.begin(), faults.begin() + count}),
+                 folder);
     return compiler_.Compile(unit, folder, object);
   };
   std::map<std::string, std::string> culprits;
@@ -231,9 +226,24 @@ std::map<std::string, std::string> Build::Culprits(
 }
 
 std::map<std::string, std::string> Build::Make(
-    const std::vector<DrawnFault>& faults) {
+    const std::vector<PlacedFault>& faults,
+    const std::vector<std::string>& wanted) {
   suites_.clear();
-  const std::vector<const Program*> programs = ProgramsWith(faults);
+  std::set<std::string> paths;
+  for (const std::string& path :
+       wanted.empty() ? TestsThatReach(faults) : wanted) {
+    const auto found = project_.programs.find(path);
+    if (found == project_.programs.end()) {
+      throw InternalError("Bazel does not say how " + path + " is made");
+    }
+    paths.insert(path);
+    paths.insert(found->second.programs.begin(), found->second.programs.end());
+  }
+  std::vector<const Program*> programs;
+  for (const std::string& path : paths) {
+    const auto found = project_.programs.find(path);
+    if (found != project_.programs.end()) programs.push_back(&found->second);
+  }
   std::set<std::string> keys = {kSwitchUnit};
   for (const Program* program : programs) {
     keys.insert(program->units.begin(), program->units.end());
@@ -246,15 +256,16 @@ std::map<std::string, std::string> Build::Make(
     }
     units.push_back(&found->second);
   }
-  const auto errors = MakeObjects(units, SwitchedCopies(tree_, faults));
+  const auto errors =
+      MakeObjects(units, SwitchedCopies(tree_.Reader(), faults));
   if (options_.stop()) return {};
   if (!errors.empty()) {
     std::map<std::string, std::string> culprits;
-    std::vector<DrawnFault> left = faults;
+    std::vector<PlacedFault> left = faults;
     for (const auto& [key, error] : errors) {
       for (const auto& [id, message] : Culprits(project_.units.at(key), left)) {
         culprits[id] = message;
-        std::erase_if(left, [&id = id](const DrawnFault& fault) {
+        std::erase_if(left, [&id = id](const PlacedFault& fault) {
           return fault.id == id;
         });
       }
@@ -272,12 +283,20 @@ std::map<std::string, std::string> Build::Make(
   if (options_.stop()) return {};
   MakeRunfiles(programs);
 
+<<<<<<< HEAD:property_tests/mutation/sampled/build.cc
   // Objects with other faults will not be needed again.
   std::set<fs::path> used;
   for (const auto& [key, object] : objects_) used.insert(object);
+=======
+  // What no build has wanted for a week will not be wanted again.
+  const auto now = fs::file_time_type::clock::now();
+  for (const auto& [key, object] : objects_) fs::last_write_time(object, now);
+>>>>>>> mutation:property_tests/mutation/build.cc
   for (const auto& entry :
        fs::directory_iterator(options_.folder / "objects")) {
-    if (!used.contains(entry.path())) fs::remove(entry.path());
+    if (entry.last_write_time() < now - std::chrono::hours(7 * 24)) {
+      fs::remove(entry.path());
+    }
   }
   return {};
 }
@@ -318,8 +337,12 @@ void Build::Link(const Program& program) {
   WriteFileAtomically(key_file, key);
 }
 
+fs::path Build::Runfiles() const {
+  return options_.folder / "runfiles" / "softmoe";
+}
+
 void Build::MakeRunfiles(const std::vector<const Program*>& programs) {
-  const fs::path root = options_.folder / "runfiles" / "softmoe";
+  const fs::path root = Runfiles();
   fs::remove_all(root);
   const auto link = [&](const fs::path& target, const std::string& path) {
     MakeFolder((root / path).parent_path());
@@ -350,7 +373,7 @@ void Build::MakeRunfiles(const std::vector<const Program*>& programs) {
   }
 }
 
-bool Build::HasEqualObjects(const DrawnFault& fault) {
+bool Build::HasEqualObjects(const PlacedFault& fault) {
   std::vector<const Unit*> units;
   for (const auto& [key, unit] : project_.units) {
     if (tree_.Closure(unit).contains(fault.file)) units.push_back(&unit);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/mutation/sampled/compile.h"
+#include "property_tests/mutation/compile.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fault.h - a fault at its place in a source, and what became of it: the same
+// for faults that somebody chose and for drawn ones.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "property_tests/mutation/rewrite.h"
+#include "property_tests/mutation/suites.h"
+
+namespace softmoe::mutation {
+
+struct SuiteRun;  // run_suite.h
+
+struct PlacedFault {
+  std::string id;  // "AREA.what_is_wrong", or "sSEED.NUMBER" of a drawn one
+  std::string file;
+  Span span;
+  Syntax syntax = Syntax::kExpression;
+  std::string kind, instead;  // of the change
+
+  Edit edit() const { return {id, span, syntax, instead}; }
+};
+
+enum class Fate {
+  kDoesNotCompile,  // alone, as it is or behind its switch
+  kBreaksTheBuild,  // with all others
+  kNotReached,      // no test evaluates its place, whatever it reports
+  kSurvived,        // evaluated, and all pass
+  kFailed,          // a test failed,
+  kCrashed,         // its program was ended by a signal,
+  kTimedOut,        // or had to be,
+  kOtherError,      // or ended with a code that is not that of a failed test
+};
+const char* FateName(Fate fate);  // "DOES_NOT_COMPILE", ..., "KILLED"
+// Throws DataError if no fate has this name.
+Fate FateOf(const std::string& name);
+// Whether any test shows it. (A chosen fault must make its suite fail: there
+// only kFailed counts.)
+bool IsKilled(Fate fate);
+// Whether it was built, and so counts.
+bool IsBuilt(Fate fate);
+
+// What one run says, by exit code and hits alone; what a suite prints is never
+// read.
+Fate JudgeRun(const Suite& suite, const SuiteRun& run);
+
+struct MeasuredFault {
+  PlacedFault fault;
+  int line = 0;          // of the original
+  std::string original;  // its text
+  Fate fate = Fate::kNotReached;
+  std::string suite;   // that killed it
+  std::string reason;  // a compiler's
+  int64_t suites = 0;  // that were run with it
+  double seconds = 0;
+  // Of one that is alive: compilers make the same of it, so nobody can tell.
+  bool equal_objects = false;
+};
+
+// As a line of a list.
+nlohmann::ordered_json FaultJson(const MeasuredFault& measured);
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_H_

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// testing.h - small projects for the tests of planted and drawn faults.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_TESTING_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_TESTING_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "property_tests/mutation/project.h"
+
+namespace softmoe::mutation {
+
+// Sources by their paths, in a folder of its own, with the switch. Each .cc
+// file is a unit; that of a test, or of the fixture, is a program, too, linked
+// with all units that are no tests.
+class TestProject {
+ public:
+  explicit TestProject(const std::map<std::string, std::string>& sources);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const Project& project() const { return project_; }
+
+ private:
+  std::filesystem::path folder_;
+  Project project_;
+};
+
+// A program to which the faults of fixture.toml do everything that faults can
+// do: program property_tests/mutation/fixture_main.
+TestProject FixtureProject();
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_TESTING_H_
