@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "core/files/atomic_file.h"
+#include "core/fuzzing/hdf5_hostile_values.h"
 #include "core/hdf5/hdf5_handles.h"
 #include "core/process/isolated_call.h"
-#include "core/fuzzing/hdf5_hostile_values.h"
 
 namespace softmoe::fuzz {
 namespace {

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/hdf5/hdf5_envelope.h"
 #include "core/fuzzing/fuzz_support.h"
+#include "core/hdf5/hdf5_envelope.h"
 
 namespace softmoe::fuzz {
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/hdf5/hdf5_handles.h"
 #include "core/fuzzing/fuzz_support.h"
+#include "core/hdf5/hdf5_handles.h"
 
 namespace softmoe::fuzz {
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "core/files/atomic_file.h"
-#include "core/hdf5/hdf5_file.h"
 #include "core/fuzzing/fuzz_support.h"
+#include "core/hdf5/hdf5_file.h"
 
 namespace softmoe::fuzz {
 namespace {

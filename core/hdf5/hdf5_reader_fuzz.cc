@@ -2,9 +2,9 @@
 //
 // Hdf5Reader on valid HDF5 with hostile contents: every object in the file is
 // read as everything that it might be.
-#include "core/hdf5/hdf5_file.h"
 #include "core/fuzzing/fuzz_support.h"
 #include "core/fuzzing/hdf5_hostile.h"
+#include "core/hdf5/hdf5_file.h"
 
 namespace softmoe::fuzz {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "kernels/simt/group.h"
 #include "kernels/simt/device/shim_test_support.h"
+#include "kernels/simt/group.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {

@@ -283,15 +283,9 @@ std::map<std::string, std::string> Build::Make(
   if (options_.stop()) return {};
   MakeRunfiles(programs);
 
-<<<<<<< HEAD:property_tests/mutation/sampled/build.cc
-  // Objects with other faults will not be needed again.
-  std::set<fs::path> used;
-  for (const auto& [key, object] : objects_) used.insert(object);
-=======
   // What no build has wanted for a week will not be wanted again.
   const auto now = fs::file_time_type::clock::now();
   for (const auto& [key, object] : objects_) fs::last_write_time(object, now);
->>>>>>> mutation:property_tests/mutation/build.cc
   for (const auto& entry :
        fs::directory_iterator(options_.folder / "objects")) {
     if (entry.last_write_time() < now - std::chrono::hours(7 * 24)) {

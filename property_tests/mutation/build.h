@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-<<<<<<< HEAD:property_tests/mutation/sampled/build.h
-// build.h - builds the tests with all drawn faults in them, each behind its
-// switch.
-#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_
-#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_
-=======
 // build.h - the tests with faults in them, each behind its switch. The sources
 // know nothing of it: what is compiled are copies, in folders of our own.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_BUILD_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_BUILD_H_
->>>>>>> mutation:property_tests/mutation/build.h
 
 #include <filesystem>
 #include <functional>
@@ -40,16 +33,6 @@ class Build {
   Build(const Project& project, SourceTree& tree, const Compiler& compiler,
         BuildOptions options);
 
-<<<<<<< HEAD:property_tests/mutation/sampled/build.h
-  // A compiler's error for each fault alone, in the first unit that includes
-  // its file; "" if it compiles.
-  std::vector<std::string> Check(const std::vector<DrawnFault>& faults);
-
-  // Compiles and links every test that can reach one of the faults, and the
-  // programs that it starts. Returns the ids of faults that break the build,
-  // with the error: leave these out and call Make again. Empty: done, or
-  // stopped.
-=======
   // What a compiler says of each fault, if it alone is there, in the first unit
   // that has its file: "" if it is well.
   std::vector<std::string> Check(const std::vector<PlacedFault>& faults);
@@ -58,30 +41,15 @@ class Build {
   // named, every test that can reach one of the faults. Returns the ids of
   // faults that broke it, with the error: leave them out, and make it again.
   // Empty: it is made, or was stopped.
->>>>>>> mutation:property_tests/mutation/build.h
   std::map<std::string, std::string> Make(
       const std::vector<PlacedFault>& faults,
       const std::vector<std::string>& programs = {});
 
-<<<<<<< HEAD:property_tests/mutation/sampled/build.h
-  // The tests built by the last Make.
-=======
   // The tests of the last Make: of each test program, or of each of its files.
->>>>>>> mutation:property_tests/mutation/build.h
   const std::vector<Suite>& suites() const { return suites_; }
   // Where its programs are.
   std::filesystem::path Runfiles() const;
 
-<<<<<<< HEAD:property_tests/mutation/sampled/build.h
-  // Whether every unit, optimised as for use, compiles to the same object byte
-  // by byte with and without this fault: then nobody can tell them apart.
-  bool HasEqualObjects(const DrawnFault& fault);
-
- private:
-  std::vector<const Program*> ProgramsWith(
-      const std::vector<DrawnFault>& faults);
-  // Objects by the key of their unit; errors by unit.
-=======
   // Whether every unit becomes the same object, byte by byte, with this fault
   // in its source as without it, optimised as for use: nobody can tell the two
   // apart.
@@ -92,7 +60,6 @@ class Build {
   std::vector<std::string> TestsThatReach(
       const std::vector<PlacedFault>& faults);
   // Objects of units by their keys; errors by the unit.
->>>>>>> mutation:property_tests/mutation/build.h
   std::map<std::string, std::string> MakeObjects(
       const std::vector<const Unit*>& units, const Overlay& overlay);
   std::map<std::string, std::string> Culprits(const Unit& unit,

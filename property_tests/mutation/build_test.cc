@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-<<<<<<< HEAD:property_tests/mutation/sampled/build_test.cc
-// Compiles, links and really runs a few files with faults in them.
-#include "property_tests/mutation/sampled/build.h"
-=======
 // A few files that are compiled, linked and run for real, with faults in them.
 #include "property_tests/mutation/build.h"
->>>>>>> mutation:property_tests/mutation/build_test.cc
 
 #include <gtest/gtest.h>
 
@@ -51,17 +46,10 @@ const std::map<std::string, std::string>& Sources() {
   return sources;
 }
 
-<<<<<<< HEAD:property_tests/mutation/sampled/build_test.cc
-// Replaces `text`, which occurs once in the file, by `instead`.
-DrawnFault Fault(const std::string& id, const std::string& file,
-                 const std::string& text, const std::string& instead,
-                 Syntax syntax = Syntax::kExpression) {
-=======
 // `text`, which is in the file once, becomes `instead`.
 PlacedFault Fault(const std::string& id, const std::string& file,
                   const std::string& text, const std::string& instead,
                   Syntax syntax = Syntax::kExpression) {
->>>>>>> mutation:property_tests/mutation/build_test.cc
   const size_t at = Sources().at(file).find(text);
   EXPECT_NE(at, std::string::npos) << text;
   return {id, file, {at, at + text.size()}, syntax, "constant", instead};
@@ -76,15 +64,9 @@ class BuildTest : public ::testing::Test {
         build_(test_.project(), tree_, compiler_,
                {.folder = test_.folder() / "build"}) {}
 
-<<<<<<< HEAD:property_tests/mutation/sampled/build_test.cc
-  // The fate of each fault, all of which build.
-  std::map<std::string, SampledFault> Kill(
-      const std::vector<DrawnFault>& faults) {
-=======
   // What becomes of each fault, all of which build.
   std::map<std::string, MeasuredFault> Kill(
       const std::vector<PlacedFault>& faults) {
->>>>>>> mutation:property_tests/mutation/build_test.cc
     EXPECT_TRUE(build_.Make(faults).empty());
     std::vector<std::string> ids;
     for (const PlacedFault& fault : faults) ids.push_back(fault.id);
@@ -229,41 +211,6 @@ TEST(Project, ReadsListingsAndRefusesOthers) {
   }
 }
 
-<<<<<<< HEAD:property_tests/mutation/sampled/build_test.cc
-// Missing places would change what a seed draws.
-TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
-  TestProject test(Sources());
-  Project project = test.project();
-  const auto message = [&](const std::string& script) -> std::string {
-    const auto clang = test.folder() / "clang";
-    WriteFileAtomically(clang, "#!/bin/sh\n" + script);
-    std::filesystem::permissions(clang, std::filesystem::perms::owner_all);
-    project.clang = clang.string();
-    SourceTree tree(project, test.folder() / "tree");
-    try {
-      FindPlaces(
-          project, tree, Compiler(project, tree, ""), Part({"golden/b.cc"}), 1,
-          [] { return false; }, [](size_t, size_t) {});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "(no error)";
-  };
-  const std::string crashed = message("echo '{'; echo ouch >&2; kill -9 $$\n");
-  EXPECT_NE(crashed.find("golden/b.cc: clang ended with 137"),
-            std::string::npos)
-      << crashed;
-  EXPECT_NE(crashed.find("ouch"), std::string::npos) << crashed;
-  EXPECT_EQ(message("[ -e once ] || { touch once; kill -9 $$; }; exit 1\n"),
-            "(no error)");
-  const std::string cut = message("echo '{'\n");
-  EXPECT_TRUE(cut.starts_with("golden/b.cc: ")) << cut;
-  // Clang may refuse what g++ accepts.
-  EXPECT_EQ(message("exit 1\n"), "(no error)");
-}
-
-=======
->>>>>>> mutation:property_tests/mutation/build_test.cc
 TEST(IsProduct, KnowsWhatIsThereForTestsOnly) {
   for (const char* path :
        {"golden/claims.cc", "reference/lapsum.h", "trainer/run/train_main.cc",

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-<<<<<<< HEAD:property_tests/mutation/sampled/compile.h
-// compile.h - compiles one translation unit, with files of an overlay in place
-// of the tree's.
-#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
-#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
-=======
 // compile.h - one translation unit, with files of an overlay instead of those
 // of the tree.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_COMPILE_H_
->>>>>>> mutation:property_tests/mutation/compile.h
 
 #include <filesystem>
 #include <string>

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-<<<<<<< HEAD:property_tests/mutation/fixture.cc
-// A program for measure_test.cc: the faults of fixture.toml do to it all that
-// faults can do. It exits with 1 if one of its own assertions fails.
-#include "property_tests/mutation/fixture.h"
-
-=======
 // A program for chosen_run_test.cc: the faults of fixture.toml do everything to
 // it that faults can do. If one of its own assertions fails, it ends with exit
 // code 1.
->>>>>>> mutation:property_tests/mutation/fixture_main.cc
 #include <sys/wait.h>
 #include <unistd.h>
 

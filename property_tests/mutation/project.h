@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-<<<<<<< HEAD:property_tests/mutation/sampled/project.h
-// project.h - the sources and flags of tests and programs as Bazel lists them
-// (mutant_listing in bazel/mutants.bzl), for our own build: it contains
-// unreviewed faults, some of which break it.
-#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_
-#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_
-=======
 // project.h - what the tests and programs are made from, as Bazel says
 // (mutant_listing in bazel/mutants.bzl), for a build of our own.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_PROJECT_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_PROJECT_H_
->>>>>>> mutation:property_tests/mutation/project.h
 
 #include <filesystem>
 #include <map>
@@ -60,14 +52,9 @@ void ReadListing(const std::filesystem::path& listing,
 // Reads mutant_flags of bazel/mutants.bzl.
 void ReadFlags(const std::filesystem::path& listing, Project& project);
 
-<<<<<<< HEAD:property_tests/mutation/sampled/project.h
-// Makes Bazel write the listings of //... in `workspace`, and reads them.
-// Throws EnvironmentError if that fails.
-=======
 // Has Bazel write the listings of these programs (paths) and of all that they
 // are made from, or of //..., in `workspace`, and reads them. Throws
 // EnvironmentError if it fails.
->>>>>>> mutation:property_tests/mutation/project.h
 Project ReadProject(const std::filesystem::path& workspace,
                     const std::filesystem::path& flags,
                     const std::set<std::string>& programs = {});

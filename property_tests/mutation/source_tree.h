@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-<<<<<<< HEAD:property_tests/mutation/sampled/source_tree.h
-// source_tree.h - the present sources, and copies with faults.
-#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SOURCE_TREE_H_
-#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SOURCE_TREE_H_
-=======
 // source_tree.h - the sources as they are, and copies with faults in them.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SOURCE_TREE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SOURCE_TREE_H_
->>>>>>> mutation:property_tests/mutation/source_tree.h
 
 #include <filesystem>
 #include <functional>
@@ -31,15 +25,11 @@ class SourceTree {
   const std::filesystem::path& folder() const { return folder_; }
   // The text of a source; nullptr if `file` is none.
   const std::string* Text(const std::string& file) const;
-<<<<<<< HEAD:property_tests/mutation/sampled/source_tree.h
-  // SHA-256 of all sources that are not generated, with their paths.
-=======
   // Text(); of a tree that outlives it.
   std::function<const std::string*(const std::string&)> Reader() const {
     return [this](const std::string& file) { return Text(file); };
   }
   // SHA-256 of all sources, with their paths, that are not made by the build.
->>>>>>> mutation:property_tests/mutation/source_tree.h
   const std::string& digest() const { return digest_; }
 
   // The sources that `unit` may include, itself included, from lines #include
@@ -57,19 +47,6 @@ class SourceTree {
   std::map<std::string, std::set<std::string>> of_units_;
 };
 
-<<<<<<< HEAD:property_tests/mutation/sampled/source_tree.h
-// Files that replace those of the tree: path -> text.
-using Overlay = std::map<std::string, std::string>;
-
-// Each file that has faults, with all of them behind their switches. Throws
-// DataError naming a fault that cannot be written, alone or with the others.
-Overlay SwitchedCopies(const SourceTree& tree,
-                       const std::vector<DrawnFault>& faults);
-
-// The fault's file as if somebody had made the mistake: no switch. Later lines
-// keep their numbers.
-std::string PlainCopy(const SourceTree& tree, const DrawnFault& fault);
-=======
 // A fault, with its line and text.
 MeasuredFault Describe(const SourceTree& tree, const PlacedFault& fault);
 
@@ -87,7 +64,6 @@ Overlay SwitchedCopies(const SourceReader& read,
 // The file of a fault, as if somebody had made it: no switch. The lines that
 // follow stay where they were.
 std::string PlainCopy(const SourceTree& tree, const PlacedFault& fault);
->>>>>>> mutation:property_tests/mutation/source_tree.h
 
 // Makes `folder` hold exactly these files.
 void WriteOverlay(const Overlay& overlay, const std::filesystem::path& folder);

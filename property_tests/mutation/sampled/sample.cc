@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
-//
-// `verify mutate --sampled N --seed S`: draws faults at random, so that nobody
-// chooses what the tests are measured by.
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
-=======
 #include "property_tests/mutation/sampled/sample.h"
 
 #include <fmt/format.h>
->>>>>>> mutation:property_tests/mutation/sampled/sample.cc
 
 #include <cstdio>
 #include <filesystem>
@@ -41,80 +31,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
-constexpr char kDescription[] =
-    "Draws faults by chance, plants them one at a time, and counts which of "
-    "them any test of the repository notices.";
-
-constexpr char kExamples[] = R"(
-Examples:
-  verify mutate --sampled 300 --seed 1
-      two to three hours of two cores; interrupted, the same command goes on
-  verify mutate --sampled 300 --seed 1 --report
-      what the list says so far; nothing is run
-  verify mutate --sampled 300 --seed 3 --in kernels/cuda,optimized --list gpu.jsonl
-      of these folders alone, each of their places with the same chance
-
-Exit codes: 0 at least 95 % are killed, and the interval begins at 90 % or
-more; 1 fewer are; 2 a number that is none, a damaged list, or one of other
-sources; 4 too few faults to say, or not all of them yet; 5 the build, or
-another compiler; 6 the tests fail without any fault; 75 stopped by a signal.
-property_tests/mutation/sampled/README.md says what is drawn, and how.)";
-
-// At most this share of the tests may fail in this build by themselves. They
-// kill nothing, and with more of them the result would not measure the tests.
-constexpr double kMostFailing = 0.05;
-
-struct Options {
-  int64_t faults = 0;
-  uint64_t seed = 1;
-  int jobs = 2;
-  std::vector<std::string> in;
-  std::string list;
-  bool report = false;
-};
-
-void Say(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stdout);
-  std::fflush(stdout);
-}
-
-// Keeps a folder for a single run.
-class Lock {
- public:
-  explicit Lock(const fs::path& folder) {
-    MakeFolder(folder);
-    const fs::path file = folder / "lock";
-    descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      if (descriptor_ >= 0) ::close(descriptor_);
-      throw EnvironmentError(file.string() +
-                             ": another `mutate --sampled` is running, or the "
-                             "file cannot be opened; wait for it to end");
-    }
-  }
-  ~Lock() { ::close(descriptor_); }
-
- private:
-  int descriptor_ = -1;
-};
-
-fs::path Workspace() {
-  const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
-  if (workspace == nullptr) {
-    throw EnvironmentError(
-        "the sources are not known: start it as ./bazelw run //:verify -- "
-        "mutate --sampled N --seed S");
-  }
-  return workspace;
-}
-
-=======
 // Only so many tests may fail in this build by themselves: they then kill
 // nothing, and with more of them this would not measure the tests.
 constexpr double kMostFailing = 0.05;
 
->>>>>>> mutation:property_tests/mutation/sampled/sample.cc
 class Sample {
  public:
   Sample(const SampleOptions& options, const StopSignal& signal)
@@ -199,19 +119,6 @@ class Sample {
     Kill(faults, tree, build, clean);
   }
 
-<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
-  // Reports progress about twenty times.
-  std::function<void(size_t, size_t)> Progress(const std::string& what) const {
-    return [what](size_t done, size_t all) {
-      const size_t step = std::max<size_t>(1, all / 20);
-      if (done % step == 0 || done == all) {
-        Say(fmt::format("  {} of {} {}", done, all, what));
-      }
-    };
-  }
-
-=======
->>>>>>> mutation:property_tests/mutation/sampled/sample.cc
   FoundPlaces Places(const Project& project, SourceTree& tree,
                      const Compiler& compiler, const std::string& key) {
     const fs::path file = folder_ / ("places-" + key + ".json");
@@ -228,30 +135,11 @@ class Sample {
     return found;
   }
 
-<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
-  static SampledFault Describe(const SourceTree& tree,
-                               const DrawnFault& fault) {
-    const std::string& text = *tree.Text(fault.file);
-    SampledFault sampled;
-    sampled.fault = fault;
-    sampled.line = LineOf(text, fault.span.begin);
-    sampled.original =
-        text.substr(fault.span.begin, fault.span.end - fault.span.begin);
-    return sampled;
-  }
-
-  std::vector<DrawnFault> DrawAndBuild(const std::vector<Place>& places,
-                                       const SourceTree& tree, Build& build,
-                                       const std::string& key) {
-    // Faults known to compile are not checked again, neither when another fault
-    // is replaced nor when a run resumes.
-=======
   std::vector<PlacedFault> DrawAndBuild(const std::vector<Place>& places,
                                         const SourceTree& tree, Build& build,
                                         const std::string& key) {
     // What compiles is not asked again: not for a fault that is drawn in place
     // of another one, and not when a run goes on.
->>>>>>> mutation:property_tests/mutation/sampled/sample.cc
     const fs::path known_file =
         folder_ / fmt::format("compiles-{}-{}.jsonl", options_.seed, key);
     std::set<std::string> known;
@@ -285,15 +173,9 @@ class Sample {
       }
       return result;
     };
-<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
-    const auto stand_together = [&](const std::vector<DrawnFault>& faults) {
-      std::vector<DrawnFault> beside;  // faults in the last one's file
-      for (const DrawnFault& fault : faults) {
-=======
     const auto stand_together = [&](const std::vector<PlacedFault>& faults) {
       std::vector<PlacedFault> beside;  // those of the last one's file
       for (const PlacedFault& fault : faults) {
->>>>>>> mutation:property_tests/mutation/sampled/sample.cc
         if (fault.file == faults.back().file) beside.push_back(fault);
       }
       try {
@@ -323,15 +205,6 @@ class Sample {
     }
   }
 
-<<<<<<< HEAD:property_tests/mutation/sampled/sample_main.cc
-  // Each suite's result without faults, and the places it reaches; stored, so
-  // that a resumed run need not repeat it.
-  std::map<std::string, CleanRun> RunWithoutFaults(
-      const std::vector<Suite>& suites, const std::vector<DrawnFault>& faults) {
-    const std::string table = TableOfIds(faults);
-    const std::string key = Sha256Hex(list_.run()->sources + table);
-    const fs::path file = folder_ / ("clean-" + key.substr(0, 16) + ".jsonl");
-=======
   // `ids`: of faults of which a run says whether they are reached.
   KillOptions Kills(const std::vector<std::string>& ids) const {
     KillOptions options;
@@ -357,7 +230,6 @@ class Sample {
     }
     const fs::path file =
         folder_ / ("clean-" + Sha256Hex(key).substr(0, 16) + ".jsonl");
->>>>>>> mutation:property_tests/mutation/sampled/sample.cc
     std::map<std::string, CleanRun> clean;
     if (fs::exists(file)) {
       for (const Json& line : ReadJsonLines(file)) {

@@ -4,9 +4,9 @@
 // any byte changed. libhdf5 may crash on them in the child process; this side
 // always gets an answer that fits the request, or a sentence.
 #include "core/files/atomic_file.h"
-#include "core/hdf5/hdf5_file.h"
 #include "core/fuzzing/fuzz_support.h"
 #include "core/fuzzing/hdf5_hostile.h"
+#include "core/hdf5/hdf5_file.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/output_file.h"
 
