@@ -113,7 +113,7 @@ def _instrument_aspect_impl(target, ctx):
     deps = [dep for dep in getattr(ctx.rule.attr, "deps", []) if _Instrumented in dep]
     objects = []
     archives = []
-    if target.label.workspace_name == "":
+    if target.label.workspace_name == "" and CcInfo in target:  # else it vanished
         if not _is_instrumented(target.label):
             objects, archives = _libraries_as_built(target)
         elif ctx.rule.kind == "cc_library":
