@@ -94,8 +94,8 @@ std::string Training(const SlurmJob& job) {
   if (job.num_ranks() > 1) {
     // srun is tried: Debian's lists pmix even where its plugin cannot load the
     // library, for want of libpmix-dev. Slurm sends its signal to what srun
-    // starts alone, so mpirun is ended in time, and with it the ranks: they go on
-    // from their last checkpoint.
+    // starts alone, so mpirun is ended in time, and with it the ranks: they go
+    // on from their last checkpoint.
     text += fmt::format(
         R"sh(# Ranks end each other, with the code of the one that was first.
 start=(srun --mpi=pmix --kill-on-bad-exit=0{})

@@ -42,9 +42,9 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node);
 // whole hours; five minutes before it Slurm sends SIGTERM to the runner, which
 // saves its state and ends with 75. A task that ends so puts itself back into
 // the queue, always; one whose runner was killed (137), or that has several
-// ranks, of which one was silent (5), at most three times. Ranks find each other
-// through MPI: srun starts them where Slurm has PMIx, else mpirun, whose ranks go
-// on from their last checkpoint when the time is up.
+// ranks, of which one was silent (5), at most three times. Ranks find each
+// other through MPI: srun starts them where Slurm has PMIx, else mpirun, whose
+// ranks go on from their last checkpoint when the time is up.
 std::string SlurmScript(const SlurmJob& job);
 
 // The log of task `task` of the array job `id`, where SlurmScript directs its

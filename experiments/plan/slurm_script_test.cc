@@ -162,8 +162,8 @@ TEST(SlurmScript, NamesTheLogWhateverTheFolderIsCalled) {
             R"(/a b/"100%"\c/softmoe-paper-c4-12_3.log)");
 }
 
-// Runs the script with an srun and an mpirun that print their words and end with
-// `status`, and an scontrol that prints its own.
+// Runs the script with an srun and an mpirun that print their words and end
+// with `status`, and an scontrol that prints its own.
 class SlurmScriptRun : public testing::Test {
  protected:
   void SetUp() override {

@@ -190,8 +190,8 @@ TEST_F(GridSlurm, AKilledTaskComesBackThreeTimes) {
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
-// Each task is two processes, which srun starts, or mpirun. One of them is killed:
-// the other ends, and both come back.
+// Each task is two processes, which srun starts, or mpirun. One of them is
+// killed: the other ends, and both come back.
 TEST_F(GridSlurm, RanksOfATaskTrainTogetherAndComeBackTogether) {
   const Strings row = {"--rows", "star-1.5"};
   ASSERT_EQ(Grid(Joined(whole_, row)).exit_status, 0);

@@ -136,10 +136,10 @@ class Communicator {
   }
 
   // For a rank that waits for others elsewhere, and can be told to stop: says
-  // beforehand in what it will wait, and then, again and again, calls the second
-  // function, which throws RankError if another rank has failed and is about to
-  // say so, EnvironmentError if all of this takes too long, or else returns at
-  // once. Not collective.
+  // beforehand in what it will wait, and then, again and again, calls the
+  // second function, which throws RankError if another rank has failed and is
+  // about to say so, EnvironmentError if all of this takes too long, or else
+  // returns at once. Not collective.
   void WaitElsewhere(const std::string& what);
   void CheckOthers();
 

@@ -20,9 +20,10 @@ struct Declared {
   std::string needs;  // "avx512", "gpu": may be missing here; "" may not
 };
 
-// What `test //...` runs, at least (implementations_property_test): 100 cases of
-// each operation on each implementation that the table of operations
-// (operations/operation_table.h) has adapters for, and on the rounded reference.
+// What `test //...` runs, at least (implementations_property_test): 100 cases
+// of each operation on each implementation that the table of operations
+// (operations/operation_table.h) has adapters for, and on the rounded
+// reference.
 const std::vector<Declared>& Manifest();
 
 // How a suite compares with a declaration.

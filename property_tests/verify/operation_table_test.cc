@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is in one table is in the others, too: whoever writes an operation, an
-// adapter or a kernel and forgets its line hears of both places. (A line without
-// what it names does not link.)
+// adapter or a kernel and forgets its line hears of both places. (A line
+// without what it names does not link.)
 #include "property_tests/verify/operations/operation_table.h"
 
 #include <gtest/gtest.h>
@@ -57,8 +57,8 @@ void ExpectEachIn(const Names& names, const std::set<std::string>& table,
   }
 }
 
-// What the functions of each operation are called. (Some of these are not there:
-// RunAddNone.)
+// What the functions of each operation are called. (Some of these are not
+// there: RunAddNone.)
 std::set<std::string> Functions() {
 #define SOFTMOE_FUNCTIONS(name, Name, activations, cpu, body) \
   "Run" #Name, "Run" #Name #cpu, "Run" #Name #body, #Name "Operation",

@@ -5,9 +5,10 @@
 //
 //   /                 attrs: config (TOML), config_hash, data_sha256,
 //                     index_sha256, tokenizer_sha256, isa (of a GPU also
-//                     backend, device, libraries), tokens, code_version, step, tau, tau_calibrated, max_active,
-//                     most_active_in_a_token, seconds
-//   /parameters       f32 [total]  in the order of core/config/parameter_layout.h
+//                     backend, device, libraries), tokens, code_version, step,
+//                     tau, tau_calibrated, max_active, most_active_in_a_token,
+//                     seconds
+//   /parameters       f32 [total]  as core/config/parameter_layout.h orders them
 //   /first_moment     f32 [total]  Adam's m
 //   /second_moment    f32 [total]  Adam's v
 //   /history/*        f64, see step_table.h

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A rank that is killed or stopped while it trains, at a moment that a seed
-// decides: the others end, and what they leave goes on to the bits of a run that
-// nobody disturbed. MOMENTS of each, in the BUILD file.
+// decides: the others end, and what they leave goes on to the bits of a run
+// that nobody disturbed. MOMENTS of each, in the BUILD file.
 #include <gtest/gtest.h>
 #include <signal.h>
 

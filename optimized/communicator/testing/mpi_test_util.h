@@ -9,8 +9,8 @@
 
 namespace softmoe::optimized {
 
-// mpirun (openmpi-bin, which bazelw installs) for `ranks` processes on any number
-// of cores, as root too: the words before the program's.
+// mpirun (openmpi-bin, which bazelw installs) for `ranks` processes on any
+// number of cores, as root too: the words before the program's.
 std::vector<std::string> MpiRun(int ranks);
 
 }  // namespace softmoe::optimized

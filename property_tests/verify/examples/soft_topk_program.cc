@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // soft_topk_program.cc - the soft top-k of soft_topk.h as a program of its own,
-// that uses only libhdf5: `verify run op=lapsum impl=serve:./soft_topk_program`,
-// and, for conformance vectors, `soft_topk_program v.h5 theirs.h5`.
+// that uses only libhdf5: `verify run op=lapsum
+// impl=serve:./soft_topk_program`, and, for conformance vectors,
+// `soft_topk_program v.h5 theirs.h5`.
 #include <hdf5/serial/hdf5.h>
 
 #include <cstdio>

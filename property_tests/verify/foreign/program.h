@@ -3,10 +3,10 @@
 // program.h - runs someone else's program on a file of cases.
 //
 // The program is started once and given a pair of files on every line of its
-// stdin, which it answers with a line "done"; after a crash it is started again.
-// It runs in the user's working directory, in a process group of its own,
-// without a terminal, and is killed when its time is up; whatever it does, this
-// process goes on.
+// stdin, which it answers with a line "done"; after a crash it is started
+// again. It runs in the user's working directory, in a process group of its
+// own, without a terminal, and is killed when its time is up; whatever it does,
+// this process goes on.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_PROGRAM_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_PROGRAM_H_
 

@@ -14,8 +14,8 @@
 #include "kernels/cuda/row_kernels.h"
 #include "property_tests/verify/implementations/mirrored_kernels.h"
 
-// RowKernelsOf<Activation> of namespace kernels::isa. (A namespace is no template
-// argument.)
+// RowKernelsOf<Activation> of namespace kernels::isa. (A namespace is no
+// template argument.)
 #define SOFTMOE_DEVICE_KERNELS(isa, Activation)      \
   ::softmoe::verify::MirroredKernels<Activation>(    \
       {SOFTMOE_KERNELS(SOFTMOE_DEVICE_KERNEL, isa)}, \

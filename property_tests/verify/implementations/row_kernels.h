@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // row_kernels.h - the table of the kernels that exist both for the CPU and as
-// CUDA source. The lists of the CPU, the simulator and the device follow from it.
+// CUDA source. The lists of the CPU, the simulator and the device follow from
+// it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ROW_KERNELS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ROW_KERNELS_H_
 
@@ -32,7 +33,8 @@ namespace softmoe::verify {
 //   OnQueue     a pool of threads on the CPU, a queue on a device
 //   DeviceOnly  a stream of a device; nothing is bf16 on the CPU
 // Activation is float, or on a device Bf16. Jitter goes to the router's input
-// (forward), or comes from its gradient. `_` is whatever Line wants to be given.
+// (forward), or comes from its gradient. `_` is whatever Line wants to be
+// given.
 // clang-format off
 #define SOFTMOE_KERNELS(Line, _)                                               \
   Line(_, router_forward, RouterForward, OnStream, RouterForwardArgs)          \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// operation_table.h - the table of operations. The list of what op= can name, the
-// adapters of each implementation and what the tests must have run (manifest.h)
-// follow from it.
+// operation_table.h - the table of operations. The list of what op= can name,
+// the adapters of each implementation and what the tests must have run
+// (manifest.h) follow from it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_OPERATION_TABLE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_OPERATION_TABLE_H_
 

@@ -52,9 +52,10 @@ struct BalanceLossFormula {
 };
 
 // Auxiliary losses from a router's sums (SPEC.md 2.5).
-// inputs   counts (i32), probability_sums: [num_experts]; z_sum, aux_loss_coeff,
-//          z_loss_coeff, group_scale: []
-// outputs  load_balance_loss, z_loss: [], in double; d_probability [num_experts]
+// inputs   counts (i32), probability_sums: [num_experts]; z_sum,
+//          aux_loss_coeff, z_loss_coeff, group_scale: []
+// outputs  load_balance_loss, z_loss: [], in double;
+//          d_probability [num_experts]
 class BalanceLossOp : public Operation {
  public:
   std::string name() const override { return "balance_loss"; }

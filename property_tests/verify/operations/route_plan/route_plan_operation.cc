@@ -20,8 +20,8 @@ Tensor Padded(Dtype dtype, std::vector<T> values, int64_t slots, T padding) {
 
 // Rows of the experts from the selection of the router, and gradients back from
 // these rows.
-// inputs   active (i32), gates, d_row_gate: [rows, num_experts]; the last by the
-//          (token, expert) whose row it is of
+// inputs   active (i32), gates, d_row_gate: [rows, num_experts]; the last by
+//          the (token, expert) whose row it is of
 // outputs  expert_offsets (i32) [num_experts + 1]; row_token (i32), row_gate
 //          [rows * max_active], -1 and 0 after the last row; token_rows (i32)
 //          [rows, max_active]; d_gates [rows, num_experts]

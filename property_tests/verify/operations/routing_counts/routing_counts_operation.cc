@@ -32,8 +32,8 @@ struct TokenGates {
 };
 
 // How many experts tokens got (SPEC.md 5.2).
-// inputs   active (i32), gates, scores: [rows, num_experts]; cutoff []; bad_score
-//          (i32) [], an element of scores, or -1
+// inputs   active (i32), gates, scores: [rows, num_experts]; cutoff [];
+//          bad_score (i32) [], an element of scores, or -1
 // outputs  active_histogram (i32) [num_experts + 1], below_cutoff (i32) [],
 //          bad_value [], in double
 class RoutingCountsOp : public Operation {
