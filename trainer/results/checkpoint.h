@@ -8,7 +8,7 @@
 //                     backend, device, libraries), tokens, code_version, step,
 //                     tau, tau_calibrated, max_active, most_active_in_a_token,
 //                     seconds
-//   /parameters       f32 [total]  as core/config/parameter_layout.h orders them
+//   /parameters       f32 [total]  by core/config/parameter_layout.h
 //   /first_moment     f32 [total]  Adam's m
 //   /second_moment    f32 [total]  Adam's v
 //   /history/*        f64, see step_table.h

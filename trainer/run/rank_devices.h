@@ -38,8 +38,9 @@ const char* NameOf(ExchangeChoice choice);
 //   ranks      that are threads of this process
 //   on_device  what RanksOnDevice has found
 // Errors       where NCCL was chosen and cannot be, on every process:
-//              ConfigError on the CPU; EnvironmentError if ranks share a device, which NCCL
-//              refuses, or if the library is missing or too old.
+//              ConfigError on the CPU; EnvironmentError if ranks share a
+//              device, which NCCL refuses, or if the library is missing or too
+//              old.
 optimized::CarrierKind ChooseCarrier(ExchangeChoice choice,
                                      const optimized::Device& device, int ranks,
                                      int on_device,

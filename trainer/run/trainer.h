@@ -58,8 +58,8 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 // Errors   before anything is written: ConfigError as RanksInIdentity, and for
 //          a precision that runtime.device does not have; EnvironmentError if
 //          that is not there, or if its memory does not hold a step of all
-//          ranks that share it (rank_devices.h), or if NCCL was chosen and cannot
-//          carry (ChooseCarrier).
+//          ranks that share it (rank_devices.h), or if NCCL was chosen and
+//          cannot carry (ChooseCarrier).
 // Of several processes, all return the same, but nothing of a finished run:
 // that is rank 0's to read.
 RunResult TrainRun(const Config& config, const RunOptions& options);
