@@ -257,7 +257,7 @@ std::string WhyNot(int column, const Link& link) {
   static const std::map<int, std::string> kFolders = {
       {kReference, "reference/[^/]*"},
       {kKernel, "kernels/.*"},
-      {kProgram, "(optimized|trainer|experiments)/.*"},
+      {kProgram, "(core/config|optimized|trainer|experiments)/.*"},
       {kTests, ".*_test\\.cc"},
       {kVerify, "property_tests/verify/.*"},
       {kClaims, "golden/paper/.*"}};
