@@ -10,8 +10,8 @@
 #include "property_tests/verify/implementations/adapters.h"
 
 // In the order of the model. An operation is Line(name, Name, activations, cpu,
-// body): op=name is NameOperation(), in a folder here. Its adapters are in a file
-// beside it:
+// body): op=name is NameOperation(), in a folder here. Its adapters are in a
+// file beside it:
 //   activations  F32   RunName(case, inputs, RowKernels)
 //                Bf16  RunName(case, inputs, Bf16Kernels)
 //                Both  RunName(case, inputs, RowKernelsOf<Activation>)
