@@ -278,7 +278,7 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
   fs::create_directories(folder / "slurm");
   std::ofstream(folder / "job.sh") << script;
   std::ofstream(folder / "srun")
-      << "#!/bin/bash\n[ \"${@: -1}\" = true ] && exit\nshift 2\n"
+      << "#!/bin/bash\n[ \"${@: -1}\" = true ] && exit\nshift 3\n"
       << "exec mpirun -n 1 " << RunfilePath("experiments/grid").string()
       << " \"$@\"\n";
   fs::permissions(folder / "srun", fs::perms::owner_all);
