@@ -3,6 +3,8 @@
 // The bodies that the kernels are made of, run at double on SerialLane: they
 // must agree with naive double code to 1e-11 (DESIGN.md, "One kernel source"),
 // which no wrong formula and no epsilon of float size survives.
+#define SOFTMOE_ISA isa_test  // the namespace that bodies are instantiated in
+
 #include <gtest/gtest.h>
 
 #include <cmath>
