@@ -32,9 +32,13 @@ _FLAGS = [
 # PWD keeps the sandbox's path out of the debug information.
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 
-# What the aspect makes of a library: objects, archives and link options, its own
-# and those of all below it.
-_Instrumented = provider(fields = ["objects", "archives", "linkopts"])
+# What the aspect makes of a library, its own and that of all below it.
+_Instrumented = provider(fields = {
+    "always": "objects that are linked",
+    "objects": "objects that are linked where something asks for them",
+    "archives": "of libraries that are not instrumented",
+    "linkopts": "link options",
+})
 
 def _compile(ctx, source, output, headers, flags):
     arguments = ctx.actions.args()
@@ -111,14 +115,18 @@ def _libraries_as_built(target):
 
 def _instrument_aspect_impl(target, ctx):
     deps = [dep for dep in getattr(ctx.rule.attr, "deps", []) if _Instrumented in dep]
+    always = []
     objects = []
     archives = []
     if target.label.workspace_name == "" and CcInfo in target:  # else it vanished
         if not _is_instrumented(target.label):
-            objects, archives = _libraries_as_built(target)
+            always, archives = _libraries_as_built(target)
         elif ctx.rule.kind == "cc_library":
             objects = _instrumented_objects(target, ctx)
+            if ctx.rule.attr.alwayslink:
+                always, objects = objects, []
     return [_Instrumented(
+        always = depset(always, transitive = [dep[_Instrumented].always for dep in deps]),
         objects = depset(objects, transitive = [dep[_Instrumented].objects for dep in deps]),
         archives = depset(archives, transitive = [dep[_Instrumented].archives for dep in deps]),
         linkopts = depset(
@@ -139,7 +147,8 @@ def _fuzz_impl(ctx):
         flags = _defines(ctx.attr.deps) + ["-Wall", "-Wextra", "-Werror"]
         _compile(ctx, source, output, depset(transitive = _headers(ctx.attr.deps)), flags)
         objects.append(output)
-    inputs = depset(objects, transitive = [dep[_Instrumented].objects for dep in ctx.attr.deps])
+    always = depset(objects, transitive = [dep[_Instrumented].always for dep in ctx.attr.deps])
+    of_libraries = depset(transitive = [dep[_Instrumented].objects for dep in ctx.attr.deps])
     archives = depset(transitive = [dep[_Instrumented].archives for dep in ctx.attr.deps])
     linkopts = depset(transitive = [dep[_Instrumented].linkopts for dep in ctx.attr.deps])
 
@@ -147,8 +156,11 @@ def _fuzz_impl(ctx):
     arguments = ctx.actions.args()
     arguments.add("-fsanitize=fuzzer")
     arguments.add_all(_SANITIZERS)
-    arguments.add_all(inputs)
-    arguments.add("-Wl,--start-group")
+    arguments.add("-fuse-ld=gold")  # which can take objects as a library
+    arguments.add_all(always)
+    arguments.add("-Wl,--start-group,--start-lib")
+    arguments.add_all(of_libraries)
+    arguments.add("-Wl,--end-lib")
     arguments.add_all(archives)
     arguments.add("-Wl,--end-group")
     arguments.add_all(linkopts)
@@ -156,7 +168,7 @@ def _fuzz_impl(ctx):
     ctx.actions.run(
         executable = CLANGXX,
         arguments = [arguments],
-        inputs = depset(transitive = [inputs, archives]),
+        inputs = depset(transitive = [always, of_libraries, archives]),
         outputs = [program],
         mnemonic = "FuzzLink",
         progress_message = "Linking %s" % ctx.label,

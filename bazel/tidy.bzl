@@ -51,6 +51,7 @@ def _tidy_impl(target, ctx):
         transitive = [context.headers],
     )
     stamps = []
+    groups = {}
     commands = []
     for source in _files(ctx.rule, "srcs", ["cc"]):
         if not source.is_source:
@@ -66,6 +67,7 @@ def _tidy_impl(target, ctx):
             progress_message = "Checking %s with clang-tidy" % source.short_path,
         )
         stamps.append(stamp)
+        groups["tidy/" + source.path] = depset([stamp])
         command = ctx.actions.declare_file(name + ".json")
         ctx.actions.write(command, json.encode({
             "directory": "@WORKSPACE@",
@@ -73,7 +75,13 @@ def _tidy_impl(target, ctx):
             "arguments": ["clang++"] + flags + ["-c", source.path],
         }))
         commands.append(command)
-    return [OutputGroupInfo(tidy = depset(stamps), compile_commands = depset(commands))]
+
+    # Also of each source alone, for tidy_changed.sh: a room has many.
+    return [OutputGroupInfo(
+        tidy = depset(stamps),
+        compile_commands = depset(commands),
+        **groups
+    )]
 
 tidy = aspect(
     implementation = _tidy_impl,

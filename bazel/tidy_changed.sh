@@ -6,14 +6,14 @@
 #   bazel/tidy_changed.sh HEAD~20 480     what .ci/run does, if it has the time
 #   bazel/tidy_changed.sh                 what is not committed yet
 #
-# Checks the targets that have a changed C++ file of ours, a few at a time, and
-# begins none after SECONDS (600); prints findings and the targets it left out.
-# A header is checked where its own unit includes it. Ends with 1 on findings, 5
-# without clang-tidy; running out of time is no finding.
+# Checks the sources of ours that changed, and those whose header did, a few at a
+# time, and begins none after SECONDS (600); prints findings and how many sources
+# it left out. Ends with 1 on findings, 5 without clang-tidy; running out of time
+# is no finding.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-since=${1:-HEAD} limit=${2:-600} at_a_time=8
+since=${1:-HEAD} limit=${2:-600} at_a_time=12
 
 if ! command -v clang-tidy-14 >/dev/null; then
   echo "tidy: clang-tidy-14 is missing (apt-get install clang-tidy-14): nothing was checked" >&2
@@ -23,42 +23,45 @@ if ! git rev-parse -q --verify "$since^{commit}" >/dev/null; then
   echo "tidy: no commit $since here; clone with more history, or name another" >&2
   exit 2
 fi
-changed=$(git diff --name-only --diff-filter=d "$since" -- '*.cc' '*.h')
-[ -n "$changed" ] || { echo "tidy: no C++ file changed since $since"; exit 0; }
-
-# `same_pkg_direct_rdeps`: the rules of a file's own package that name it.
-query="kind('cc_(library|binary|test) rule',
-            same_pkg_direct_rdeps(set($(
-  while read -r file; do
-    folder=$(dirname "$file")
-    while [ ! -f "$folder/BUILD" ]; do folder=$(dirname "$folder"); done
-    echo "//${folder#.}:${file#"$folder"/} "
-  done <<<"$changed"
-))))"
-targets=$(./bazelw query --noshow_progress -k "$query" 2>/dev/null | sort)
-mapfile -t targets <<<"$targets"
-if [ -z "${targets[0]}" ]; then
+mapfile -t sources < <(git diff --name-only --diff-filter=d "$since" -- '*.cc' '*.h' |
+  sed 's/\.h$/.cc/' | sort -u | while read -r file; do [ ! -f "$file" ] || echo "$file"; done)
+if [ ${#sources[@]} -eq 0 ]; then
   echo "tidy: nothing that is compiled changed since $since"
   exit 0
 fi
 
+# The targets that compile these sources: rules of a file's own package.
+targets_of() {
+  ./bazelw query --noshow_progress -k "kind('cc_(library|binary|test) rule',
+    same_pkg_direct_rdeps(set($(
+      for file in "$@"; do
+        folder=$(dirname "$file")
+        while [ ! -f "$folder/BUILD" ]; do folder=$(dirname "$folder"); done
+        echo "//${folder#.}:${file#"$folder"/} "
+      done
+    ))))" 2>/dev/null
+}
+
 status=0 checked=0
-while [ "$checked" -lt "${#targets[@]}" ]; do
+while [ "$checked" -lt "${#sources[@]}" ]; do
   left=$((limit - SECONDS))
   [ "$left" -gt 0 ] || break
-  timeout --signal=INT "$left" ./bazelw build -k --noshow_progress \
-    --aspects=//bazel:tidy.bzl%tidy --output_groups=tidy \
-    "${targets[@]:checked:at_a_time}" 2>&1 |
-    grep -E '^[^ ]+:[0-9]+:[0-9]+: (error|warning)|^ERROR.*clang-tidy' |
-    sed 's|^/.*/execroot/softmoe/||'
-  case ${PIPESTATUS[0]} in
-    0) ;;
-    124) break ;;  # these were not all checked
-    *) status=1 ;;
-  esac
+  batch=("${sources[@]:checked:at_a_time}")
+  mapfile -t targets < <(targets_of "${batch[@]}")
+  if [ ${#targets[@]} -gt 0 ]; then
+    timeout --signal=INT "$left" ./bazelw build -k --noshow_progress \
+      --aspects=//bazel:tidy.bzl%tidy \
+      --output_groups="$(printf 'tidy/%s,' "${batch[@]}")" "${targets[@]}" 2>&1 |
+      grep -E '^[^ ]+:[0-9]+:[0-9]+: (error|warning)|^ERROR.*clang-tidy' |
+      sed 's|^/.*/execroot/softmoe/||'
+    case ${PIPESTATUS[0]} in
+      0) ;;
+      124) break ;;  # these were not all checked
+      *) status=1 ;;
+    esac
+  fi
   checked=$((checked + at_a_time))
 done
-[ "$checked" -le "${#targets[@]}" ] || checked=${#targets[@]}
-echo "tidy: $checked of ${#targets[@]} targets that changed since $since checked in $SECONDS s"
-for target in "${targets[@]:checked}"; do echo "tidy: left out: $target"; done
+[ "$checked" -le "${#sources[@]}" ] || checked=${#sources[@]}
+echo "tidy: $checked of ${#sources[@]} sources that changed since $since checked in $SECONDS s"
 exit $status
