@@ -347,13 +347,15 @@ class GroupWork : public Work {
   }
 
   static void ExplainRank(const ncclComm* member, char* text, size_t size) {
-    if (member->ended != nullptr) {
+    // What it is in comes first: a later group, of which it has not asked for the
+    // end yet, is none of the reasons.
+    if (member->end != ncclComm::End::kNone) {
+      snprintf(text, size, "rank %d has no communicator any more",
+               member->rank);
+    } else if (member->queued.empty() && member->ended != nullptr) {
       snprintf(text, size,
                "rank %d has not asked for the end of its group "
                "(ncclCommGetAsyncError)",
-               member->rank);
-    } else if (member->end != ncclComm::End::kNone) {
-      snprintf(text, size, "rank %d has no communicator any more",
                member->rank);
     } else if (member->queued.empty()) {
       snprintf(text, size, "rank %d has called nothing more", member->rank);
