@@ -158,11 +158,12 @@ def _fuzz_impl(ctx):
     arguments.add_all(_SANITIZERS)
     arguments.add("-fuse-ld=gold")  # which can take objects as a library
     arguments.add_all(always)
-    arguments.add("-Wl,--start-group,--start-lib")
-    arguments.add_all(of_libraries)
-    arguments.add("-Wl,--end-lib")
-    arguments.add_all(archives)
-    arguments.add("-Wl,--end-group")
+    for _ in range(2):  # archives may ask for objects in their turn
+        arguments.add("-Wl,--start-lib")
+        arguments.add_all(of_libraries)
+        arguments.add("-Wl,--end-lib,--start-group")
+        arguments.add_all(archives)
+        arguments.add("-Wl,--end-group")
     arguments.add_all(linkopts)
     arguments.add_all(["-Wl,--build-id=0x" + BUILD_KEY, "-o", program])
     ctx.actions.run(
