@@ -60,9 +60,14 @@ void ExpectEachIn(const Names& names, const std::set<std::string>& table,
 // What the functions of each operation are called. (Some of these are not
 // there: RunAddNone.)
 std::set<std::string> Functions() {
+  std::set<std::string> functions;
 #define SOFTMOE_FUNCTIONS(name, Name, activations, cpu, body) \
-  "Run" #Name, "Run" #Name #cpu, "Run" #Name #body, #Name "Operation",
-  return {SOFTMOE_OPERATIONS(SOFTMOE_FUNCTIONS)};
+  functions.insert("Run" #Name);                              \
+  functions.insert("Run" #Name #cpu);                         \
+  functions.insert("Run" #Name #body);                        \
+  functions.insert(#Name "Operation");
+  SOFTMOE_OPERATIONS(SOFTMOE_FUNCTIONS)
+  return functions;
 }
 
 TEST(OperationTable, HasEveryOperation) {
