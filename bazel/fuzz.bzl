@@ -9,7 +9,8 @@ softmoe_fuzz_test(name = "x") makes two targets:
 The code under test is instrumented too: an aspect compiles the sources of the
 libraries below `deps` once more, with clang, AddressSanitizer,
 UndefinedBehaviorSanitizer and coverage, once for all fuzzers together, but for
-layers that read no input (_NOT_INSTRUMENTED). What a target defines is in //core/fuzzing; how to use all this in FUZZING.md.
+layers that read no input (_NOT_INSTRUMENTED). What a target defines is in
+//core/fuzzing; how to use all this in FUZZING.md.
 """
 
 load("@system//:compilers.bzl", "CLANGXX")

@@ -12,8 +12,7 @@ without GoogleTest, in four variants:
 
 The sanitizers' flags are for these few files alone, so all variants but _msan
 belong to every `bazel test //...`, and that to `--config=full` (DESIGN.md, ruling
-15). (clang's TSan creates fibers
-ten times as fast as that of g++ 12.)
+15). (clang's TSan creates fibers ten times as fast as that of g++ 12.)
 """
 
 load("@system//:compilers.bzl", "CLANGXX", "GXX")

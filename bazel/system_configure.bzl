@@ -17,7 +17,6 @@ _LIBRARIES = {
     "eigen": ([], "eigen3/Eigen/Dense"),
     "fmt": (["-lfmt"], "fmt/format.h"),
     "gtest": (["-lgtest", "-lpthread"], "gtest/gtest.h"),
-    "gtest_main": (["-lgtest_main", "-lgtest", "-lpthread"], "gtest/gtest.h"),
     "hdf5": (["-lhdf5_serial"], "hdf5/serial/hdf5.h"),
     "mpfr": (["-lmpfr", "-lgmp"], "mpfr.h"),
     "nlohmann_json": ([], "nlohmann/json.hpp"),
