@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <complex>
+#include <eigen3/Eigen/Core>
+#include <limits>
 #include <vector>
 
 #include "core/errors.h"
@@ -93,26 +95,28 @@ struct Terms {
 class Characteristic {
  public:
   Characteristic(const Terms& terms, double h) {
-    for (size_t i = 0; i < terms.value.size(); ++i) {
-      now_.push_back(terms.probability[i] *
-                     std::polar(1.0, h * terms.value[i] / 2));
-      step_.push_back(std::polar(1.0, h * terms.value[i]));
-    }
+    const auto n = static_cast<Eigen::Index>(terms.value.size());
+    const Eigen::Map<const Eigen::ArrayXd> value(terms.value.data(), n);
+    const Eigen::Map<const Eigen::ArrayXd> probability(terms.probability.data(),
+                                                       n);
+    const Eigen::ArrayXd half = h / 2 * value;
+    cosine_ = half.cos();
+    sine_ = half.sin();
+    step_cosine_ = cosine_.square() - sine_.square();
+    step_sine_ = 2 * cosine_ * sine_;
+    cosine_ *= probability;
+    sine_ *= probability;
   }
   Complex Next() {
-    double real = 0, imaginary = 0;
-    for (size_t i = 0; i < now_.size(); ++i) {
-      const double a = now_[i].real(), b = now_[i].imag();
-      const double c = step_[i].real(), d = step_[i].imag();
-      real += a;
-      imaginary += b;
-      now_[i] = {a * c - b * d, a * d + b * c};
-    }
-    return {real, imaginary};
+    const Complex result(cosine_.sum(), sine_.sum());
+    turned_ = cosine_ * step_cosine_ - sine_ * step_sine_;
+    sine_ = cosine_ * step_sine_ + sine_ * step_cosine_;
+    cosine_.swap(turned_);
+    return result;
   }
 
  private:
-  std::vector<Complex> now_, step_;
+  Eigen::ArrayXd cosine_, sine_, step_cosine_, step_sine_, turned_;
 };
 
 Complex Power(Complex base, int64_t exponent) {
@@ -127,41 +131,14 @@ Complex Power(Complex base, int64_t exponent) {
 // by then ends without a jump: this smooths the distribution by about 1 /
 // (steps h).
 double Taper(int step) {
-  const double late = 2.0 * step / kMostSteps - 1;
-  return late <= 0 ? 1 : (1 + std::cos(M_PI * late)) / 2;
-}
-
-// P(the sum of `num_above` terms of one kind and `num_below` of the other <
-// limit). Gil-Pelaez's integral by the midpoint rule errs by at most the
-// probability beyond pi / h from the limit (Davies 1973); h is chosen by
-// Bernstein's bound.
-double ProbabilityBelow(double limit, const Terms& above, int64_t num_above,
-                        const Terms& below, int64_t num_below) {
-  if (num_above + num_below == 0) return limit > 0 ? 1 : 0;
-  const auto i = static_cast<double>(num_above);
-  const auto j = static_cast<double>(num_below);
-  const double distance = limit - (i * above.mean + j * below.mean);
-  const double variance = i * above.variance + j * below.variance;
-  const double reach = std::max(num_above > 0 ? above.reach : 0,
-                                num_below > 0 ? below.reach : 0);
-  const double a = kTail * reach / 3;
-  const double radius = a + std::sqrt(a * a + 2 * kTail * variance);
-  if (std::abs(distance) > radius) return distance > 0 ? 1 : 0;
-  const double h = M_PI / (radius + std::abs(distance));
-  Characteristic of_above(above, num_above > 0 ? h : 0), of_below(below, h);
-  double sum = 0;
-  int small = 0;
-  // Stops only after several small terms, since an oscillating one may pass
-  // near 0.
-  for (int step = 0; step < kMostSteps && small < 8; ++step) {
-    const double w = (step + 0.5) * h;
-    Complex phi = Power(of_below.Next(), num_below);
-    if (num_above > 0) phi *= Power(of_above.Next(), num_above);
-    sum +=
-        Taper(step) * (phi * std::polar(1.0, -w * limit)).imag() / (step + 0.5);
-    small = std::abs(phi) < kSmall * (step + 0.5) ? small + 1 : 0;
-  }
-  return std::clamp(0.5 - sum / M_PI, 0.0, 1.0);
+  static const std::vector<double> table = [] {
+    std::vector<double> taper(kMostSteps, 1.0);
+    for (int i = kMostSteps / 2; i < kMostSteps; ++i) {
+      taper[i] = (1 + std::cos(M_PI * (2.0 * i / kMostSteps - 1))) / 2;
+    }
+    return taper;
+  }();
+  return table[step];
 }
 
 // The part of P(N >= m) that depends on one score z, in units of its deviation.
@@ -188,9 +165,59 @@ class ScoreAt {
     below_.Finish();
     above_.Finish();
   }
-  // P(active | the score is the m-th largest).
-  double ActiveAsRank(int64_t m) const {
-    return ProbabilityBelow(limit_, above_, m - 1, below_, num_experts_ - m);
+
+  // P(active | the score is the m-th largest) for m = 1, ..., ranks: that the
+  // m - 1 terms above it and the E - m below sum to less than the limit.
+  //
+  // Gil-Pelaez's integral by the midpoint rule errs by at most the probability
+  // beyond pi / h from the limit (Davies 1973), which Bernstein's bound tells;
+  // h is the smallest that a rank asks for, so that all share the
+  // characteristic functions.
+  std::vector<double> ActiveAsRank(size_t ranks) const {
+    std::vector<double> result(ranks);
+    std::vector<size_t> open;  // ranks whose answer is not certain
+    double h = std::numeric_limits<double>::infinity();
+    for (size_t m = 0; m < ranks; ++m) {
+      const auto i = static_cast<double>(m);
+      const auto j = static_cast<double>(num_experts_ - 1) - i;
+      const double distance = limit_ - (i * above_.mean + j * below_.mean);
+      const double variance = i * above_.variance + j * below_.variance;
+      const double reach =
+          std::max(i > 0 ? above_.reach : 0, j > 0 ? below_.reach : 0);
+      const double a = kTail * reach / 3;
+      const double radius = a + std::sqrt(a * a + 2 * kTail * variance);
+      if (std::abs(distance) > radius || i + j == 0) {
+        result[m] = distance > 0 ? 1 : 0;
+        continue;
+      }
+      open.push_back(m);
+      h = std::min(h, M_PI / (radius + std::abs(distance)));
+    }
+    if (open.empty()) return result;
+    Characteristic of_above(above_, h), of_below(below_, h);
+    Complex turn = std::polar(1.0, -h * limit_ / 2);
+    const Complex turn_step = std::polar(1.0, -h * limit_);
+    // Stops only after several small terms, since an oscillating one may pass
+    // near 0.
+    for (int step = 0, small = 0; step < kMostSteps && small < 8; ++step) {
+      const double nth = step + 0.5;
+      const Complex above = of_above.Next(), below = of_below.Next();
+      const double weight = Taper(step) / nth;
+      double largest = 0;
+      for (const size_t m : open) {
+        const auto rank = static_cast<int64_t>(m);
+        const Complex phi =
+            Power(above, rank) * Power(below, num_experts_ - 1 - rank);
+        result[m] += weight * (phi * turn).imag();
+        largest = std::max(largest, std::norm(phi));
+      }
+      turn *= turn_step;
+      small = largest < kSmall * nth * kSmall * nth ? small + 1 : 0;
+    }
+    for (const size_t m : open) {
+      result[m] = std::clamp(0.5 - result[m] / M_PI, 0.0, 1.0);
+    }
+    return result;
   }
 
  private:
@@ -230,19 +257,17 @@ std::vector<double> AtLeast(const StillScores& s) {
       const double z = -kReach + width * (panel + (1 + rule.node[i]) / 2);
       const double weight = rule.weight[i] * width / 2;
       std::vector<double> share(cap);
-      bool counts = false;
+      size_t ranks = 0;  // beyond these no share counts
       for (size_t m = 0; m < cap; ++m) {
         share[m] =
             weight * RankDensity(s.num_experts, static_cast<int64_t>(m) + 1, z);
         mass[m] += share[m];
-        counts |= share[m] > kSmall;
+        if (share[m] > kSmall) ranks = m + 1;
       }
-      if (!counts) continue;
-      const ScoreAt score(s, cutoff, z);
-      for (size_t m = 0; m < cap; ++m) {
-        if (share[m] <= kSmall) continue;
-        sums[m] += share[m] * score.ActiveAsRank(static_cast<int64_t>(m) + 1);
-      }
+      if (ranks == 0) continue;
+      const std::vector<double> active =
+          ScoreAt(s, cutoff, z).ActiveAsRank(ranks);
+      for (size_t m = 0; m < ranks; ++m) sums[m] += share[m] * active[m];
     }
   }
   for (size_t m = 0; m < cap; ++m) sums[m] /= mass[m];
