@@ -6,8 +6,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 
 #include "kernels/simt/device/host_call.h"
 #include "kernels/simt/device/raw_bytes.h"
@@ -28,6 +30,11 @@ constexpr uint16_t kFresh = 0xffff;
 
 size_t RoundUp(size_t size, size_t unit) {
   return (size + unit - 1) / unit * unit;
+}
+
+// Where piece `i` of an allocation begins; for the one past the last, its end.
+char* PieceBegin(const Allocation& a, size_t i) {
+  return a.pages + std::min(i * Allocation::kPiece, a.pages_size);
 }
 
 // The bytes that are fenced on either side.
@@ -116,31 +123,31 @@ char* GuardedMemory::Allocate(size_t size, int device) {
   if (guard > kLargestGuard) guard = kLargestGuard;
   if (used_ + pages_size + 2 * guard > kArena) return nullptr;
   char* pages = arena_ + used_ + guard;
-  if (mprotect(pages, pages_size, PROT_READ | PROT_WRITE) != 0) return nullptr;
   used_ += pages_size + 2 * guard;
 
   // As near to the end of its pages as its alignment allows.
+  const size_t pieces =
+      (pages_size + Allocation::kPiece - 1) / Allocation::kPiece;
   Allocation a = {static_cast<int>(allocations_.size()) + 1,
                   pages + pages_size - aligned,
                   size,
                   pages,
                   pages_size,
                   true,
-                  !hidden_,
-                  device};
-  const Fences fences(a);
-  FillRaw(a.begin, kFresh, size);
-  FillRaw(fences.before, kFence, fences.before_size);
-  FillRaw(fences.after, kFence, fences.after_size);
+                  device,
+                  std::vector<Allocation::Piece>(pieces)};
+  if (!hidden_) {
+    for (size_t i = 0; i < pieces; ++i) OpenPiece(&a, i);
+  }
   MarkUninitialized(pages, pages_size);
+  const Fences fences(a);
   Forbid(fences.before, fences.before_size);
   Forbid(fences.after, fences.after_size);
-  if (hidden_) mprotect(pages, pages_size, PROT_NONE);
-  allocations_.push_back(a);
+  allocations_.push_back(std::move(a));
   live_bytes_ += Rounded(size);
   live_bytes_of_[device] += Rounded(size);
   ++num_live_;
-  return a.begin;
+  return allocations_.back().begin;
 }
 
 void GuardedMemory::Spoil(void* at, size_t size) {
@@ -171,29 +178,65 @@ void GuardedMemory::ForgetFreed() {
   used_ = kLargestGuard;
 }
 
-// Opens one at a time: a system call for each of hundreds would be slow.
-void GuardedMemory::SetOpen(Allocation* a, bool open) {
-  a->open = open;
-  mprotect(a->pages, a->pages_size, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+// Runs in the handler of a fault, too: allocates nothing.
+void GuardedMemory::OpenPiece(Allocation* a, size_t i) {
+  Allocation::Piece& piece = a->pieces[i];
+  char* const from = PieceBegin(*a, i);
+  char* const to = PieceBegin(*a, i + 1);
+  if (mprotect(from, static_cast<size_t>(to - from), PROT_READ | PROT_WRITE) !=
+      0) {
+    abort();  // the system has no memory for its tables
+  }
+  piece.open = true;
+  if (piece.filled) return;
+  piece.filled = true;
+  const Fences fences(*a);
+  char* const begin = std::max(from, a->begin);
+  char* const end = std::min(to, fences.after);
+  if (from < begin) {
+    FillRaw(from, kFence, static_cast<size_t>(std::min(begin, to) - from));
+  }
+  if (begin < end) FillRaw(begin, kFresh, static_cast<size_t>(end - begin));
+  if (end < to) {
+    char* const after = std::max(end, from);
+    FillRaw(after, kFence, static_cast<size_t>(to - after));
+  }
 }
 
+// One at a time: a system call for each of hundreds would be slow. Of a large
+// one, the first touch of a piece opens that.
 void GuardedMemory::OpenNumber(int number) {
   Allocation* a = &allocations_[static_cast<size_t>(number) - 1];
-  if (a->live && !a->open) SetOpen(a, true);
+  if (a->live && a->pieces.size() == 1 && !a->pieces[0].open) OpenPiece(a, 0);
 }
 
 bool GuardedMemory::OpenAt(const void* at) {
   if (!open_ || !Holds(at)) return false;
   Allocation* a = Find(at);
-  if (a == nullptr || !a->live || a->open) return false;
-  SetOpen(a, true);
+  if (a == nullptr || !a->live) return false;
+  const auto offset =
+      static_cast<size_t>(static_cast<const char*>(at) - a->pages);
+  if (offset >= a->pages_size) return false;
+  const size_t i = offset / Allocation::kPiece;
+  if (a->pieces[i].open) return false;
+  OpenPiece(a, i);
   return true;
 }
 
 void GuardedMemory::Close() {
   open_ = false;
   for (Allocation& a : allocations_) {
-    if (a.live && a.open) SetOpen(&a, false);
+    if (!a.live) continue;
+    for (size_t i = 0; i < a.pieces.size(); ++i) {
+      // Neighbours by one call.
+      const size_t first = i;
+      for (; i < a.pieces.size() && a.pieces[i].open; ++i) {
+        a.pieces[i].open = false;
+      }
+      if (i == first) continue;
+      char* const from = PieceBegin(a, first);
+      mprotect(from, static_cast<size_t>(PieceBegin(a, i) - from), PROT_NONE);
+    }
   }
 }
 
@@ -229,11 +272,13 @@ Allocation* GuardedMemory::FindLive(const void* at, size_t size) {
 
 bool GuardedMemory::FencesHold(char* text, size_t text_size) const {
   for (const Allocation& a : allocations_) {
-    if (!a.live || !a.open) continue;
+    if (!a.live || a.pieces.empty()) continue;
     const Fences fences(a);
-    const char* changed =
-        FindChanged(fences.before, kFence, fences.before_size);
-    if (changed == nullptr) {
+    const char* changed = nullptr;
+    if (a.pieces.front().open) {
+      changed = FindChanged(fences.before, kFence, fences.before_size);
+    }
+    if (changed == nullptr && a.pieces.back().open) {
       changed = FindChanged(fences.after, kFence, fences.after_size);
     }
     if (changed == nullptr) continue;

@@ -18,14 +18,22 @@
 namespace softmoe::simt {
 
 struct Allocation {
+  // Memory is opened, and given its first pattern, a piece at a time: a
+  // workspace may be far larger than what is ever used of it.
+  struct Piece {
+    bool filled = false;
+    bool open = false;
+  };
+  static constexpr size_t kPiece = size_t{1} << 20;
+
   int number;  // in order of allocation, from 1
   char* begin;
   size_t size;
   char* pages;  // the pages that hold it
   size_t pages_size;
   bool live;
-  bool open;
-  int device;  // the owner of device memory
+  int device;                 // the owner of device memory
+  std::vector<Piece> pieces;  // of kPiece bytes from `pages` on
 };
 
 class GuardedMemory {
@@ -37,7 +45,7 @@ class GuardedMemory {
   // except for what is opened, or touched, between Open and Close.
   GuardedMemory(const char* what, bool hidden) : what_(what), hidden_(hidden) {}
 
-  // Null if there are no addresses left, or the system has no memory.
+  // Null if there are no addresses left.
   char* Allocate(size_t size, int device = 0);
   void Free(Allocation* allocation);
   // If nothing lives: forgets what was freed, and uses its addresses again.
@@ -46,7 +54,8 @@ class GuardedMemory {
   void Open() { open_ = true; }
   void Close();
   bool is_open() const { return open_; }
-  void OpenNumber(int number);  // one allocation
+  // Opens one allocation ahead of its use, unless it is large.
+  void OpenNumber(int number);
   // Call it when a touch of `at` was a fault. True: go on.
   bool OpenAt(const void* at);
 
@@ -62,8 +71,7 @@ class GuardedMemory {
   // The live allocation that holds all of [at, at + size), or null.
   Allocation* FindLive(const void* at, size_t size);
 
-  // False if the bytes beside some open allocation were written to; `text` says
-  // where.
+  // False if the fence beside something open was written to; `text` says where.
   bool FencesHold(char* text, size_t text_size) const;
 
   // "4 bytes after the end of device memory 3 (400 bytes)".
@@ -77,7 +85,7 @@ class GuardedMemory {
   static size_t Rounded(size_t size);
 
  private:
-  void SetOpen(Allocation* allocation, bool open);
+  void OpenPiece(Allocation* allocation, size_t piece);
 
   const char* what_;
   bool hidden_;
