@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan_numbers.h - numbers as a plan prints them.
-#ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_NUMBERS_H_
-#define SOFTMOE_EXPERIMENTS_PLAN_PLAN_NUMBERS_H_
+// plan_text.h - numbers and paragraphs as a plan prints them.
+#ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_TEXT_H_
+#define SOFTMOE_EXPERIMENTS_PLAN_PLAN_TEXT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -24,6 +25,10 @@ std::string Count(int64_t number, const std::string& noun,
 // At most three significant digits and no exponent: "0.072", "7.4", "4,051".
 std::string Amount(double number);
 
+// `text` in lines of at most 98 columns: `first` spaces before the first line,
+// two more before the others.
+std::string Paragraph(const std::string& text, size_t first = 0);
+
 }  // namespace softmoe::experiments
 
-#endif  // SOFTMOE_EXPERIMENTS_PLAN_PLAN_NUMBERS_H_
+#endif  // SOFTMOE_EXPERIMENTS_PLAN_PLAN_TEXT_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/plan/plan_numbers.h"
+#include "experiments/plan/plan_text.h"
 
 #include <gtest/gtest.h>
 

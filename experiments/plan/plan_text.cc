@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/plan/plan_numbers.h"
+#include "experiments/plan/plan_text.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
+
+#include "core/text/text_table.h"
 
 namespace softmoe::experiments {
 
@@ -35,6 +37,11 @@ std::string Amount(double number) {
   if (!(std::abs(number) < 100)) return Thousands(std::llround(number));
   if (std::abs(number) >= 10) return fmt::format("{:.0f}", number);
   return fmt::format("{:.2g}", number);
+}
+
+std::string Paragraph(const std::string& text, size_t first) {
+  constexpr size_t kWidth = 98;
+  return std::string(first, ' ') + Wrap(text, kWidth - first, first + 2) + "\n";
 }
 
 }  // namespace softmoe::experiments
