@@ -15,7 +15,8 @@
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
-#include "experiments/report/report_claims.h"
+#include "experiments/report/report_csv.h"
+#include "experiments/report/report_html.h"
 #include "experiments/run/run_record.h"
 #include "experiments/testing/mini_claims_test_util.h"
 #include "golden/document/document.h"

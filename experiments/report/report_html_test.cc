@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/report/html_text.h"
+#include "experiments/report/report_html.h"
 
 #include <gtest/gtest.h>
 
