@@ -17,7 +17,7 @@
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
 #include "experiments/testing/report_test_util.h"
-#include "golden/testing/regime_test_util.h"
+#include "golden/testing/miniature_test_util.h"
 
 namespace softmoe::experiments {
 namespace {

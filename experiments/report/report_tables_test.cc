@@ -13,7 +13,7 @@
 #include "experiments/report/report_csv.h"
 #include "experiments/report/run_columns.h"
 #include "experiments/testing/report_test_util.h"
-#include "golden/testing/paper_test_util.h"
+#include "golden/testing/document_test_util.h"
 
 namespace softmoe::experiments {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "experiments/testing/report_test_util.h"
-#include "golden/testing/paper_test_util.h"
+#include "golden/testing/document_test_util.h"
 #include "golden/verdict/verdict.h"
 
 namespace softmoe::experiments {

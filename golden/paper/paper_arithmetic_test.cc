@@ -17,7 +17,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
 #include "golden/document/document.h"
-#include "golden/testing/paper_test_util.h"
+#include "golden/testing/document_test_util.h"
 
 namespace softmoe::golden {
 namespace {

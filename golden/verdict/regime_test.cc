@@ -22,7 +22,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
-#include "golden/testing/regime_test_util.h"
+#include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/regime_curve.h"
 #include "golden/verdict/regime_judge.h"
 #include "golden/verdict/regime_report.h"
