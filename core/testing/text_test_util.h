@@ -13,7 +13,7 @@ namespace softmoe {
 void ExpectHas(const std::string& text, const std::string& part);
 
 // Expects `text` to be the content of a file of this repository, given by its
-// path from the root ("golden/verdict/testdata/report.txt") and among the
+// path from the root ("golden/verdict/testdata/verdicts.txt") and among the
 // test's data; a failure shows the lines that differ, as `diff -u` does.
 //
 // With SOFTMOE_RENEW=1 in the environment of `./bazelw run ROOM:test`, the file

@@ -11,6 +11,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/text_test_util.h"
 #include "core/text/format_bytes.h"
 #include "experiments/plan/rank_plan.h"
 
@@ -84,7 +85,7 @@ void ExpectSays(const std::string& text, const std::string& part) {
   std::istringstream stream(text);
   std::string one_line;
   for (std::string word; stream >> word;) one_line += word + " ";
-  EXPECT_NE(one_line.find(part), std::string::npos) << part << "\n" << text;
+  ExpectHas(one_line, part);
 }
 
 TEST(PlanDisk, NamesEveryKindOnce) {
@@ -164,10 +165,6 @@ std::vector<std::string> Warnings(const std::vector<RowEstimate>& rows,
   return PlanWarnings(Grid(), rows, disk);
 }
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(PlanWarnings, NoneWhereNothingIsWrong) {
   EXPECT_TRUE(Warnings({SoundRow("a"), SoundRow("b")}).empty());
 }
@@ -183,9 +180,9 @@ TEST(PlanWarnings, FewActiveExperts) {
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(warnings[0].starts_with("owt/a: with tau = 1.1 at T = 5, 0.499 "))
       << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "(zero AE 61.0%)")) << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "little gradient")) << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "\"calibrated\"")) << warnings[0];
+  ExpectHas(warnings[0], "(zero AE 61.0%)");
+  ExpectHas(warnings[0], "little gradient");
+  ExpectHas(warnings[0], "\"calibrated\"");
 }
 
 // As T falls from 5 to 1 with tau = 1.8, the mean crosses 0.5 (SPEC.md 2.3: 2.4
@@ -195,11 +192,11 @@ TEST(PlanWarnings, SaysWhetherTheTemperatureWillMendIt) {
   row.run.config.router.tau = 1.8;
   row.initial = EstimateInitialActivity(row.run.config);
   std::string warning = Warnings({row}).at(0);
-  EXPECT_TRUE(Contains(warning, "no gradient")) << warning;
-  EXPECT_TRUE(Contains(warning, "would reach 0.5 after about")) << warning;
+  ExpectHas(warning, "no gradient");
+  ExpectHas(warning, "would reach 0.5 after about");
   row.run.config.router.temperature_end = 5;
   warning = Warnings({row}).at(0);
-  EXPECT_TRUE(Contains(warning, "below that to the end")) << warning;
+  ExpectHas(warning, "below that to the end");
 }
 
 TEST(PlanWarnings, OneForAllRowsWithTheSameProblem) {
@@ -215,7 +212,7 @@ TEST(PlanWarnings, BatchThatDoesNotDivide) {
   row.run.corpus.gpus = 20;  // 240 sequences in groups of 30
   const std::vector<std::string> warnings = Warnings({row});
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(Contains(warnings[0], "owt/a: 8 balance groups of 30"));
+  ExpectHas(warnings[0], "owt/a: 8 balance groups of 30");
   row.run.corpus.gpus = 0;  // CPU: there are no GPUs to divide over
   EXPECT_TRUE(Warnings({row}).empty());
 }
@@ -231,16 +228,13 @@ TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
       RankMemory(row.run.config, 8, Recompute::kNone).bytes());
   EXPECT_TRUE(warnings(need).empty());
   ASSERT_EQ(warnings(need - 1).size(), 1u);
-  EXPECT_TRUE(Contains(warnings(need - 1)[0],
-                       "runtime.recompute = \"experts\" makes it fit"))
-      << warnings(need - 1)[0];
+  ExpectHas(warnings(need - 1)[0],
+            "runtime.recompute = \"experts\" makes it fit");
   row.run.runtime.recompute = Recompute::kExperts;
   EXPECT_TRUE(warnings(need - 1).empty());
   ASSERT_EQ(warnings(1e9).size(), 1u);
-  EXPECT_TRUE(Contains(warnings(1e9)[0], " GiB on each GPU, which has 0.9 "))
-      << warnings(1e9)[0];
-  EXPECT_TRUE(Contains(warnings(1e9)[0], "no runtime.recompute makes it fit"))
-      << warnings(1e9)[0];
+  ExpectHas(warnings(1e9)[0], " GiB on each GPU, which has 0.9 ");
+  ExpectHas(warnings(1e9)[0], "no runtime.recompute makes it fit");
   row.run.corpus.gpus = 0;
   EXPECT_TRUE(warnings(1e9).empty());
 }
@@ -252,9 +246,8 @@ TEST(PlanWarnings, MoreDiskThanIsFree) {
   EXPECT_TRUE(Warnings({row}, 2200).empty());
   const std::vector<std::string> warnings = Warnings({row}, 2199);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(Contains(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB"))
-      << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "--out")) << warnings[0];
+  ExpectHas(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB");
+  ExpectHas(warnings[0], "--out");
 }
 
 }  // namespace

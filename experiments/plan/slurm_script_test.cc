@@ -12,6 +12,7 @@
 #include "core/files/atomic_file.h"
 #include "core/process/subprocess.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/text_test_util.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -38,48 +39,8 @@ SlurmJob Job() {
 }
 
 TEST(SlurmScript, IsExactlyThis) {
-  EXPECT_EQ(SlurmScript(Job()), R"sh(#!/bin/bash
-#SBATCH --job-name=softmoe-paper-c4
-#SBATCH --array=0-1
-#SBATCH --nodes=5
-#SBATCH --ntasks-per-node=4
-#SBATCH --gpus-per-node=4
-#SBATCH --time=39:00:00
-#SBATCH --signal=TERM@300
-#SBATCH --requeue
-#SBATCH --open-mode=append
-#SBATCH --chdir=/home/me
-#SBATCH --output="/data/my runs/slurm/%x-%A_%a.log"
-#SBATCH --partition=gh200
-
-rows=(
-  sparse-1
-  softmoe-1.5-calibrated
-)
-task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
-kills='/data/my runs/slurm'/kills-$task
-# Ranks end each other, with the code of the one that was first.
-start=(srun --mpi=pmix --kill-on-bad-exit=0)
-if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
-  start=(timeout 140100 mpirun -n 20 --bind-to none)
-fi
-status=0
-"${start[@]}" bazel-bin/experiments/grid run paper \
-  --corpora c4 \
-  --out '/data/my runs' \
-  --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
-case $status in
-  # Stopped in time, state saved: goes on from there in a new allocation.
-  75 | 124) scontrol requeue "$task" ;;
-  # Killed, or a rank was silent:
-  # goes on from its checkpoint, but whatever it was may come again.
-  5 | 137)
-    echo "$(hostname) $(date)" >>"$kills" &&
-      [ "$(wc -l <"$kills")" -le 3 ] && scontrol requeue "$task"
-    ;;
-esac
-exit "$status"
-)sh");
+  ExpectFileEquals("experiments/plan/testdata/slurm_script.txt",
+                   SlurmScript(Job()));
 }
 
 TEST(SlurmScript, NodesHoldTheSameNumberOfGpus) {

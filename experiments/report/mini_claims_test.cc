@@ -17,6 +17,7 @@
 #include "core/errors.h"
 #include "core/files/runfiles.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/text_test_util.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/report/report_csv.h"
 #include "experiments/report/report_html.h"
@@ -139,10 +140,6 @@ RunOutcome& RunCalled(GridOutcome& outcome, const std::string& id) {
     if (run.run.id == id) return run;
   }
   throw InternalError("no run " + id);
-}
-
-void ExpectHas(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
 }
 
 size_t Count(const std::string& text, const std::string& part) {

@@ -22,6 +22,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
+#include "core/testing/text_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/regime_curve.h"
 #include "golden/verdict/regime_judge.h"
@@ -368,10 +369,6 @@ RegimeVerdicts Judge(const std::vector<MiniatureRun>& runs) {
 
 RegimeStatus PrimaryOf(const std::vector<MiniatureRun>& runs) {
   return Judge(runs).estimates.front().status;
-}
-
-void ExpectHas(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
 }
 
 TEST(RegimeJudge, FindsTheEffectOfMadeUpRuns) {
