@@ -21,7 +21,6 @@
 #include "experiments/plan/plan_text.h"
 #include "experiments/plan/rank_plan.h"
 #include "experiments/plan/slurm_jobs.h"
-#include "experiments/plan/slurm_script.h"
 #include "golden/document/document.h"
 
 namespace softmoe::experiments {

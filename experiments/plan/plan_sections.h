@@ -2,7 +2,7 @@
 //
 // plan_sections.h - the sections of a plan, in its order: what is trained and
 // what that costs, the protocol, totals, disk space, and warnings. (Those on
-// ranks and Slurm: rank_plan.h, slurm_script.h.)
+// ranks and Slurm: rank_plan.h, slurm_jobs.h.)
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_SECTIONS_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_PLAN_SECTIONS_H_
 

@@ -10,7 +10,7 @@
 #include "core/config/parameter_layout.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/plan_text.h"
-#include "experiments/plan/slurm_script.h"
+#include "experiments/plan/slurm_jobs.h"
 #include "optimized/allocation.h"
 #include "optimized/rank_groups.h"
 #include "optimized/step_traffic.h"
