@@ -20,7 +20,6 @@
 #include "golden/document/document_format.h"
 #include "golden/testing/document_test_util.h"
 #include "golden/testing/miniature_test_util.h"
-#include "golden/testing/regime_test_util.h"
 #include "golden/verdict/recorded_results.h"
 
 namespace softmoe::golden {

@@ -42,6 +42,22 @@ Places Choose(const toml::table& table, const std::string& key,
   return places;
 }
 
+// The elements of `all`, the list of the "grid" or "experiment" (`whose`), that
+// 'seeds' of `table` chooses.
+Places ChooseSeeds(const toml::table& table, const std::vector<int64_t>& all,
+                   const std::string& whose = "grid") {
+  return Choose(table, "seeds", all, [&](const toml::node& node) {
+    const int64_t seed = ReadSeed(node);
+    if (!Contains(all, seed)) {
+      FailAt(node,
+             fmt::format("the {} has no seed {}; add it to the seeds of [{}], "
+                         "which are {}, or leave it out here",
+                         whose, seed, whose, fmt::join(all, ", ")));
+    }
+    return seed;
+  });
+}
+
 Places ChooseCorpora(const toml::table& table,
                      const std::vector<GridCorpus>& corpora) {
   std::vector<std::string> ids;
@@ -225,20 +241,6 @@ Places Intersection(const Places& a, const Places& b) {
 
 std::vector<int64_t> ReadSeeds(const toml::table& table) {
   return ReadList(table, "seeds", ReadSeed);
-}
-
-Places ChooseSeeds(const toml::table& table, const std::vector<int64_t>& all,
-                   const std::string& whose) {
-  return Choose(table, "seeds", all, [&](const toml::node& node) {
-    const int64_t seed = ReadSeed(node);
-    if (!Contains(all, seed)) {
-      FailAt(node,
-             fmt::format("the {} has no seed {}; add it to the seeds of [{}], "
-                         "which are {}, or leave it out here",
-                         whose, seed, whose, fmt::join(all, ", ")));
-    }
-    return seed;
-  });
 }
 
 void ReadEvaluations(const toml::table& file, trainer::EvaluationPlan* plan) {

@@ -31,11 +31,6 @@ Places Intersection(const Places& a, const Places& b);
 // The list of seeds at 'seeds' of `table`; empty if there is none.
 std::vector<int64_t> ReadSeeds(const toml::table& table);
 
-// The elements of `all`, the list of the "grid" or "experiment" (`whose`), that
-// 'seeds' of `table` chooses.
-Places ChooseSeeds(const toml::table& table, const std::vector<int64_t>& all,
-                   const std::string& whose = "grid");
-
 struct CorpusPart {
   const toml::table* table;
   GridCorpus corpus;

@@ -17,14 +17,10 @@
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/plan/grid_estimate.h"
-#include "experiments/plan/plan_disk.h"
-#include "experiments/plan/plan_numbers.h"
-#include "experiments/plan/plan_protocol.h"
-#include "experiments/plan/plan_tables.h"
-#include "experiments/plan/plan_warnings.h"
+#include "experiments/plan/plan_sections.h"
+#include "experiments/plan/plan_text.h"
 #include "experiments/plan/rank_plan.h"
 #include "experiments/plan/slurm_jobs.h"
-#include "experiments/plan/slurm_script.h"
 #include "golden/document/document.h"
 
 namespace softmoe::experiments {

@@ -49,7 +49,7 @@ struct RankTimes {
   }
 };
 
-// Of `cluster.gpus` ranks in nodes as scripts lay them out (slurm_script.h),
+// Of `cluster.gpus` ranks in nodes as scripts lay them out (slurm_jobs.h),
 // with a mean of `active_experts`. The links of a rank, in its node and between
 // nodes, work at the same time.
 RankTimes EstimateRankTimes(const Config& config, double active_experts,

@@ -3,12 +3,181 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 
+#include "core/errors.h"
 #include "experiments/grids/grid_select.h"
 
 namespace softmoe::experiments {
+
+// ---- The script of a job.
+
+namespace {
+
+constexpr double kTimeMargin = 1.5;
+constexpr int kSecondsToSave = 300;
+constexpr int kReturnsOfKilled = 3;
+
+// Quotes `value` for a #SBATCH line, which sbatch reads differently from a
+// shell.
+std::string SbatchQuoted(const std::string& value) {
+  if (ShellQuoted(value) == value) return value;
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// A path with sbatch's replacement patterns escaped.
+std::string Percents(const std::string& path) {
+  std::string escaped;
+  for (const char c : path) escaped += c == '%' ? "%%" : std::string(1, c);
+  return escaped;
+}
+
+std::string Resources(const SlurmJob& job) {
+  if (job.gpus == 0) {
+    return fmt::format("{}#SBATCH --ntasks={}\n#SBATCH --cpus-per-task={}\n",
+                       job.ranks == 1 ? "#SBATCH --nodes=1\n" : "", job.ranks,
+                       job.cores);
+  }
+  const NodeLayout layout = LayOutNodes(job.gpus, job.gpus_per_node);
+  return fmt::format(
+      "#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n"
+      "#SBATCH --gpus-per-node={}\n",
+      layout.nodes, layout.gpus_per_node, layout.gpus_per_node);
+}
+
+int64_t LimitHours(const SlurmJob& job) {
+  return std::max<int64_t>(1, std::llround(std::ceil(kTimeMargin * job.hours)));
+}
+
+// The lines that sbatch reads.
+std::string Directives(const SlurmJob& job) {
+  std::string lines = fmt::format(
+      "#SBATCH --job-name={}\n"
+      "#SBATCH --array=0-{}\n",
+      SbatchQuoted(job.name), job.rows.size() - 1);
+  lines += Resources(job);
+  lines += fmt::format(
+      R"(#SBATCH --time={:02}:00:00
+#SBATCH --signal=TERM@{}
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --chdir={}
+#SBATCH --output={}
+)",
+      LimitHours(job), kSecondsToSave, SbatchQuoted(job.start),
+      SbatchQuoted(Percents(job.logs) + "/%x-%A_%a.log"));
+  for (const std::string& option : job.options) {
+    lines += "#SBATCH " + option + "\n";
+  }
+  return lines;
+}
+
+std::string Rows(const SlurmJob& job) {
+  std::string text = "rows=(\n";
+  for (const std::string& row : job.rows) {
+    text += "  " + ShellQuoted(row) + "\n";
+  }
+  return text + ")\n";
+}
+
+std::string Training(const SlurmJob& job) {
+  // Not SLURM_JOB_ID: the last task's is that of the whole array.
+  std::string text = "task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n";
+  text += "kills=" + ShellQuoted(job.logs) + "/kills-$task\n";
+  // srun does not take this from the job since Slurm 22.05.
+  const std::string cores =
+      job.gpus == 0 ? fmt::format(" --cpus-per-task={}", job.cores) : "";
+  if (job.num_ranks() > 1) {
+    // srun is tried: Debian's lists pmix even where its plugin cannot load the
+    // library, for want of libpmix-dev. Slurm sends its signal to what srun
+    // starts alone, so mpirun is ended in time, and with it the ranks: they go
+    // on from their last checkpoint.
+    text += fmt::format(
+        R"sh(# Ranks end each other, with the code of the one that was first.
+start=(srun --mpi=pmix --kill-on-bad-exit=0{})
+if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
+  start=(timeout {} mpirun -n {} --bind-to none)
+fi
+status=0
+"${{start[@]}}")sh",
+        cores, LimitHours(job) * 3600 - kSecondsToSave, job.num_ranks());
+  } else {
+    text += "status=0\nsrun" + cores;
+  }
+  for (const std::string& word : job.command) {
+    text += (word.starts_with("--") ? " \\\n  " : " ") + ShellQuoted(word);
+  }
+  return text +
+         " \\\n  --rows \"${rows[$SLURM_ARRAY_TASK_ID]}\" || status=$?\n";
+}
+
+// Decides whether the task goes back into the queue.
+std::string WhenItHasEnded(const SlurmJob& job) {
+  const bool ranks = job.num_ranks() > 1;
+  return fmt::format(
+      R"sh(case $status in
+  # Stopped in time, state saved: goes on from there in a new allocation.
+  {}{}) scontrol requeue "$task" ;;
+  # {}:
+  # goes on from its checkpoint, but whatever it was may come again.
+  {}{})
+    echo "$(hostname) $(date)" >>"$kills" &&
+      [ "$(wc -l <"$kills")" -le {} ] && scontrol requeue "$task"
+    ;;
+esac
+exit "$status"
+)sh",
+      static_cast<int>(ExitCode::kStopped), ranks ? " | 124" : "",
+      ranks ? "Killed, or a rank was silent" : "Killed",
+      ranks ? fmt::format("{} | ", static_cast<int>(ExitCode::kEnvironment))
+            : "",
+      128 + SIGKILL, kReturnsOfKilled);
+}
+
+}  // namespace
+
+std::string ShellQuoted(const std::string& word) {
+  const bool plain =
+      !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) ||
+               std::string("-_./=:,+@%").find(c) != std::string::npos;
+      });
+  if (plain) return word;
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node) {
+  SOFTMOE_CHECK(gpus > 0 && gpus_per_node > 0)
+      << gpus << " GPUs, " << gpus_per_node << " a node";
+  int64_t per_node = std::min(gpus, gpus_per_node);
+  while (gpus % per_node != 0) --per_node;
+  return {.nodes = gpus / per_node, .gpus_per_node = per_node};
+}
+
+std::string SlurmScript(const SlurmJob& job) {
+  SOFTMOE_CHECK(!job.rows.empty()) << job.name << " has no rows";
+  return "#!/bin/bash\n" + Directives(job) + "\n" + Rows(job) + Training(job) +
+         WhenItHasEnded(job);
+}
+
+std::string SlurmLogName(const SlurmJob& job, const std::string& id,
+                         size_t task) {
+  return fmt::format("{}/{}-{}_{}.log", job.logs, job.name, id, task);
+}
+
+// ---- The jobs of a grid.
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// slurm_jobs.h - the jobs that train a grid on a Slurm cluster, one array per
-// corpus; `plan` prints their scripts, `run --launcher=slurm` submits them.
+// slurm_jobs.h - the jobs that train a grid on a Slurm cluster: for each corpus
+// an array with one task for each row, and the sbatch text that runs it. `plan`
+// prints these scripts, `run --launcher=slurm` submits them.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_
 
@@ -12,9 +13,52 @@
 
 #include "experiments/grids/grid_file.h"
 #include "experiments/plan/grid_estimate.h"
-#include "experiments/plan/slurm_script.h"
 
 namespace softmoe::experiments {
+
+struct SlurmJob {
+  std::string name;               // "softmoe-paper-owt"
+  std::string corpus;             // "owt": all rows train on it
+  std::vector<std::string> rows;  // ids: task i of the array runs rows[i]
+  // The program and its words; the row id is appended as `--rows ROW`. Words
+  // are quoted for the shell where necessary.
+  std::vector<std::string> command;
+  std::string start;          // the folder in which the command runs
+  std::string logs;           // an existing folder for logs and kill counts
+  int64_t gpus = 8;           // one process each; 0: CPUs only
+  int64_t gpus_per_node = 4;  // at most
+  int64_t ranks = 1;          // processes, if gpus = 0
+  int64_t cores = 4;          // per process, if gpus = 0
+  double hours = 1;           // expected, for the longest task
+  std::vector<std::string> options;  // extra #SBATCH lines
+
+  // Processes that train a run together.
+  int64_t num_ranks() const { return gpus > 0 ? gpus : ranks; }
+};
+
+// Nodes and GPUs per node: as few nodes as possible with equally many GPUs
+// each, at most gpus_per_node.
+struct NodeLayout {
+  int64_t nodes = 1, gpus_per_node = 1;
+};
+NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node);
+
+// The text of the script. The time limit is 1.5 times the expected hours, in
+// whole hours; five minutes before it Slurm sends SIGTERM to the runner, which
+// saves its state and ends with 75. A task that ends so puts itself back into
+// the queue, always; one whose runner was killed (137), or that has several
+// ranks, of which one was silent (5), at most three times. Ranks find each
+// other through MPI: srun starts them where Slurm has PMIx, else mpirun, whose
+// ranks go on from their last checkpoint when the time is up.
+std::string SlurmScript(const SlurmJob& job);
+
+// The log of task `task` of the array job `id`, where SlurmScript directs its
+// output.
+std::string SlurmLogName(const SlurmJob& job, const std::string& id,
+                         size_t task);
+
+// `word`, quoted so that a POSIX shell reads it as one word.
+std::string ShellQuoted(const std::string& word);
 
 // Facts about a job that its processes need besides the grid.
 struct SlurmPlace {

@@ -4,19 +4,18 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 
 #include "core/code_version.h"
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
 #include "core/text/text_table.h"
-#include "experiments/report/evaluation_tables.h"
-#include "experiments/report/experiment_tables.h"
-#include "experiments/report/grid_table.h"
 #include "experiments/report/invariants.h"
+#include "experiments/report/mini_claims.h"
 #include "experiments/report/regime_results.h"
-#include "experiments/report/report_claims.h"
 #include "experiments/report/report_csv.h"
 #include "experiments/report/report_html.h"
+#include "experiments/report/report_tables.h"
 #include "experiments/report/results_document.h"
 #include "golden/document/document.h"
 #include "golden/verdict/miniature_report.h"
@@ -82,8 +81,7 @@ std::string DescribeVersions(const GridOutcome& outcome) {
   return text;
 }
 
-}  // namespace
-
+// ResultsDocument, plus the table of the claims in miniature if there are any.
 golden::Document ReportDocument(const GridOutcome& outcome,
                                 const std::string& variant,
                                 const std::optional<MiniClaims>& claims,
@@ -92,6 +90,8 @@ golden::Document ReportDocument(const GridOutcome& outcome,
   if (claims) document.tables.push_back(ClaimsTable(*claims));
   return document;
 }
+
+}  // namespace
 
 GridReport WriteGridReport(const GridOutcome& outcome,
                            const std::filesystem::path& folder) {
@@ -148,6 +148,33 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   write("report.html",
         ReportHtml(outcome, invariants, judged, claims_html, paper));
   return report;
+}
+
+std::string SummarizeRecord(const Grid& grid, RunRecord& record) {
+  GridOutcome outcome;
+  outcome.grid = grid;
+  for (const GridRun& run : grid.runs) {
+    outcome.runs.emplace_back().run = run;
+  }
+  TakeRecordedRuns(record, outcome);
+  const std::optional<MiniClaims> claims = JudgeMiniClaims(outcome);
+  const std::optional<RegimeResults> regime = JudgeRegimeRuns(outcome);
+  const golden::Document paper =
+      golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
+  record.results = {};
+  if (claims) record.results.miniature = claims->results;
+  if (regime) record.results.miniature.runs = regime->runs;
+  for (const std::string& variant : Variants(grid)) {
+    record.results.documents.emplace_back(
+        ResultsName(grid, variant),
+        ReportDocument(outcome, variant, claims, paper));
+  }
+  if (claims) return ClaimsText(*claims);
+  return regime ? RegimeText(*regime) : "";
+}
+
+std::filesystem::path VerdictsPath(const std::filesystem::path& record) {
+  return record.parent_path() / (record.stem().string() + "_verdicts.txt");
 }
 
 }  // namespace softmoe::experiments

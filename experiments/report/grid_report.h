@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // grid_report.h - the report on the runs of a grid: for the terminal, for
-// people (report.html), for programs (results.h5, CSV).
+// people (report.html), for programs (results.h5, CSV); and what a record of
+// runs keeps of it.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "experiments/report/mini_claims.h"
+#include "experiments/grids/grid_file.h"
 #include "experiments/run/run_outcome.h"
-#include "golden/document/document.h"
+#include "experiments/run/run_record.h"
 
 namespace softmoe::experiments {
 
@@ -24,12 +24,6 @@ struct GridReport {
   std::vector<std::filesystem::path> files;
 };
 
-// ResultsDocument, plus the table of the claims in miniature if there are any.
-golden::Document ReportDocument(const GridOutcome& outcome,
-                                const std::string& variant,
-                                const std::optional<MiniClaims>& claims,
-                                const golden::Document& paper);
-
 // Judges what is finished and writes to `folder`, each file whole or not at
 // all:
 //
@@ -39,11 +33,20 @@ golden::Document ReportDocument(const GridOutcome& outcome,
 //   report.html  one self-contained page
 //   runs.csv, steps.csv   report_csv.h; where final models were measured,
 //                inference_tau.csv and router_health.csv beside them
-//   claims.txt, claims.csv   of the mini grid: report_claims.h
+//   claims.txt, claims.csv   of the mini grid: mini_claims.h, report_csv.h
 //
 // Throws EnvironmentError if a file cannot be written.
 GridReport WriteGridReport(const GridOutcome& outcome,
                            const std::filesystem::path& folder);
+
+// Sets `record.results` from its runs of `grid` (main at the record's scale, or
+// the regime experiment), as `grid report --from` would from them alone.
+// Returns the text of the verdicts on the mini grid's claims or on that
+// experiment; "" for another grid.
+std::string SummarizeRecord(const Grid& grid, RunRecord& record);
+
+// The file with that text beside a record: "golden/runs/mini_verdicts.txt".
+std::filesystem::path VerdictsPath(const std::filesystem::path& record);
 
 }  // namespace softmoe::experiments
 

@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/report/mini_claims.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "core/config/config_enums.h"
 #include "core/config/router_traits.h"
 #include "experiments/run/run_record.h"
+#include "golden/verdict/miniature_report.h"
 #include "trainer/run/schedules.h"
 
 namespace softmoe::experiments {
 namespace {
+
+using golden::Cell;
+using golden::Column;
+using golden::FieldClass;
+using golden::Known;
+using golden::MiniatureCase;
+using golden::MiniatureMeasureVerdict;
+using golden::MiniatureStatusName;
+using golden::MiniatureVerdict;
 
 // Both the name of grids/mini.toml and its scale.
 constexpr char kMini[] = "mini";
@@ -120,6 +136,115 @@ std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome) {
   judged.verdicts =
       golden::JudgeMiniature(judged.claims, judged.results, recorded_under);
   return judged;
+}
+
+std::string ClaimsText(const MiniClaims& judged) {
+  std::string text =
+      golden::DescribeMiniature(judged.verdicts) + "\nEvery case:\n" +
+      golden::DescribeMiniatureCases(judged.verdicts) +
+      "\nEvery row, mean and deviation over seeds:\n" +
+      golden::DescribeMiniatureRows(judged.claims, judged.results);
+  if (!judged.unplanned.empty()) {
+    text += fmt::format("\nNot planned, and not judged: {}\n",
+                        fmt::join(judged.unplanned, ", "));
+  }
+  return text;
+}
+
+namespace {
+
+constexpr int kDecimals = 6;
+
+const MiniatureCase& Deciding(const MiniatureMeasureVerdict& measure) {
+  return measure.cases[measure.deciding];
+}
+
+// The text of one column for the deciding case.
+struct Effect {
+  const char* id;
+  const char* metric;
+  std::function<double(const MiniatureMeasureVerdict&)> read;
+};
+
+const std::vector<Effect>& Effects() {
+  static const std::vector<Effect> effects = {
+      {"effect", "difference of the case that decides the measure",
+       [](const auto& m) { return Deciding(m).estimate; }},
+      {"interval_low", "two-sided interval of the effect: its low end",
+       [](const auto& m) { return Deciding(m).interval.low; }},
+      {"interval_high", "two-sided interval of the effect: its high end",
+       [](const auto& m) { return Deciding(m).interval.high; }},
+      {"margin", "what the effect is held against, fixed beforehand",
+       [](const auto& m) { return m.margin; }},
+      {"p", "p-value of the measure in either direction, before Holm",
+       [](const auto& m) { return m.p; }}};
+  return effects;
+}
+
+Cell CellOf(const MiniatureMeasureVerdict& measure, const Effect& effect) {
+  const MiniatureCase& deciding = Deciding(measure);
+  Cell cell;
+  const bool reported = measure.status == golden::MiniatureStatus::kReported;
+  if (!deciding.problem.empty() || reported) {
+    cell.flags = {MiniatureStatusName(
+        reported ? measure.status : golden::MiniatureStatus::kNotTestable)};
+    return cell;
+  }
+  cell.value = cell.low = cell.high = effect.read(measure);
+  cell.text = fmt::format("{:.{}f}", cell.value, kDecimals);
+  cell.runs = deciding.seeds;
+  return cell;
+}
+
+golden::Row RowOf(const golden::MiniatureVerdicts& verdicts,
+                  const MiniatureVerdict& claim,
+                  const MiniatureMeasureVerdict& measure) {
+  golden::Row row;
+  row.id = measure.id;
+  row.labels = {claim.title, measure.text};
+  const auto add = [&](const char* name, const std::string& value) {
+    row.fields.push_back({name, value, FieldClass::kIgnore,
+                          value.empty() ? Known::kUnknown : Known::kStated});
+  };
+  const MiniatureCase& deciding = Deciding(measure);
+  add("claim", claim.id);
+  add("claim.verdict", golden::ClaimStatusText(verdicts, claim));
+  add("claim.assumes", claim.assumes);
+  add("verdict", MiniatureStatusName(measure.status));
+  add("reason", measure.reason);
+  add("unit", measure.unit);
+  add("case", deciding.label);
+  add("corpus", deciding.corpus);
+  for (const Effect& effect : Effects()) {
+    row.cells.push_back(CellOf(measure, effect));
+  }
+  return row;
+}
+
+}  // namespace
+
+golden::Table ClaimsTable(const MiniClaims& judged) {
+  golden::Table table;
+  table.id = "claims_in_miniature";
+  table.title = golden::MiniatureDisclaimer();
+  table.caption =
+      fmt::format("Margins {}, {}; {} of {} planned runs", judged.verdicts.hash,
+                  golden::MiniatureMarginsFixed(judged.verdicts),
+                  judged.verdicts.finished, judged.verdicts.planned);
+  for (const Effect& effect : Effects()) {
+    Column column;
+    column.id = effect.id;
+    column.unit = "that of the measure (1 for p)";
+    column.metric = effect.metric;
+    column.decimals = kDecimals;
+    table.columns.push_back(std::move(column));
+  }
+  for (const MiniatureVerdict& claim : judged.verdicts.claims) {
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      table.rows.push_back(RowOf(judged.verdicts, claim, measure));
+    }
+  }
+  return table;
 }
 
 }  // namespace softmoe::experiments

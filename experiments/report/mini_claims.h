@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mini_claims.h - converts runs of the mini grid for the judge of the paper's
-// claims in miniature (golden/FORMAT.md), and gets its verdicts.
+// claims in miniature (golden/FORMAT.md), its verdicts, and these as a text and
+// as a table of results.h5.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_MINI_CLAIMS_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_MINI_CLAIMS_H_
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "experiments/run/run_outcome.h"
+#include "golden/document/document.h"
 #include "golden/verdict/miniature.h"
 #include "golden/verdict/miniature_judge.h"
 #include "trainer/results/run_result.h"
@@ -36,6 +38,16 @@ struct MiniClaims {
 // Judges the planned runs that are finished; nullopt for another grid. Throws
 // EnvironmentError if the definitions are missing.
 std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome);
+
+// The content of claims.txt and of the file beside a record: the verdicts, then
+// every case, then mean and deviation of every row. Equal runs give equal
+// bytes.
+std::string ClaimsText(const MiniClaims& judged);
+
+// Table "claims_in_miniature": one row per measure, with effect, interval,
+// margin and p of its deciding case; the rest are fields. No golden has this
+// table.
+golden::Table ClaimsTable(const MiniClaims& judged);
 
 }  // namespace softmoe::experiments
 

@@ -10,22 +10,124 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
+#include "core/files/runfiles.h"
 #include "core/testing/file_test_util.h"
-#include "experiments/report/report_claims.h"
+#include "core/testing/text_test_util.h"
+#include "experiments/grids/experiment.h"
+#include "experiments/report/report_csv.h"
+#include "experiments/report/report_html.h"
+#include "experiments/run/run_folder.h"
+#include "experiments/run/run_outcome.h"
 #include "experiments/run/run_record.h"
-#include "experiments/testing/mini_claims_test_util.h"
+#include "experiments/testing/report_test_util.h"
 #include "golden/document/document.h"
+#include "golden/testing/miniature_test_util.h"
 
 namespace softmoe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
+using golden::AllocationPoint;
 using golden::MiniatureRun;
 using golden::MiniatureStatus;
+using trainer::RunResult;
+
+// ---- The mini grid with made-up results.
+
+// k_l after `updates`, linear between the points of a run that begins with
+// equal k_l.
+std::vector<double> AllocationAfter(int64_t updates, const MiniatureRun& run) {
+  const std::vector<double>& last = run.allocation.back().allocation;
+  double mean = 0;
+  for (const double k : last) mean += k / static_cast<double>(last.size());
+  AllocationPoint before{0, std::vector<double>(last.size(), mean)};
+  for (const AllocationPoint& after : run.allocation) {
+    if (updates <= after.step) {
+      const double part = static_cast<double>(updates - before.step) /
+                          static_cast<double>(after.step - before.step);
+      std::vector<double> between = before.allocation;
+      for (size_t l = 0; l < between.size(); ++l) {
+        between[l] += part * (after.allocation[l] - between[l]);
+      }
+      return between;
+    }
+    before = after;
+  }
+  return last;
+}
+
+RunResult ResultOf(const GridRun& run, const MiniatureRun& made_up) {
+  RunResult result = ExampleResult(run);
+  trainer::Validation& final = result.final_validation;
+  final.loss = made_up.loss;
+  final.active_experts = made_up.infer_ae;
+  final.relative_load_variance = made_up.load_variance;
+  result.train_ae = made_up.train_ae;
+  // Uses learning rates at which C3 can be tested, and both readings of the
+  // balance loss.
+  result.config.training.learning_rate *= 8;
+  result.config.router.load_balance = made_up.load_balance == "megatron"
+                                          ? LoadBalanceKind::kMegatron
+                                          : LoadBalanceKind::kSoft;
+  const trainer::StepRecord step = result.steps.front();
+  result.steps.clear();
+  for (int64_t s = 1; s <= run.config.training.steps; ++s) {
+    trainer::StepRecord& record = result.steps.emplace_back(step);
+    record.step = s;
+    if (!made_up.allocation.empty()) {
+      record.allocation = AllocationAfter(s - 1, made_up);
+    }
+  }
+  if (!made_up.allocation.empty()) {
+    result.allocation = made_up.allocation.back().allocation;
+  }
+  if (!made_up.at_tau.empty()) result.final_evaluations.emplace();
+  for (const golden::TauPoint& point : made_up.at_tau) {
+    trainer::InferenceTau at{.factor = point.factor,
+                             .tau = point.factor * result.tau,
+                             .validation = final};
+    at.validation.loss = point.loss;
+    at.validation.active_experts = point.infer_ae;
+    result.final_evaluations->inference_tau.push_back(std::move(at));
+  }
+  return result;
+}
+
+// All 76 runs of grids/mini.toml, finished, with the numbers of
+// golden::MadeUpResults of the frozen claims.
+GridOutcome MadeUpMini(const golden::RunChange& change = {}) {
+  std::map<std::string, MiniatureRun> made_up;
+  for (MiniatureRun& run :
+       golden::MadeUpResults(golden::FrozenClaims(), change).runs) {
+    const std::string id =
+        run.corpus + "/" + run.row + "/seed" + std::to_string(run.seed);
+    made_up[id] = std::move(run);
+  }
+  GridOutcome outcome;
+  outcome.grid = LoadExperiment(ExperimentNames().front(),
+                                RunfilePath("experiments/grids/mini.toml"), {});
+  std::map<std::string, trainer::PreparedCorpus> corpora;
+  for (const GridRun& run : outcome.grid.runs) {
+    RunOutcome finished;
+    finished.run = run;
+    finished.state = RunState::kFinished;
+    finished.result = ResultOf(run, made_up.at(run.id));
+    trainer::PreparedCorpus& corpus = corpora[run.corpus.id];
+    corpus.corpus = run.config.data.corpus;
+    corpus.prefix = CorpusRecord(run, "");
+    corpus.tokens = finished.result->identity.tokens;
+    outcome.runs.push_back(std::move(finished));
+  }
+  for (auto& [id, corpus] : corpora) {
+    outcome.corpora.push_back(std::move(corpus));
+  }
+  return outcome;
+}
 
 // Made once; tests that change it copy it.
 const GridOutcome& Whole() {
@@ -33,15 +135,11 @@ const GridOutcome& Whole() {
   return whole;
 }
 
-RunOutcome& RunOf(GridOutcome& outcome, const std::string& id) {
+RunOutcome& RunCalled(GridOutcome& outcome, const std::string& id) {
   for (RunOutcome& run : outcome.runs) {
     if (run.run.id == id) return run;
   }
   throw InternalError("no run " + id);
-}
-
-void ExpectHas(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
 }
 
 size_t Count(const std::string& text, const std::string& part) {
@@ -55,7 +153,7 @@ size_t Count(const std::string& text, const std::string& part) {
 
 TEST(MiniatureRunOf, TakesEveryNumberOfTheFinalModel) {
   GridOutcome outcome = Whole();
-  RunOutcome& run = RunOf(outcome, "gcide/softmoe-2-calibrated/seed1236");
+  RunOutcome& run = RunCalled(outcome, "gcide/softmoe-2-calibrated/seed1236");
   trainer::RunResult& result = *run.result;
   result.final_validation.loss = 2.5;
   result.final_validation.active_experts = 3.25;
@@ -78,7 +176,7 @@ TEST(MiniatureRunOf, TakesEveryNumberOfTheFinalModel) {
 // Step s uses the k_l after the s - 1 updates before it.
 TEST(MiniatureRunOf, CountsTheUpdatesOfAnAllocation) {
   GridOutcome outcome = Whole();
-  RunOutcome& run = RunOf(outcome, "gcide/softmoe-1.5-calibrated/seed1234");
+  RunOutcome& run = RunCalled(outcome, "gcide/softmoe-1.5-calibrated/seed1234");
   trainer::RunResult& result = *run.result;
   for (trainer::StepRecord& step : result.steps) {
     step.allocation.assign(10, static_cast<double>(step.step - 1));
@@ -94,7 +192,7 @@ TEST(MiniatureRunOf, CountsTheUpdatesOfAnAllocation) {
   // Rows with fixed allocation have no points.
   for (const char* id : {"gcide/sparse-1/seed1234",
                          "gcide/softmoe-star-1.5-calibrated/seed1234"}) {
-    const RunOutcome& fixed = RunOf(outcome, id);
+    const RunOutcome& fixed = RunCalled(outcome, id);
     EXPECT_TRUE(MiniatureRunOf(fixed.run, *fixed.result).allocation.empty());
   }
 }
@@ -102,7 +200,7 @@ TEST(MiniatureRunOf, CountsTheUpdatesOfAnAllocation) {
 // The first update has rate 0, and the sum covers the updates before a step.
 TEST(MiniatureRunOf, SumsTheLearningRatesOfTheUpdates) {
   GridOutcome outcome = Whole();
-  RunOutcome& run = RunOf(outcome, "gcide/softmoe-1.5-calibrated/seed1234");
+  RunOutcome& run = RunCalled(outcome, "gcide/softmoe-1.5-calibrated/seed1234");
   run.result->config = run.run.config;
   const MiniatureRun one = MiniatureRunOf(run.run, *run.result);
   EXPECT_EQ(one.allocation[0].step, 0);
@@ -120,11 +218,11 @@ TEST(MiniatureRunOf, SumsTheLearningRatesOfTheUpdates) {
 // sparse row.
 TEST(MiniatureRunOf, HasTheMeanCapOfTheFinalAllocation) {
   GridOutcome outcome = Whole();
-  RunOutcome& run = RunOf(outcome, "gcide/softmoe-2-calibrated/seed1234");
+  RunOutcome& run = RunCalled(outcome, "gcide/softmoe-2-calibrated/seed1234");
   run.result->allocation = {1, 1.5, 1.50001, 2, 2, 2, 2, 2, 2, 9};
   EXPECT_DOUBLE_EQ(MiniatureRunOf(run.run, *run.result).mean_cap,
                    (2 + 3 + 4 + 6 * 4 + 16) / 10.0);
-  RunOutcome& sparse = RunOf(outcome, "gcide/sparse-3/seed1234");
+  RunOutcome& sparse = RunCalled(outcome, "gcide/sparse-3/seed1234");
   sparse.result->allocation.assign(10, 3);
   EXPECT_EQ(MiniatureRunOf(sparse.run, *sparse.result).mean_cap, 3);
   EXPECT_EQ(MiniatureRunOf(sparse.run, *sparse.result).load_balance, "");
@@ -134,7 +232,7 @@ TEST(MiniatureRunOf, HasTheMeanCapOfTheFinalAllocation) {
 
 TEST(MiniatureRunOf, HasTheTrainedTauAmongTheOthers) {
   GridOutcome outcome = Whole();
-  RunOutcome& run = RunOf(outcome, "gcide/softmoe-2-calibrated/seed1234");
+  RunOutcome& run = RunCalled(outcome, "gcide/softmoe-2-calibrated/seed1234");
   auto& factors = run.result->final_evaluations->inference_tau;
   ASSERT_EQ(factors.size(), 4u);
   const MiniatureRun whole = MiniatureRunOf(run.run, *run.result);
@@ -268,9 +366,9 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
 
   // A run that has begun, one that failed, and one whose seed was not planned.
   outcome = Whole();
-  RunOf(outcome, "gcide/sparse-1/seed1234").state = RunState::kInterrupted;
-  RunOf(outcome, "foldoc/sparse-4/seed1235").state = RunState::kFailed;
-  RunOutcome more = RunOf(outcome, "gcide/sparse-2/seed1234");
+  RunCalled(outcome, "gcide/sparse-1/seed1234").state = RunState::kInterrupted;
+  RunCalled(outcome, "foldoc/sparse-4/seed1235").state = RunState::kFailed;
+  RunOutcome more = RunCalled(outcome, "gcide/sparse-2/seed1234");
   more.run.seed = 1238;
   more.run.id = "gcide/sparse-2/seed1238";
   outcome.runs.push_back(more);
@@ -288,8 +386,8 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
 
   // Two seeds have the same numbers.
   outcome = Whole();
-  RunOf(outcome, "gcide/sparse-1/seed1235").result =
-      RunOf(outcome, "gcide/sparse-1/seed1234").result;
+  RunCalled(outcome, "gcide/sparse-1/seed1235").result =
+      RunCalled(outcome, "gcide/sparse-1/seed1234").result;
   EXPECT_EQ(golden::ClaimOf(JudgeMiniClaims(outcome)->verdicts, "C1a").status,
             MiniatureStatus::kMistrusted);
 
@@ -409,4 +507,5 @@ TEST(ClaimsTable, IsATableThatADocumentCanHave) {
 }
 
 }  // namespace
+
 }  // namespace softmoe::experiments

@@ -8,9 +8,6 @@
 #include <map>
 #include <utility>
 
-#include "core/text/markup.h"
-#include "experiments/report/csv_text.h"
-#include "experiments/report/html_text.h"
 #include "experiments/report/mini_claims.h"
 #include "experiments/run/run_record.h"
 #include "golden/verdict/regime_report.h"
@@ -124,14 +121,6 @@ std::string RegimeText(const RegimeResults& judged) {
   return text;
 }
 
-std::string RegimeHtml(const RegimeResults& judged) {
-  return fmt::format(
-      "<h2>Soft and sparse routing at equal active experts</h2>\n<p>{}</p>\n{}",
-      EscapeMarkup(golden::RegimeBottomLine(judged.verdicts)),
-      Details("Every estimate, row and control",
-              "<pre>" + EscapeMarkup(RegimeText(judged)) + "</pre>\n"));
-}
-
 std::vector<DifferenceLine> DifferencesOverSteps(const GridOutcome& outcome) {
   std::vector<DifferenceLine> lines;
   if (!IsRegime(outcome.grid)) return lines;
@@ -144,26 +133,6 @@ std::vector<DifferenceLine> DifferencesOverSteps(const GridOutcome& outcome) {
   std::erase_if(lines,
                 [](const DifferenceLine& line) { return line.points.empty(); });
   return lines;
-}
-
-std::string DifferencesCsv(const std::vector<DifferenceLine>& lines) {
-  std::string text =
-      "row,step,seeds,active,linear,linear_low,linear_high,smooth,smooth_low,"
-      "smooth_high\n";
-  for (const DifferenceLine& line : lines) {
-    for (const DifferencePoint& point : line.points) {
-      text += fmt::format("{},{},{},{}", CsvField(line.row), point.step,
-                          line.seeds.size(), CsvNumber(point.active));
-      for (const golden::RegimeReading* reading :
-           {&point.linear, &point.smooth}) {
-        text += fmt::format(",{},{},{}", CsvNumber(reading->estimate),
-                            CsvNumber(reading->interval.low),
-                            CsvNumber(reading->interval.high));
-      }
-      text += "\n";
-    }
-  }
-  return text;
 }
 
 }  // namespace softmoe::experiments

@@ -29,7 +29,6 @@ std::optional<RegimeResults> JudgeRegimeRuns(const GridOutcome& outcome);
 // The content of claims.txt and of the file beside a record. Equal runs give
 // equal bytes.
 std::string RegimeText(const RegimeResults& judged);
-std::string RegimeHtml(const RegimeResults& judged);
 
 // One step's training loss minus the sparse rows' at the same step and seed,
 // read at that step's active experts: the mean over the seeds with its
@@ -52,10 +51,6 @@ struct DifferenceLine {
 // experts than the sparse rows span. Steps are those of ThinnedSteps, so that a
 // recorded run gives the bits of its folder. Empty unless IsRegime(grid).
 std::vector<DifferenceLine> DifferencesOverSteps(const GridOutcome& outcome);
-
-// One line per point: row, step, seeds, active, linear, linear_low,
-// linear_high, smooth, smooth_low, smooth_high. Numbers read back exactly.
-std::string DifferencesCsv(const std::vector<DifferenceLine>& lines);
 
 }  // namespace softmoe::experiments
 

@@ -11,11 +11,13 @@
 
 #include "core/files/runfiles.h"
 #include "experiments/grids/experiment.h"
+#include "experiments/report/report_csv.h"
 #include "experiments/report/report_curves.h"
+#include "experiments/report/report_html.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
 #include "experiments/testing/report_test_util.h"
-#include "golden/testing/regime_test_util.h"
+#include "golden/testing/miniature_test_util.h"
 
 namespace softmoe::experiments {
 namespace {

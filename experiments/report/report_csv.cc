@@ -10,20 +10,36 @@
 #include <vector>
 
 #include "core/config/router_traits.h"
-#include "experiments/report/csv_text.h"
 #include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
+#include "golden/verdict/miniature_report.h"
 #include "trainer/results/metrics.h"
 
 namespace softmoe::experiments {
 namespace {
 
+using golden::MiniatureCase;
+using golden::MiniatureMeasureVerdict;
+using golden::MiniatureStatusName;
+using golden::MiniatureVerdict;
 using trainer::Metric;
 using trainer::StepRecord;
 using trainer::Validation;
 namespace metrics = trainer::metrics;
 
-std::string Number(double value) { return CsvNumber(value); }
+// RFC 4180: quoted if it contains a separator, a quote or a line end.
+std::string Field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// Shortest text that reads back as the same double.
+std::string Number(double value) { return fmt::format("{}", value); }
 std::string Number(int64_t value) { return std::to_string(value); }
 std::string Number(const std::optional<double>& value) {
   return value ? Number(*value) : "";
@@ -63,11 +79,11 @@ std::string RunsCsv(const GridOutcome& outcome) {
   for (const RunOutcome& run : outcome.runs) {
     const RouterConfig& router = run.run.config.router;
     std::vector<std::string> fields = {
-        CsvField(run.run.id),
-        CsvField(run.run.corpus.id),
-        CsvField(run.run.row.id),
-        CsvField(run.run.row.label),
-        CsvField(run.run.row.variant),
+        Field(run.run.id),
+        Field(run.run.corpus.id),
+        Field(run.run.row.id),
+        Field(run.run.row.label),
+        Field(run.run.row.variant),
         std::to_string(run.run.seed),
         StateName(run.state),
         Setting(router.mean_active_experts),
@@ -98,7 +114,7 @@ std::string StepsCsv(const GridOutcome& outcome) {
   text += "\n";
   for (const RunOutcome& run : outcome.runs) {
     if (run.state != RunState::kFinished) continue;
-    const std::string id = CsvField(run.run.id);
+    const std::string id = Field(run.run.id);
     for (const StepRecord& step : run.result->steps) {
       text += fmt::format("{},{}", id, step.step);
       for (const auto member : members) text += "," + Number(step.*member);
@@ -122,7 +138,7 @@ std::string InferenceTauCsv(const GridOutcome& outcome) {
   for (const RunOutcome& run : outcome.runs) {
     if (!run.result || !run.result->final_evaluations) continue;
     for (const auto& at : run.result->final_evaluations->inference_tau) {
-      text += fmt::format("{},{},{}", CsvField(run.run.id), Number(at.factor),
+      text += fmt::format("{},{},{}", Field(run.run.id), Number(at.factor),
                           Number(at.tau));
       for (const auto member : members) {
         text += "," + Number(at.validation.*member);
@@ -143,10 +159,79 @@ std::string RouterHealthCsv(const GridOutcome& outcome) {
     if (!run.result || !run.result->final_evaluations) continue;
     const auto& layers = run.result->final_evaluations->router_health;
     for (size_t l = 0; l < layers.size(); ++l) {
-      text += fmt::format("{},{}", CsvField(run.run.id), l);
+      text += fmt::format("{},{}", Field(run.run.id), l);
       trainer::VisitHealthMetrics([&](const Metric&, auto member) {
         text += "," + Number(layers[l].*member);
       });
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string ClaimsCsv(const MiniClaims& judged) {
+  std::string text =
+      "claim,claim_verdict,measure,measure_verdict,corpus,case,effect,"
+      "interval_low,interval_high,unit,margin,seeds,p_shown,p_contradicted,"
+      "decides,problem,cap_rise,assumes\n";
+  for (const MiniatureVerdict& claim : judged.verdicts.claims) {
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      const size_t num_cases = measure.cases.size();
+      for (size_t c = 0; c < num_cases + measure.parts.size(); ++c) {
+        const bool is_part = c >= num_cases;
+        const MiniatureCase& each =
+            is_part ? measure.parts[c - num_cases] : measure.cases[c];
+        const bool tested = each.problem.empty();
+        const bool decides =
+            tested && c == measure.deciding &&
+            measure.status != golden::MiniatureStatus::kReported;
+        const auto number = [&](double value) {
+          return tested ? Number(value) : "";
+        };
+        const std::vector<std::string> fields = {
+            claim.id,
+            golden::ClaimStatusText(judged.verdicts, claim),
+            measure.id,
+            is_part ? "part" : MiniatureStatusName(measure.status),
+            each.corpus,
+            each.label,
+            number(each.estimate),
+            number(each.interval.low),
+            number(each.interval.high),
+            measure.unit,
+            Number(measure.margin),
+            std::to_string(each.seeds),
+            number(each.p_shown),
+            number(each.p_contradicted),
+            decides ? "1" : "0",
+            each.problem,
+            tested && each.cap_rise ? Number(*each.cap_rise) : "",
+            claim.assumes};
+        std::vector<std::string> quoted;
+        for (const std::string& field : fields) {
+          quoted.push_back(Field(field));
+        }
+        text += fmt::format("{}\n", fmt::join(quoted, ","));
+      }
+    }
+  }
+  return text;
+}
+
+std::string DifferencesCsv(const std::vector<DifferenceLine>& lines) {
+  std::string text =
+      "row,step,seeds,active,linear,linear_low,linear_high,smooth,smooth_low,"
+      "smooth_high\n";
+  for (const DifferenceLine& line : lines) {
+    for (const DifferencePoint& point : line.points) {
+      text += fmt::format("{},{},{},{}", Field(line.row), point.step,
+                          line.seeds.size(), Number(point.active));
+      for (const golden::RegimeReading* reading :
+           {&point.linear, &point.smooth}) {
+        text += fmt::format(",{},{},{}", Number(reading->estimate),
+                            Number(reading->interval.low),
+                            Number(reading->interval.high));
+      }
       text += "\n";
     }
   }

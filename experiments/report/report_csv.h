@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// report_csv.h - the runs of a grid as plain tables for other programs.
+// report_csv.h - a grid's report as plain tables for other programs: its runs,
+// the verdicts on its claims, its differences.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_REPORT_CSV_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_REPORT_CSV_H_
 
 #include <string>
+#include <vector>
 
+#include "experiments/report/mini_claims.h"
+#include "experiments/report/regime_results.h"
 #include "experiments/run/run_outcome.h"
 
 namespace softmoe::experiments {
@@ -29,6 +33,16 @@ std::string InferenceTauCsv(const GridOutcome& outcome);
 // run, layer (from 0), and the metrics of a router (truncated_mass is empty for
 // the sparse one).
 std::string RouterHealthCsv(const GridOutcome& outcome);
+
+// One line for each case: claim, its verdict, measure, its verdict, corpus,
+// case, effect, low and high end of the interval, unit, margin, seeds, p_shown,
+// p_contradicted, decides (1: this case decides the measure), problem, assumes.
+// Numbers read back exactly; those of a case that cannot be tested are empty.
+std::string ClaimsCsv(const MiniClaims& judged);
+
+// One line per point: row, step, seeds, active, linear, linear_low,
+// linear_high, smooth, smooth_low, smooth_high. Numbers read back exactly.
+std::string DifferencesCsv(const std::vector<DifferenceLine>& lines);
 
 }  // namespace softmoe::experiments
 

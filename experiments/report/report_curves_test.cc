@@ -3,10 +3,62 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <string>
+
+#include "core/errors.h"
 #include "experiments/testing/report_test_util.h"
 
 namespace softmoe::experiments {
 namespace {
+
+TEST(Plot, ThinAveragesBlocks) {
+  Series series{"s", {}, {}};
+  for (int i = 0; i < 10; ++i) {
+    series.x.push_back(i);
+    series.y.push_back(10 * i);
+  }
+  const Series thin = Thin(series, 4);  // blocks of three, and a rest
+  EXPECT_EQ(thin.x, (std::vector<double>{1, 4, 7, 9}));
+  EXPECT_EQ(thin.y, (std::vector<double>{10, 40, 70, 90}));
+  EXPECT_EQ(Thin(series, 10).x.size(), 10u);
+}
+
+TEST(Plot, DrawsEveryLineWithItsName) {
+  Plot plot{"loss_0", "step", "nat/token", {}};
+  for (int s = 0; s < 11; ++s) {  // more than there are colours
+    plot.series.push_back({"it's row " + std::to_string(s),
+                           {0, 1, 2},
+                           {1.0 * s, std::nan(""), 2.0 * s}});
+  }
+  const std::string svg = DrawSvg(plot);
+  EXPECT_EQ(svg.find("<svg"), 0u);
+  EXPECT_NE(svg.find("</svg>"), std::string::npos);
+  EXPECT_NE(svg.find("loss_0_plot_11"), std::string::npos);
+  for (int s = 0; s < 11; ++s) {
+    EXPECT_NE(svg.find("row " + std::to_string(s) + "<"), std::string::npos)
+        << s;
+  }
+  EXPECT_EQ(svg, DrawSvg(plot));
+}
+
+TEST(Plot, ALineOfOnePointIsNoError) {
+  Plot plot{"one", "x", "y", {{"a", {1}, {1}}}};
+  plot.points = true;
+  EXPECT_NE(DrawSvg(plot).find("</svg>"), std::string::npos);
+}
+
+TEST(Plot, WithoutGnuplotItSaysWhatToInstall) {
+  const NoPrograms none;
+  const Plot plot{"one", "x", "y", {{"a", {1}, {1}}}};
+  try {
+    DrawSvg(plot);
+    FAIL() << "drew without gnuplot";
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("gnuplot-nox"), std::string::npos)
+        << error.what();
+  }
+}
 
 const Plot& PlotOf(const std::vector<Curves>& curves, const std::string& id) {
   for (const Curves& c : curves) {
@@ -31,4 +83,5 @@ TEST(MakeCurves, LayersCountFromOne) {
 }
 
 }  // namespace
+
 }  // namespace softmoe::experiments

@@ -9,12 +9,11 @@
 #include "core/errors.h"
 #include "core/text/markup.h"
 #include "core/text/progress.h"
-#include "experiments/report/evaluation_tables.h"
-#include "experiments/report/experiment_tables.h"
-#include "experiments/report/grid_table.h"
-#include "experiments/report/html_text.h"
 #include "experiments/report/report_curves.h"
+#include "experiments/report/report_tables.h"
 #include "experiments/report/row_summary.h"
+#include "golden/verdict/miniature_report.h"
+#include "golden/verdict/regime_report.h"
 #include "golden/verdict/verdict_report.h"
 #include "trainer/identity/run_identity.h"
 
@@ -23,6 +22,98 @@ namespace {
 
 using golden::CellVerdict;
 using Cells = std::vector<HtmlCell>;
+
+}  // namespace
+
+// ---- Pieces of a page.
+
+namespace {
+
+constexpr const char* kStyle = R"(
+:root { color-scheme: light dark; --line: #d8d8d8; --soft: #666; --good: #0a6b2d;
+  --bad: #a81212; --open: #7a5b00; --card: #fff; }
+@media (prefers-color-scheme: dark) { :root { --line: #444; --soft: #aaa;
+  --good: #6fd58f; --bad: #ff8f8f; --open: #e5c35a; --card: #fff; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto;
+  padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: .2rem; }
+h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line); }
+p, li { max-width: 46rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; margin: .6rem 0 1.2rem; font-size: .9rem;
+  font-variant-numeric: tabular-nums; }
+caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
+th, td { padding: .25rem .7rem .25rem 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; } .number { text-align: right; }
+.pass { color: var(--good); font-weight: 600; }
+.fail { color: var(--bad); font-weight: 600; }
+.open, .note { color: var(--open); } .soft { color: var(--soft); }
+.box { border: 1px solid var(--line); border-left: .3rem solid var(--open);
+  padding: .4rem 1rem; border-radius: .3rem; }
+figure { background: var(--card); border-radius: .4rem; margin: .6rem 0;
+  padding: .4rem; } figcaption { color: #444; font-size: .9rem; }
+figure svg { max-width: 100%; height: auto; }
+pre { overflow-x: auto; font-size: .8rem; } summary { cursor: pointer; }
+)";
+
+// Digits, plus whatever accompanies a measured number.
+bool IsNumber(const std::string& text) {
+  return text.find_first_not_of("0123456789.+-eE%/ Mc<=") == std::string::npos;
+}
+
+}  // namespace
+
+std::string HtmlTable(const std::string& caption,
+                      const std::vector<std::string>& header,
+                      const std::vector<std::vector<HtmlCell>>& rows) {
+  std::vector<bool> numbers(header.size(), !rows.empty());
+  for (const auto& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) {
+      numbers[c] = numbers[c] && IsNumber(row[c].text);
+    }
+  }
+  std::string html = fmt::format(
+      "<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr>",
+      EscapeMarkup(caption));
+  for (size_t c = 0; c < header.size(); ++c) {
+    html += fmt::format("<th scope=\"col\"{}>{}</th>",
+                        numbers[c] ? " class=\"number\"" : "",
+                        EscapeMarkup(header[c]));
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : rows) {
+    html += "<tr>";
+    for (size_t c = 0; c < row.size(); ++c) {
+      std::string css = row[c].css_class;
+      if (numbers[c]) css += css.empty() ? "number" : " number";
+      html += fmt::format(
+          "<td{}>{}</td>",
+          css.empty() ? "" : fmt::format(" class=\"{}\"", EscapeMarkup(css)),
+          EscapeMarkup(row[c].text));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string Details(const std::string& summary, const std::string& content) {
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n",
+                     EscapeMarkup(summary), content);
+}
+
+std::string HtmlPage(const std::string& title, const std::string& body) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width\">\n"
+      "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n{}</body>\n"
+      "</html>\n",
+      EscapeMarkup(title), kStyle, body);
+}
+
+// ---- The sections of the page.
+
+namespace {
 
 std::string CssOf(Status status) {
   switch (status) {
@@ -265,7 +356,50 @@ std::string Provenance(const GridOutcome& outcome) {
          Details("Configurations", configs);
 }
 
+std::string HtmlOf(const std::string& caption,
+                   const golden::MiniatureTable& table) {
+  std::vector<std::vector<HtmlCell>> rows;
+  for (const std::vector<std::string>& texts : table.rows) {
+    std::vector<HtmlCell>& row = rows.emplace_back();
+    for (const std::string& text : texts) row.push_back({text});
+  }
+  return HtmlTable(caption, table.header, rows);
+}
+
 }  // namespace
+
+std::string ClaimsHtml(const MiniClaims& judged) {
+  const golden::MiniatureVerdicts& verdicts = judged.verdicts;
+  return fmt::format(
+      "<h2>Claims in miniature</h2>\n<p>{}</p>\n{}{}{}{}{}",
+      EscapeMarkup(fmt::format(
+          "{} {} of {} planned runs are in{}. Margins, {}: {}.",
+          golden::MiniatureDisclaimer(), verdicts.finished, verdicts.planned,
+          verdicts.missing.empty() ? "" : ", so that every verdict is INTERIM",
+          golden::MiniatureMarginsFixed(verdicts), verdicts.hash)),
+      HtmlOf("Could it have been shown?",
+             golden::MiniatureDesignTable(verdicts)),
+      HtmlOf("The paper's claims, in a form without scale.",
+             golden::MiniatureClaimTable(verdicts, /*of_paper=*/true)) +
+          HtmlOf("Hypotheses of this project.",
+                 golden::MiniatureClaimTable(verdicts, /*of_paper=*/false)),
+      HtmlOf(golden::MiniatureMeasureLegend(),
+             golden::MiniatureMeasureTable(verdicts)),
+      Details("Every case", HtmlOf("Of every measure.",
+                                   golden::MiniatureCaseTable(verdicts))),
+      Details("Reasons, assumptions, and what the grid can resolve",
+              "<pre>" + EscapeMarkup(ClaimsText(judged)) + "</pre>\n"));
+}
+
+std::string RegimeHtml(const RegimeResults& judged) {
+  return fmt::format(
+      "<h2>Soft and sparse routing at equal active experts</h2>\n<p>{}</p>\n{}",
+      EscapeMarkup(golden::RegimeBottomLine(judged.verdicts)),
+      Details("Every estimate, row and control",
+              "<pre>" + EscapeMarkup(RegimeText(judged)) + "</pre>\n"));
+}
+
+// ---- The page.
 
 std::string ReportHtml(const GridOutcome& outcome,
                        const std::vector<Invariant>& invariants,

@@ -6,14 +6,17 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <numeric>
 #include <set>
 
+#include "core/config/config.h"
 #include "core/config/config_fields.h"
 #include "core/config/config_text.h"
 #include "core/config/router_traits.h"
 #include "core/errors.h"
-#include "experiments/report/results_measures.h"
 #include "experiments/report/row_summary.h"
+#include "experiments/report/run_columns.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/metrics.h"
 
@@ -27,7 +30,217 @@ using golden::Field;
 using golden::FieldClass;
 using golden::Known;
 using golden::Table;
+using trainer::Metric;
 using trainer::RunResult;
+using trainer::StepRecord;
+using trainer::Validation;
+namespace metrics = trainer::metrics;
+
+// ---- The numbers of a run and the columns that they belong to.
+
+// One column of a results table and the source of its numbers.
+struct Measure {
+  std::string column;  // its id; the golden's, unless `own` is set
+  // nullptr: not measured. NaN: this run lacks it.
+  std::function<double(const trainer::RunResult&)> read;
+  bool setting = false;  // a setting, not a measurement
+  // Rows to which the column does not apply have empty cells.
+  std::function<bool(const Config&)> applies = {};  // nullptr: all rows
+  std::optional<golden::Column> own = {};  // a column that the golden lacks
+};
+
+// The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
+// and rounded expert size of its own model.
+constexpr double kPaperBase = 58.54464;
+constexpr double kPaperPerExpert = 49.2;
+
+// The paper says that most of the budget has moved by this step.
+constexpr int64_t kEarly = 25000;
+
+// A column that is shown and never judged.
+Column Recorded(const std::string& id, const Metric& metric) {
+  Column column;
+  column.id = id;
+  column.unit = metric.unit;
+  column.metric = metric.definition;
+  column.decimals = 6;
+  return column;
+}
+
+// Our version of a column in the golden's table.
+Measure Golden(const std::string& id, const Metric& metric) {
+  return {id, ColumnOf(metric).read};
+}
+
+// A column that the golden lacks.
+Measure Own(const Metric& metric) {
+  return {metric.name, ColumnOf(metric).read, false, nullptr,
+          Recorded(metric.name, metric)};
+}
+
+double Sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+double ExactActiveParameters(const RunResult& r) {
+  return ColumnOf(metrics::kActiveParameters).read(r) / 1e6;
+}
+
+// Share of the budget that the last three layers hold at the end.
+double LastThreeShare(const RunResult& r) {
+  const auto& k = r.allocation;
+  const auto last = k.end() - std::min<std::ptrdiff_t>(3, k.end() - k.begin());
+  return std::accumulate(last, k.end(), 0.0) / Sum(k);
+}
+
+// The sum of the allocation at the step at which it is furthest from K.
+double WorstBudget(const RunResult& r) {
+  const double budget = r.config.router.mean_active_experts *
+                        static_cast<double>(r.config.model.num_layers);
+  double worst = Sum(r.allocation);
+  for (const StepRecord& step : r.steps) {
+    const double sum = Sum(step.allocation);
+    if (std::abs(sum - budget) > std::abs(worst - budget)) worst = sum;
+  }
+  return worst;
+}
+
+double SmallestAllocation(const RunResult& r) {
+  double least = *std::min_element(r.allocation.begin(), r.allocation.end());
+  for (const StepRecord& step : r.steps) {
+    for (const double k : step.allocation) least = std::min(least, k);
+  }
+  return least;
+}
+
+// sum_l |k_l(25k) - k_l(0)| divided by the same at the end; every layer begins
+// with the same k. NaN for a run that ends earlier or moves nothing.
+double MovedEarly(const RunResult& r) {
+  const auto moved = [&](const std::vector<double>& allocation) {
+    double sum = 0;
+    for (const double k : allocation) {
+      sum += std::abs(k - r.config.router.mean_active_experts);
+    }
+    return sum;
+  };
+  for (const StepRecord& step : r.steps) {
+    if (step.step == kEarly && r.steps.back().step > kEarly) {
+      return moved(step.allocation) / moved(r.allocation);
+    }
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+// The model of the paper, whose Active-Param column is 58.54464 + 49.2 AE
+// (ruling 17); for other sizes that formula is meaningless.
+bool HasPaperSizes(const ModelConfig& model) {
+  const ModelConfig paper;  // compares with the defaults, the paper's sizes
+  return model.num_layers == paper.num_layers &&
+         model.d_model == paper.d_model && model.d_ffn == paper.d_ffn &&
+         model.num_experts == paper.num_experts &&
+         model.vocab_size == paper.vocab_size;
+}
+
+// The paper's Table 1. paper_sizes: all rows have the paper's sizes.
+std::vector<Measure> MainMeasures(bool paper_sizes) {
+  Measure active{"active_params", ExactActiveParameters};
+  if (paper_sizes) {
+    active.read = [](const RunResult& r) {
+      return kPaperBase + kPaperPerExpert * r.final_validation.active_experts;
+    };
+  }
+  Column exact = Recorded("active_params_exact", metrics::kActiveParameters);
+  exact.unit = "1e6 params";  // as the golden's active_params
+  return {
+      {"mean_active_experts",
+       [](const RunResult& r) { return r.config.router.mean_active_experts; },
+       true},
+      {"expansion_factor",
+       [](const RunResult& r) { return r.config.router.expansion_factor; },
+       true, [](const Config& config) { return TraitsOf(config).cap; }},
+      Golden("train_ae", metrics::kTrainAe),
+      Golden("infer_ae", metrics::kInferAe),
+      active,
+      {"piqa", nullptr},
+      {"hellaswag", nullptr},
+      {"arc_e", nullptr},
+      Golden("val_loss", metrics::kValLoss),
+      {"active_params_exact", ExactActiveParameters, false, nullptr, exact},
+      Own(metrics::kUnigramLoss),
+      Own(metrics::kZeroActiveFraction),
+  };
+}
+
+// Relative variance of the expert load, with k and alpha.
+std::vector<Measure> LoadVarianceMeasures() {
+  std::vector<Measure> measures = MainMeasures(false);
+  measures.resize(2);  // k and alpha
+  measures.push_back(Golden("load_variance", metrics::kRelativeLoadVariance));
+  return measures;
+}
+
+// The paper's Table 6, tau in training.
+std::vector<Measure> TauMeasures() {
+  return {{"tau", [](const RunResult& r) { return r.tau; }, true},
+          Golden("ae", metrics::kInferAe),
+          {"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr}};
+}
+
+// The paper's Table 8, input jitter.
+std::vector<Measure> JitterMeasures() {
+  return {{"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr},
+          Golden("val_loss", metrics::kValLoss)};
+}
+
+// The paper's Table 7: validation with `factor` times the tau of training.
+std::vector<Measure> InferenceTauMeasures(double factor) {
+  const auto over = [factor](double Validation::*member) {
+    return [factor, member](const RunResult& r) {
+      const trainer::InferenceTau* at = AtFactor(r, factor);
+      return at == nullptr ? std::numeric_limits<double>::quiet_NaN()
+                           : at->validation.*member;
+    };
+  };
+  return {{"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
+           true},
+          {"ae", over(&Validation::active_experts)},
+          {"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr},
+          {"loss", over(&Validation::loss), false, nullptr,
+           Recorded("loss", metrics::kLoss)}};
+}
+
+// The paper's statements about the learned allocation.
+std::vector<Measure> AllocationMeasures() {
+  return {{"top3_share", LastThreeShare},
+          {"budget", WorstBudget},
+          {"least_allocation", SmallestAllocation},
+          {"moved_by_25k", MovedEarly}};
+}
+
+// "layer_1", ...: k_l of every layer at the end of training.
+std::vector<Measure> LayerMeasures(int64_t num_layers) {
+  std::vector<Measure> measures;
+  for (int64_t l = 0; l < num_layers; ++l) {
+    const std::string id = fmt::format("layer_{}", l + 1);
+    measures.push_back(
+        {id,
+         [l](const RunResult& r) {
+           return r.allocation[static_cast<size_t>(l)];
+         },
+         false,
+         [l](const Config& config) { return l < config.model.num_layers; },
+         Recorded(id, metrics::kAllocation)});
+  }
+  return measures;
+}
+
+// ---- Cells, rows and tables.
 
 // Decimals of a measured number as printed; the stored one has all its digits.
 constexpr int kDecimals = 6;
@@ -171,7 +384,7 @@ Column MakeColumn(const Table& golden_table, const Measure& measure,
     column.lane = golden::Lane::kReportOnly;
   }
   if (measure.column == "active_params" && !paper_sizes) {
-    column.metric = trainer::metrics::kActiveParameters.definition;
+    column.metric = metrics::kActiveParameters.definition;
   }
   return column;
 }

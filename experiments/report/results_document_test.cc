@@ -11,7 +11,7 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "experiments/testing/report_test_util.h"
-#include "golden/testing/paper_test_util.h"
+#include "golden/testing/document_test_util.h"
 #include "golden/verdict/verdict.h"
 
 namespace softmoe::experiments {
@@ -65,7 +65,7 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
   EXPECT_EQ(CellOf(document, "owt/sparse/k1", "mean_active_experts").text, "1");
   EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "expansion_factor").empty());
   EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "piqa").empty());
-  // As counted by hand in grid_table_test.cc.
+  // As counted by hand in report_tables_test.cc.
   EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params").value, 2680e-6);
   EXPECT_EQ(CellOf(document, "owt/softmoe/k2/a2", "budget", "allocation").value,
             6);

@@ -16,6 +16,7 @@
 #include "core/files/atomic_file.h"
 #include "core/philox.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/text_test_util.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/testing/report_test_util.h"
@@ -74,11 +75,6 @@ std::string Refusal(const std::function<void()>& action, ExitCode code) {
   }
   ADD_FAILURE() << "accepted";
   return "";
-}
-
-void ExpectHas(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos)
-      << "expected: " << part << "\ngot: " << text;
 }
 
 TEST(RunRecord, ThinsCurvesToPointsThatClaimsNeed) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/text/suggestion.h"
+#include "golden/verdict/statistics.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/run_digest.h"
 #include "trainer/results/run_result_file.h"
@@ -63,10 +64,7 @@ SeedDeviation PooledDeviation(const RunRecord& record, const RecordedRun& run) {
   SeedDeviation pooled;
   double squares = 0;
   for (const auto& [row, losses] : rows) {
-    const auto count = static_cast<double>(losses.size());
-    double mean = 0;
-    for (const double loss : losses) mean += loss / count;
-    for (const double loss : losses) squares += (loss - mean) * (loss - mean);
+    squares += golden::SquaresAroundMean(losses);
     pooled.freedom += static_cast<int64_t>(losses.size()) - 1;
   }
   if (pooled.freedom > 0) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// decimal.h - printed numbers as exact decimals, and the interval of values
-// that print that way (FORMAT.md, "Cells").
+// decimal.h - printed numbers as exact decimals, and what prints that way: the
+// interval of values and, of percentages, the counts (the GRIM test; FORMAT.md,
+// "Cells").
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_DECIMAL_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_DECIMAL_H_
 
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "golden/document/document.h"
 
@@ -65,6 +67,13 @@ struct Interval {
 // last digit of a value v >= 0: [v - u/2, v + u/2] for nearest, [v, v + u] for
 // truncated.
 Interval PrintedInterval(const Decimal& text, Rounding rule);
+
+// All counts c in [0, total] for which 100 c / total prints as `percent` with
+// its decimals under `rule` (kUnknown: under either rule), ascending; empty if
+// no count does. Rounds in integer arithmetic, halves up. `total` must be in
+// [1, 1e9], otherwise InternalError; `percent` may have at most 12 decimals.
+std::vector<int64_t> CountsThatPrint(const Decimal& percent, int64_t total,
+                                     Rounding rule);
 
 }  // namespace softmoe::golden
 

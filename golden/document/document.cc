@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/document/document.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include "golden/document/decimal.h"
+#include "golden/document/document_format.h"
+
 namespace softmoe::golden {
 
 const Row* Table::FindRow(const std::string& row_id) const {
@@ -22,6 +33,416 @@ const Table* Document::FindTable(const std::string& table_id) const {
     if (table.id == table_id) return &table;
   }
   return nullptr;
+}
+
+// ---- What makes a document meaningless: checks that throw a Problem.
+
+namespace {
+
+// Caught inside FirstProblem.
+struct Problem {
+  std::string text;
+};
+
+constexpr const char* kFillIn =
+    "fill it in where the file is made: a number without it means nothing";
+
+constexpr const char* kMeasure =
+    "store what was measured; a run that gave no number has an empty cell "
+    "with the flag DIVERGED";
+
+// Whether the text is a placeholder to be filled in later.
+bool IsPlaceholder(const std::string& text) {
+  std::string lower;
+  for (unsigned char c : text) lower += static_cast<char>(std::tolower(c));
+  static const std::set<std::string> kWords = {
+      "todo", "tbd",  "fixme",       "xxx",   "?",          "??",
+      "???",  "null", "placeholder", "dummy", "lorem ipsum"};
+  return kWords.contains(lower) || lower.starts_with("todo:") ||
+         lower.starts_with("fixme:");
+}
+
+bool IsPlaceholder(double value) {
+  static const std::set<double> kSentinels = {-999, -9999, -99999, -999999};
+  return kSentinels.contains(value) || std::fabs(value) >= 1e300;
+}
+
+// Throws "'PLACE' PROBLEM; REMEDY".
+[[noreturn]] void Fail(const std::string& place, const std::string& problem,
+                       const std::string& remedy) {
+  throw Problem{fmt::format("'{}' {}; {}", place, problem, remedy)};
+}
+
+// No NUL and no placeholder ("TODO", "TBD", "?", ...).
+void CheckText(const std::string& place, const std::string& text) {
+  if (text.find('\0') != std::string::npos) {
+    Fail(place, "contains a NUL character", "remove it");
+  }
+  if (IsPlaceholder(text)) {
+    Fail(place, fmt::format("is the placeholder '{}'", text), kFillIn);
+  }
+}
+
+void CheckNonEmpty(const std::string& place, const std::string& text) {
+  CheckText(place, text);
+  if (text.empty()) Fail(place, "is empty", kFillIn);
+}
+
+// Refuses NaN, infinities and sentinels such as -999.
+void CheckFinite(const std::string& place, double value) {
+  if (!std::isfinite(value)) {
+    Fail(place, fmt::format("is {}", value), kMeasure);
+  }
+  if (IsPlaceholder(value)) {
+    Fail(place, fmt::format("is the placeholder {}", value), kMeasure);
+  }
+}
+
+// Ids of tables and columns are also names of HDF5 groups.
+void CheckPathId(const std::string& place, const std::string& id) {
+  const bool ok = !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (!ok) {
+    Fail(place, fmt::format("has the id '{}'", id),
+         "use lower-case letters, digits and '_'");
+  }
+  if (IsPlaceholder(id)) Fail(place, "is a placeholder", kFillIn);
+}
+
+// Ids of rows, notes and claims, which claims and notes refer to.
+void CheckId(const std::string& place, const std::string& id) {
+  CheckNonEmpty(place, id);
+  const bool ok = std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return c > ' ' && c != ':' && c != '\'' && c < 127;
+  });
+  if (!ok) {
+    Fail(place, fmt::format("has the id '{}'", id),
+         "use printable ASCII without spaces, ':' and quotes");
+  }
+}
+
+void CheckUnique(const std::string& place, const std::string& id,
+                 std::set<std::string>* seen) {
+  if (!seen->insert(id).second) {
+    Fail(place, fmt::format("occurs twice: '{}'", id), "rename one of them");
+  }
+}
+
+template <typename E>
+void CheckEnum(const std::string& place, E value) {
+  if (NameOf(value).empty()) {
+    Fail(place, "has a value outside its enumeration",
+         "choose one of " + Choices<E>());
+  }
+}
+
+void CheckFields(const std::string& group, const std::vector<Field>& fields) {
+  std::set<std::string> seen;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const Field& field = fields[i];
+    CheckId(fmt::format("{}/name[{}]", group, i), field.name);
+    CheckUnique(fmt::format("{}/name[{}]", group, i), field.name, &seen);
+    const std::string value_place =
+        fmt::format("{}/value[{}] ({})", group, i, field.name);
+    // Fields may have the values "none" and "?"; a value that the source leaves
+    // unknown is empty.
+    if (field.value.find('\0') != std::string::npos) {
+      Fail(value_place, "contains a NUL character", "remove it");
+    }
+    CheckEnum(fmt::format("{}/class[{}]", group, i), field.field_class);
+    CheckEnum(fmt::format("{}/known[{}]", group, i), field.known);
+    if (field.value.empty() && field.known != Known::kUnknown) {
+      Fail(value_place, "is empty although it is not 'unknown'", kFillIn);
+    }
+  }
+}
+
+void CheckProvenance(const Provenance& provenance) {
+  const std::string group = "/provenance";
+  CheckEnum(group + "@origin", provenance.origin);
+  CheckNonEmpty(group + "@source", provenance.source);
+  CheckNonEmpty(group + "@generator", provenance.generator);
+  CheckText(group + "@created_utc", provenance.created_utc);
+  CheckText(group + "@git_commit", provenance.git_commit);
+  CheckText(group + "@config_hash", provenance.config_hash);
+  CheckText(group + "@compiler", provenance.compiler);
+  CheckText(group + "@cpu", provenance.cpu);
+  CheckText(group + "@isa", provenance.isa);
+  CheckFields(group, provenance.more);
+}
+
+void CheckColumn(const std::string& group, const Column& column) {
+  CheckNonEmpty(group + "@unit", column.unit);
+  CheckNonEmpty(group + "@metric_def", column.metric);
+  CheckEnum(group + "@direction", column.direction);
+  CheckEnum(group + "@lane", column.lane);
+  if (column.decimals < 0 || column.decimals > 12) {
+    Fail(group + "@decimals", fmt::format("is {}", column.decimals),
+         "use 0 to 12");
+  }
+  CheckText(group + "@margin_basis", column.margin_basis);
+  if (column.margin) {
+    CheckFinite(group + "@margin", *column.margin);
+    if (!(*column.margin > 0)) {
+      Fail(group + "@margin", fmt::format("is {}", *column.margin),
+           "a margin is greater than 0");
+    }
+    CheckNonEmpty(group + "@margin_basis", column.margin_basis);
+  } else if (column.lane == Lane::kStatistical || column.lane == Lane::kBound) {
+    Fail(group + "@margin",
+         fmt::format("is missing, but the lane is '{}'", NameOf(column.lane)),
+         "state the margin before any run, or use the lane 'report'");
+  }
+}
+
+void CheckProportion(const std::string& place, double percent,
+                     const Proportion& proportion) {
+  if (!(percent >= 0 && percent <= 100)) {
+    Fail(place, fmt::format("stands beside the value {}", percent),
+         "a proportion is given in percent, from 0 to 100");
+  }
+  if (proportion.total <= 0) {
+    Fail(place, fmt::format("has {} items", proportion.total),
+         "a proportion is of at least one item");
+  }
+  for (size_t i = 0; i < proportion.counts.size(); ++i) {
+    const int64_t count = proportion.counts[i];
+    if (count < 0 || count > proportion.total ||
+        (i > 0 && count <= proportion.counts[i - 1])) {
+      Fail(place,
+           fmt::format("has the count {} of {}", count, proportion.total),
+           "counts ascend and lie between 0 and the total");
+    }
+  }
+}
+
+void CheckEmptyCell(const std::string& group, size_t row, const Cell& cell) {
+  if (cell.value != 0 || cell.low != 0 || cell.high != 0 || cell.deviation ||
+      cell.proportion || cell.bold) {
+    Fail(fmt::format("{}/text[{}]", group, row),
+         "is empty, but the cell has a number",
+         "print the number, or leave value, interval, deviation and counts "
+         "empty too");
+  }
+}
+
+// `text` must be a number that can be printed for `value`: they differ by at
+// most one unit of the last digit, as both rounding and truncation ensure.
+void CheckCellText(const std::string& place, const Cell& cell) {
+  CheckText(place, cell.text);
+  const std::optional<Decimal> decimal = Decimal::Parse(cell.text);
+  if (!decimal) {
+    Fail(place, fmt::format("is '{}'", cell.text),
+         "a cell holds a plain decimal number, or nothing");
+  }
+  const double unit = std::pow(10.0, -decimal->decimals());
+  const double slack = 4e-16 * std::fabs(cell.value);
+  if (!(std::fabs(decimal->ToDouble() - cell.value) <= unit + slack)) {
+    Fail(place,
+         fmt::format("is '{}', but the value is {}", cell.text, cell.value),
+         "print the value that is stored");
+  }
+}
+
+void CheckCell(const std::string& group, size_t row, const Cell& cell) {
+  auto place = [&](const char* name) {
+    return fmt::format("{}/{}[{}]", group, name, row);
+  };
+  CheckFinite(place("value"), cell.value);
+  CheckFinite(place("value_lo"), cell.low);
+  CheckFinite(place("value_hi"), cell.high);
+  if (cell.deviation) CheckFinite(place("sd"), *cell.deviation);
+  for (const std::string& flag : cell.flags) {
+    const bool ok =
+        !flag.empty() && std::all_of(flag.begin(), flag.end(), [](char c) {
+          return (c >= 'A' && c <= 'Z') || c == '_';
+        });
+    if (!ok) {
+      Fail(place("flags"), fmt::format("has the flag '{}'", flag),
+           "flags are capital letters and '_'");
+    }
+  }
+  if (cell.runs < 1) {
+    Fail(place("n_runs"), fmt::format("is {}", cell.runs),
+         "a value stands for at least one run");
+  }
+  if (cell.empty()) return CheckEmptyCell(group, row, cell);
+  CheckCellText(place("text"), cell);
+  if (!(cell.low <= cell.value && cell.value <= cell.high)) {
+    Fail(place("value"),
+         fmt::format("{} is outside its interval [{}, {}]", cell.value,
+                     cell.low, cell.high),
+         "value_lo <= value <= value_hi must hold");
+  }
+  if (cell.deviation && (*cell.deviation < 0 || cell.runs < 2)) {
+    Fail(place("sd"),
+         fmt::format("is {} with {} run(s)", *cell.deviation, cell.runs),
+         "a deviation is at least 0 and needs two runs");
+  }
+  if (cell.proportion) {
+    CheckProportion(place("count_N"), cell.value, *cell.proportion);
+  }
+}
+
+void CheckTable(const Table& table) {
+  const std::string group = "/tables/" + table.id;
+  CheckNonEmpty(group + "@title", table.title);
+  CheckText(group + "@caption", table.caption);
+  CheckEnum(group + "@rounding_rule", table.rounding);
+  std::set<std::string> seen;
+  for (const Column& column : table.columns) {
+    const std::string path = group + "/cells/" + column.id;
+    CheckPathId(path, column.id);
+    CheckUnique(path, column.id, &seen);
+    CheckColumn(path, column);
+  }
+  seen.clear();
+  for (size_t r = 0; r < table.rows.size(); ++r) {
+    const Row& row = table.rows[r];
+    const std::string place = fmt::format("{}/rows[{}]", group, r);
+    CheckId(place, row.id);
+    CheckUnique(place, row.id, &seen);
+    for (const std::string& label : row.labels) {
+      CheckText(group + "/labels", label);
+    }
+    CheckFields(group + "/fields", row.fields);
+    if (row.cells.size() != table.columns.size()) {
+      Fail(place,
+           fmt::format("({}) has {} cells, but the table has {} columns",
+                       row.id, row.cells.size(), table.columns.size()),
+           "give every row one cell per column, an empty one where there is "
+           "no value");
+    }
+    for (size_t c = 0; c < row.cells.size(); ++c) {
+      CheckCell(group + "/cells/" + table.columns[c].id, r, row.cells[c]);
+    }
+  }
+}
+
+// "ROW:COLUMN" of a table.
+bool IsCell(const Table& table, std::string_view reference) {
+  const size_t colon = reference.rfind(':');
+  return colon != std::string_view::npos &&
+         table.FindRow(std::string(reference.substr(0, colon))) != nullptr &&
+         table.FindColumn(std::string(reference.substr(colon + 1))) >= 0;
+}
+
+// Everything named by claims must be in the document.
+void CheckClaims(const Document& document) {
+  static const std::set<std::string> kOperators = {"<",  "<=", ">",
+                                                   ">=", ">~", "=="};
+  static const std::set<std::string> kVerdicts = {
+      "HOLDS", "REFUTED", "NOT_RESOLVED_BY_PAPER", "NO_DATA"};
+  std::set<std::string> seen;
+  for (size_t i = 0; i < document.claims.size(); ++i) {
+    const Claim& claim = document.claims[i];
+    auto place = [&](const char* name) {
+      return fmt::format("/claims/{}[{}]", name, i);
+    };
+    CheckId(place("id"), claim.id);
+    CheckUnique(place("id"), claim.id, &seen);
+    CheckNonEmpty(place("text"), claim.text);
+    const Table* table = document.FindTable(claim.scope);
+    if (table == nullptr) {
+      Fail(place("scope"), fmt::format("names no table: '{}'", claim.scope),
+           "use the id of a table of this file");
+    }
+    if (!kOperators.contains(claim.op)) {
+      Fail(place("op"), fmt::format("is '{}'", claim.op),
+           "use <, <=, >, >=, >~ or ==");
+    }
+    if (!IsCell(*table, claim.left)) {
+      Fail(place("lhs"), fmt::format("names no cell: '{}'", claim.left),
+           "write ROW:COLUMN of the table " + claim.scope);
+    }
+    if (!IsCell(*table, claim.right) && !Decimal::Parse(claim.right)) {
+      Fail(place("rhs"),
+           fmt::format("is neither cell nor number: '{}'", claim.right),
+           "write ROW:COLUMN of the table " + claim.scope + ", or a number");
+    }
+    if (!kVerdicts.contains(claim.published_verdict)) {
+      Fail(place("published_verdict"),
+           fmt::format("is '{}'", claim.published_verdict),
+           "use HOLDS, REFUTED, NOT_RESOLVED_BY_PAPER or NO_DATA");
+    }
+  }
+}
+
+bool IsTableOrPart(const Document& document, const std::string& place) {
+  for (const Table& table : document.tables) {
+    if (place == table.id) return true;
+    if (!place.starts_with(table.id + "/")) continue;
+    const std::string rest = place.substr(table.id.size() + 1);
+    if (table.FindRow(rest) != nullptr) return true;
+    const size_t slash = rest.rfind('/');
+    if (slash == std::string::npos) {
+      return table.FindColumn(rest) >= 0;
+    }
+    return table.FindRow(rest.substr(0, slash)) != nullptr &&
+           table.FindColumn(rest.substr(slash + 1)) >= 0;
+  }
+  return false;
+}
+
+// Everything named by notes must be in the document, and every note that cells
+// name.
+void CheckNotes(const Document& document) {
+  std::set<std::string> places;
+  for (const Claim& claim : document.claims) places.insert("claim/" + claim.id);
+  std::set<std::string> seen;
+  for (size_t i = 0; i < document.notes.size(); ++i) {
+    const Note& note = document.notes[i];
+    CheckId(fmt::format("/notes/id[{}]", i), note.id);
+    CheckUnique(fmt::format("/notes/id[{}]", i), note.id, &seen);
+    CheckNonEmpty(fmt::format("/notes/text[{}]", i), note.text);
+    for (const std::string& concern : note.concerns) {
+      const bool known = (concern.starts_with("text/") && concern.size() > 5) ||
+                         places.contains(concern) ||
+                         IsTableOrPart(document, concern);
+      if (!known) {
+        Fail("/notes/concerns",
+             fmt::format("of {} is '{}', which is not here", note.id, concern),
+             "write TABLE, TABLE/ROW, TABLE/COLUMN, TABLE/ROW/COLUMN, "
+             "claim/ID or text/PLACE");
+      }
+    }
+  }
+  for (const Table& table : document.tables) {
+    for (const Row& row : table.rows) {
+      for (const Cell& cell : row.cells) {
+        for (const std::string& note : cell.notes) {
+          if (!seen.contains(note)) {
+            Fail(fmt::format("/tables/{}/cells", table.id),
+                 fmt::format("refers in row {} to the note '{}', which is not "
+                             "in /notes",
+                             row.id, note),
+                 "add the note, or remove the reference");
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string FirstProblem(const Document& document) {
+  try {
+    CheckProvenance(document.provenance);
+    CheckFields("/fields", document.fields);
+    std::set<std::string> seen;
+    for (const Table& table : document.tables) {
+      CheckPathId("/tables/" + table.id, table.id);
+      CheckUnique("/tables/" + table.id, table.id, &seen);
+      CheckTable(table);
+    }
+    CheckClaims(document);
+    CheckNotes(document);
+  } catch (const Problem& problem) {
+    return problem.text;
+  }
+  return "";
 }
 
 }  // namespace softmoe::golden

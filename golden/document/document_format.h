@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// document_format.h - shared by the writer and the reader of documents: kind,
-// version, and the names of enumerations in the file (FORMAT.md).
+// document_format.h - shared by the writer and the readers of documents: kind,
+// version, and the names of enumerations, in the file (FORMAT.md) and in the
+// TOML sources of goldens.
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_DOCUMENT_FORMAT_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_DOCUMENT_FORMAT_H_
+
+#include <fmt/format.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/config/toml_reader.h"
 #include "core/hdf5/hdf5_envelope.h"
 #include "golden/document/document.h"
 
@@ -70,6 +74,25 @@ std::string Choices() {
     text += "'" + names[i].second + "'";
   }
   return text;
+}
+
+// The value that the text of `key` names. Throws DataError with the position
+// and the choices.
+template <typename E>
+E ReadEnum(TomlReader* reader, const std::string& key) {
+  E value;
+  const std::string name = reader->Text(key);
+  if (!ParseName(name, &value)) {
+    reader->FailAt(
+        key, fmt::format("is '{}', but {} is needed", name, Choices<E>()));
+  }
+  return value;
+}
+
+// The same for a key that may be absent.
+template <typename E>
+E ReadEnum(TomlReader* reader, const std::string& key, E otherwise) {
+  return reader->Has(key) ? ReadEnum<E>(reader, key) : otherwise;
 }
 
 }  // namespace softmoe::golden

@@ -15,13 +15,13 @@ namespace softmoe::golden {
 // One number of the paper, computed from its other numbers or compared with
 // what the text says about it.
 struct ArithmeticCheck {
-  std::string rule;      // "active_params_law", ...
-  std::string place;     // "main_results/owt/sparse/k1/active_params"
-  std::string printed;   // as the paper prints it
-  std::string computed;  // what it should be
+  std::string rule = {};      // "active_params_law", ...
+  std::string place = {};     // "main_results/owt/sparse/k1/active_params"
+  std::string printed = {};   // as the paper prints it
+  std::string computed = {};  // what it should be
   bool consistent = false;
-  std::string note;         // the note that explains an inconsistency: "N1"
-  std::string explanation;  // how `computed` is obtained
+  std::string note = {};  // the note that explains an inconsistency: "N1"
+  std::string explanation = {};  // how `computed` is obtained
 };
 
 // All checks of the paper's document, consistent or not, in a fixed order:

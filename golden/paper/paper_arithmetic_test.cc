@@ -9,15 +9,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
-#include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/testing/text_test_util.h"
 #include "golden/document/document.h"
-#include "golden/testing/paper_test_util.h"
+#include "golden/testing/document_test_util.h"
 
 namespace softmoe::golden {
 namespace {
@@ -272,15 +270,7 @@ TEST(CheckArithmetic, EveryCheckIsTheOneThatWasRead) {
                         check.consistent ? "" : " INCONSISTENT ", check.note,
                         check.explanation);
   }
-  const std::string expected =
-      ReadWholeFile(RunfilePath("golden/paper/testdata/checks.txt"));
-  // Compared line by line, so that a failure shows where.
-  std::istringstream ours(text), theirs(expected);
-  for (std::string line, other; std::getline(ours, line);) {
-    ASSERT_TRUE(std::getline(theirs, other)) << line;
-    EXPECT_EQ(line, other);
-  }
-  EXPECT_EQ(text, expected);
+  ExpectFileEquals("golden/paper/testdata/checks.txt", text);
 }
 
 TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {

@@ -9,17 +9,59 @@
 #include "core/config/config_toml.h"
 #include "core/config/toml_reader.h"
 #include "core/errors.h"
+#include "core/text/suggestion.h"
+#include "golden/document/claims.h"
 #include "golden/document/decimal.h"
 #include "golden/document/document_format.h"
-#include "golden/document/toml_enum.h"
-#include "golden/paper/paper_remarks.h"
-#include "golden/paper/percentage_counts.h"
-#include "golden/paper/printed_table.h"
 
 namespace softmoe::golden {
+
+// ---- Printed tables.
+
+const std::string& PrintedTable::Get(size_t row,
+                                     const std::string& column) const {
+  const auto found = std::find(columns.begin(), columns.end(), column);
+  if (found == columns.end()) {
+    throw DataError(fmt::format("{}: no column '{}'; {}", place, column,
+                                Suggestion(column, columns)));
+  }
+  return rows.at(row)[static_cast<size_t>(found - columns.begin())];
+}
+
+PrintedTable ReadPrintedTable(const std::filesystem::path& path) {
+  const toml::table source = ParseTomlFile(path);
+  TomlReader reader(&source);
+  PrintedTable table;
+  table.columns = reader.Texts("columns");
+  table.rows = reader.TextLists("rows");
+  if (table.rows.empty()) {
+    reader.FailAt("rows", "is empty; write an array of cells for each row");
+  }
+  reader.Finish();
+  table.place = TomlPosition(*source.get("rows"));
+  for (const std::string& name : table.columns) {
+    if (std::count(table.columns.begin(), table.columns.end(), name) > 1) {
+      reader.FailAt("columns", fmt::format("names '{}' twice", name));
+    }
+  }
+  for (const toml::node& row : *source.get_as<toml::array>("rows")) {
+    table.row_places.push_back(TomlPosition(row));
+    const size_t cells = row.as_array()->size();
+    if (cells != table.columns.size()) {
+      throw DataError(
+          fmt::format("{}: {} cells, but there are {} columns; "
+                      "complete the row, with \"\" for an empty cell",
+                      table.row_places.back(), cells, table.columns.size()));
+    }
+  }
+  return table;
+}
+
 namespace {
 
 using Strings = std::vector<std::string>;
+
+// ---- Columns.
 
 // A column, plus what only the source files say about it.
 struct SourceColumn {
@@ -70,6 +112,113 @@ bool Matches(std::string_view pattern, std::string_view text) {
   return !text.empty() && pattern[0] == text[0] &&
          Matches(pattern.substr(1), text.substr(1));
 }
+
+// ---- Remarks.
+
+void AddNoteToCells(const Note& note, const std::string& place, Table* table) {
+  for (Row& row : table->rows) {
+    for (size_t c = 0; c < row.cells.size(); ++c) {
+      const std::string& column = table->columns[c].id;
+      const std::string prefix = table->id + "/";
+      const bool concerned = place == prefix + row.id ||
+                             place == prefix + column ||
+                             place == prefix + row.id + "/" + column;
+      Strings& notes = row.cells[c].notes;
+      if (concerned &&
+          std::find(notes.begin(), notes.end(), note.id) == notes.end()) {
+        notes.push_back(note.id);
+      }
+    }
+  }
+}
+
+// "claim/ID" -> all of "claim/ID.1", "claim/ID.2", ...; otherwise the place
+// itself.
+Strings Places(const std::string& place, const Document& document) {
+  Strings places;
+  for (const Claim& claim : document.claims) {
+    const std::string name = "claim/" + claim.id;
+    if (name.substr(0, name.rfind('.')) == place) places.push_back(name);
+  }
+  return places.empty() ? Strings{place} : places;
+}
+
+// Adds the claims of the file at `path` to `document`, which must already have
+// its tables: ID, or ID.1, ID.2, ... if there are several pairs. Throws
+// DataError, FILE:LINE:COLUMN, for a published verdict that the tables
+// contradict and for missing or unknown keys; EnvironmentError if there is no
+// file.
+void AddClaims(const std::filesystem::path& path, Document* document) {
+  const toml::table source = ParseTomlFile(path);
+  TomlReader reader(&source);
+  for (const toml::table* entry : reader.Tables("claims")) {
+    TomlReader claim_reader(entry);
+    Claim claim;
+    const std::string id = claim_reader.Text("id");
+    claim.text = claim_reader.Text("text");
+    claim.scope = claim_reader.Text("scope");
+    claim.op = claim_reader.Text("op");
+    const std::vector<Strings> pairs = claim_reader.TextLists("pairs");
+    const Strings published = claim_reader.Texts("published");
+    if (pairs.empty() || published.size() != pairs.size()) {
+      claim_reader.FailAt("published",
+                          fmt::format("has {} verdicts for {} pairs",
+                                      published.size(), pairs.size()));
+    }
+    claim_reader.Finish();
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      if (pairs[i].size() != 2) {
+        claim_reader.FailAt("pairs", "must be pairs [LEFT, RIGHT]");
+      }
+      claim.id = pairs.size() == 1 ? id : fmt::format("{}.{}", id, i + 1);
+      claim.left = pairs[i][0];
+      claim.right = pairs[i][1];
+      claim.published_verdict = published[i];
+      const std::string verdict = PublishedVerdict(*document, claim);
+      if (verdict != claim.published_verdict) {
+        claim_reader.FailAt(
+            "published",
+            fmt::format("says {} of {}, but the numbers give {}: {} {} {}",
+                        claim.published_verdict, claim.id, verdict, claim.left,
+                        claim.op, claim.right));
+      }
+      document->claims.push_back(claim);
+    }
+  }
+  reader.Finish();
+}
+
+// Adds the notes, and their ids to every cell that they concern: a note on a
+// row or column belongs to all its cells, one on a table to none; "claim/ID"
+// stands for all pairs of that claim, which must exist already. Throws as
+// AddClaims.
+void AddNotes(const std::filesystem::path& path, Document* document) {
+  const toml::table source = ParseTomlFile(path);
+  TomlReader reader(&source);
+  for (const toml::table* entry : reader.Tables("notes")) {
+    TomlReader note_reader(entry);
+    Note note;
+    note.id = note_reader.Text("id");
+    note.text = note_reader.Text("text");
+    for (const std::string& place : note_reader.Texts("concerns")) {
+      const Strings places = Places(place, *document);
+      note.concerns.insert(note.concerns.end(), places.begin(), places.end());
+    }
+    if (note.concerns.empty()) {
+      note_reader.FailAt("concerns", "must name at least one place");
+    }
+    note_reader.Finish();
+    for (const std::string& place : note.concerns) {
+      for (Table& table : document->tables) {
+        AddNoteToCells(note, place, &table);
+      }
+    }
+    document->notes.push_back(std::move(note));
+  }
+  reader.Finish();
+}
+
+// ---- The document.
 
 class PaperBuilder {
  public:

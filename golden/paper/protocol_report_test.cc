@@ -10,7 +10,7 @@
 #include "core/errors.h"
 #include "golden/document/document.h"
 #include "golden/paper/still_scores.h"
-#include "golden/testing/paper_test_util.h"
+#include "golden/testing/document_test_util.h"
 
 namespace softmoe::golden {
 namespace {

@@ -1,16 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// document_test_util.h - a small document that uses every part of the schema.
+// document_test_util.h - documents for tests: a small one that uses every part
+// of the schema, the paper's as built, and imitations of a grid's results, with
+// what Judge says about them.
 #ifndef SOFTMOE_GOLDEN_TESTING_DOCUMENT_TEST_UTIL_H_
 #define SOFTMOE_GOLDEN_TESTING_DOCUMENT_TEST_UTIL_H_
 
+#include <cstdint>
+#include <string>
+
 #include "golden/document/document.h"
+#include "golden/verdict/verdict.h"
 
 namespace softmoe::golden {
 
 // Two tables (statistical, exact and report columns; an empty cell, counts,
 // deviation, flags, notes, bold), notes, claims and fields of every class.
 Document ExampleDocument();
+
+// golden/paper/paper.h5, read once.
+const Document& Paper();
+
+// A cell of that document. Throws DataError if there is none.
+const Cell& At(const std::string& table, const std::string& row,
+               const std::string& column);
+
+// A measured number with four digits after the point.
+void SetValue(Cell* cell, double value);
+
+// The report of a grid that reproduces the paper's table to the digit: `runs`
+// runs of each row with a standard deviation of `spread` margins.
+Document Reproduction(int64_t runs, double spread);
+
+// A cell of the first table, a verdict on one, a verdict on a claim. Throw
+// InternalError if there is none.
+Cell& At(Document* document, const std::string& row, const std::string& column);
+const CellVerdict& Verdict(const Verdicts& verdicts, const std::string& row,
+                           const std::string& column);
+const ClaimVerdict& Claimed(const Verdicts& verdicts, const std::string& id);
+
+bool Contains(const std::string& text, const std::string& part);
 
 }  // namespace softmoe::golden
 

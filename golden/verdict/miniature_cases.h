@@ -8,7 +8,6 @@
 
 #include "golden/verdict/miniature.h"
 #include "golden/verdict/miniature_judge.h"
-#include "golden/verdict/miniature_runs.h"
 
 namespace softmoe::golden {
 

@@ -7,6 +7,7 @@
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_JUDGE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,14 @@ struct MiniatureRun {
   std::vector<AllocationPoint> allocation;
   std::vector<TauPoint> at_tau;  // soft rows: ascending by factor, including 1
 };
+
+// The runs of one row by seed; and the runs of all corpora and rows.
+using SeedRuns = std::map<int64_t, const MiniatureRun*>;
+using RunIndex = std::map<std::string, std::map<std::string, SeedRuns>>;
+
+// "gcide/sparse-1/1234".
+std::string NameOfRun(const std::string& corpus, const std::string& row,
+                      int64_t seed);
 
 // The result of //:bench for one router at one number of active experts.
 struct ThroughputSamples {

@@ -239,9 +239,7 @@ SumError OwnErrorOf(const std::vector<Term>& terms, const SeedValues& values,
       sums[s] += term.weight * values.at(term.row).at(seeds[s]);
     }
   }
-  const auto count = static_cast<double>(seeds.size());
-  return {
-      std::sqrt(SquaresAroundMean(sums) / (count - 1) / count), count - 1, {}};
+  return {ErrorOfMean(sums), static_cast<double>(seeds.size()) - 1, {}};
 }
 
 }  // namespace softmoe::golden

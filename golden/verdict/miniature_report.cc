@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/text/text_table.h"
+#include "golden/verdict/statistics.h"
 
 namespace softmoe::golden {
 namespace {
@@ -275,13 +276,11 @@ struct RowColumn {
 
 // "2.7134 (0.0051)", mean and deviation.
 std::string MeanText(const std::vector<double>& values) {
-  const auto count = static_cast<double>(values.size());
-  double mean = 0, squares = 0;
-  for (const double value : values) mean += value / count;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  std::string text = fmt::format("{:.5g}", mean);
+  std::string text = fmt::format("{:.5g}", Mean(values));
   if (values.size() > 1) {
-    text += fmt::format(" ({:.2g})", std::sqrt(squares / (count - 1)));
+    const double variance =
+        SquaresAroundMean(values) / (static_cast<double>(values.size()) - 1);
+    text += fmt::format(" ({:.2g})", std::sqrt(variance));
   }
   return text;
 }

@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/text_test_util.h"
 #include "golden/testing/document_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/miniature_report.h"
@@ -48,10 +49,6 @@ std::string Refusal(const fs::path& path) {
     return error.what();
   }
   return "accepted";
-}
-
-void ExpectHas(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
 }
 
 TEST(RecordedResults, ReadBackEveryNumber) {

@@ -131,10 +131,8 @@ RegimeDistances DistancesFromCurve(const RegimeTable& table,
 
 RegimeReading ReadingOf(const std::vector<double>& numbers, double confidence) {
   SOFTMOE_CHECK(numbers.size() >= 2);
-  const auto count = static_cast<double>(numbers.size());
-  return Around(Mean(numbers),
-                std::sqrt(SquaresAroundMean(numbers) / (count - 1) / count),
-                count - 1, confidence);
+  return Around(Mean(numbers), ErrorOfMean(numbers),
+                static_cast<double>(numbers.size()) - 1, confidence);
 }
 
 RegimeStatus DecideRegime(const std::vector<RegimeReading>& readings,

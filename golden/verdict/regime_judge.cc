@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "core/errors.h"
-#include "golden/verdict/miniature_runs.h"
+#include "golden/verdict/miniature_judge.h"
 
 namespace softmoe::golden {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/normals.h"
-#include "golden/testing/regime_test_util.h"
+#include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/regime_curve.h"
 
 namespace softmoe::golden {

@@ -22,7 +22,8 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
-#include "golden/testing/regime_test_util.h"
+#include "core/testing/text_test_util.h"
+#include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/regime_curve.h"
 #include "golden/verdict/regime_judge.h"
 #include "golden/verdict/regime_report.h"
@@ -368,10 +369,6 @@ RegimeVerdicts Judge(const std::vector<MiniatureRun>& runs) {
 
 RegimeStatus PrimaryOf(const std::vector<MiniatureRun>& runs) {
   return Judge(runs).estimates.front().status;
-}
-
-void ExpectHas(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
 }
 
 TEST(RegimeJudge, FindsTheEffectOfMadeUpRuns) {

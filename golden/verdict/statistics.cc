@@ -69,6 +69,11 @@ double SquaresAroundMean(const std::vector<double>& values) {
   return squares;
 }
 
+double ErrorOfMean(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  return std::sqrt(SquaresAroundMean(values) / (count - 1) / count);
+}
+
 double RegularizedBeta(double a, double b, double x) {
   SOFTMOE_CHECK(a > 0 && b > 0 && x >= 0 && x <= 1)
       << a << " " << b << " " << x;

@@ -18,6 +18,8 @@ namespace softmoe::golden {
 double Mean(const std::vector<double>& values);
 // The sum of the squares of their differences from that.
 double SquaresAroundMean(const std::vector<double>& values);
+// The standard error of the mean of independent ones; NaN if there is only one.
+double ErrorOfMean(const std::vector<double>& values);
 
 // Absolute error of the distribution functions, for 1 to 2e4 degrees of freedom
 // and for Beta with a, b >= 1 and a + b <= 2e4.

@@ -28,6 +28,7 @@ constexpr double HalfUnit(int decimals) {
 TEST(Mean, IsSummedFirstToLast) {
   EXPECT_EQ(Mean({1, 2, 6}), 3);
   EXPECT_EQ(SquaresAroundMean({1, 2, 6}), 14);
+  EXPECT_EQ(ErrorOfMean({1, 2, 6}), std::sqrt(7.0 / 3));
   EXPECT_EQ(Mean({1, 1e16, -1e16, 4}), 1);  // the first 1 is lost
   EXPECT_TRUE(std::isnan(Mean({})));
 }

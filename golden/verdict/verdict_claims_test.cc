@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/testing/verdict_test_util.h"
+#include "golden/testing/document_test_util.h"
 #include "golden/verdict/verdict.h"
 #include "golden/verdict/verdict_report.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "golden/testing/verdict_test_util.h"
+#include "golden/testing/document_test_util.h"
 #include "golden/verdict/verdict.h"
 
 namespace softmoe::golden {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "golden/document/document.h"
-#include "golden/testing/verdict_test_util.h"
+#include "golden/testing/document_test_util.h"
 #include "golden/verdict/statistics.h"
 #include "golden/verdict/verdict_report.h"
 

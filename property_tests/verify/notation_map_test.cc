@@ -406,7 +406,7 @@ Names Invariants() {
 // The metrics that a grid's report shows for a run, and the titles of the
 // table's other columns.
 Names ReportColumns() {
-  Names names = NamesIn(TextOf("experiments/report/grid_table.cc"),
+  Names names = NamesIn(TextOf("experiments/report/report_tables.cc"),
                         R"~(header\.push_back\("(\w+)"\))~");
   for (const std::string& metric :
        NamesIn(TextOf("experiments/report/run_columns.cc"),
@@ -489,10 +489,9 @@ TEST(ReportMap, LeadsEverywhere) {
     return ReportProblems(changed.replace(at, old.size(), instead));
   };
   const auto one = [](const std::string& problem) { return Names{problem}; };
-  EXPECT_EQ(
-      planted("[`TokensASecond`]", "[`MakeGridTable`]"),
-      one("tokens/s of a run: experiments/report/experiment_tables.cc has no "
-          "MakeGridTable"));
+  EXPECT_EQ(planted("[`TokensASecond`]", "[`MakeCurves`]"),
+            one("tokens/s of a run: experiments/report/report_tables.cc has no "
+                "MakeCurves"));
   EXPECT_EQ(planted("(run/train_step.cc)", "(run/train_steps.cc)"),
             one("train loss: trainer/run/train_steps.cc is not there"));
   EXPECT_EQ(planted("[`H2.throughput`]", "[`H2.through`]"),

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plan_sections.h - the sections of a plan, in its order: what is trained and
+// what that costs, the protocol, totals, disk space, and warnings. (Those on
+// ranks and Slurm: rank_plan.h, slurm_jobs.h.)
+#ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_SECTIONS_H_
+#define SOFTMOE_EXPERIMENTS_PLAN_PLAN_SECTIONS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/grids/cost_model.h"
+#include "experiments/grids/grid_file.h"
+#include "experiments/plan/grid_estimate.h"
+
+namespace softmoe::experiments {
+
+// "10 layers, d_model 640, ..."
+std::string DescribeModel(const ModelConfig& model);
+
+// The rows of one corpus: how a step is divided, what is trained, and its cost.
+std::string DescribeCorpus(const std::vector<RowEstimate>& rows);
+
+// Explains the columns of DescribeCorpus and their assumptions.
+std::string PlanLegend(const Cluster& cluster, bool gpus);
+
+// How many experts soft rows would activate if their scores kept their initial
+// spread: a table with one line per soft row, whatever its corpora, beside what
+// the paper prints for the first of them; "" if no row is soft. Takes a second
+// for a few rows. (`//:golden -- show paper --protocol` shows this for the
+// paper.)
+std::string DescribeStillRuns(const std::vector<RowEstimate>& rows);
+
+// "121 GPU hours", "5 core minutes"
+std::string CostInWords(const GridTotal& total, bool gpus);
+
+// "owt: 14 runs, ..., 121 GPU hours (the paper's 9 rows: 180), ... on disk"
+std::string TotalLine(const std::string& name,
+                      const std::vector<RowEstimate>& rows, bool gpus);
+
+// An upper bound on the token files of `row`, if its corpus has `text_bytes` of
+// text: a token is at least one byte of it.
+int64_t TokenBytesAtMost(const RowEstimate& row, int64_t text_bytes);
+
+// The disk space by kind: corpora, tokens, checkpoints, results. `rows` belong
+// to one grid with results in `folder`; `cache` holds corpora and tokens, which
+// need not exist yet.
+std::string DescribeDisk(const std::vector<RowEstimate>& rows,
+                         const std::filesystem::path& folder,
+                         const std::filesystem::path& cache);
+
+// Warnings "CORPUS/ROW, ...: what is wrong and what to do", where a grid will
+// not do what its author intends; rows with the same problem share one:
+//   - fewer than 0.5 active experts on average at the start (DESIGN.md,
+//     ruling 7)
+//   - balance groups or micro-batches that do not divide over the GPUs
+//   - more memory than a GPU has
+//   - more disk than `free_disk_bytes`
+std::vector<std::string> PlanWarnings(const Grid& grid,
+                                      const std::vector<RowEstimate>& rows,
+                                      int64_t free_disk_bytes);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_PLAN_PLAN_SECTIONS_H_

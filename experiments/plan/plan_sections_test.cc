@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/plan/plan_sections.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/text_test_util.h"
+#include "core/text/format_bytes.h"
+#include "experiments/plan/rank_plan.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// ---- The protocol.
+
+RowEstimate SoftRow(const std::string& id, const std::string& corpus) {
+  RowEstimate row;
+  row.run.corpus.id = corpus;
+  row.run.row.id = id;
+  row.run.config.model.norm_epsilon = 1e-15;
+  row.run.config.router.kind = RouterKind::kSoftFixed;
+  row.run.config.router.mean_active_experts = 1.5;
+  row.run.config.router.expansion_factor = 2;
+  row.run.config.router.tau = 1.8;
+  return row;
+}
+
+// N28 of golden/paper/notes.toml: 0.45 in the mean and 2.24 at the end; with
+// top1 1.20 and 2.27; calibrated 1.17, 3.00 at the end.
+TEST(PlanProtocol, ShowsEachSoftRowOnce) {
+  RowEstimate top1 = SoftRow("with-top1", "owt"),
+              calibrated = SoftRow("cal", "owt");
+  top1.run.config.router.fallback = Fallback::kTop1;
+  calibrated.run.config.router.tau.reset();
+  RowEstimate sparse = SoftRow("sparse", "owt");
+  sparse.run.config.router.kind = RouterKind::kSparse;
+  const std::string text =
+      DescribeStillRuns({SoftRow("none", "owt"), top1, sparse, calibrated,
+                         SoftRow("none", "c4")});
+  const auto line = [&text](const std::string& start) {
+    const size_t at = text.find("\n" + start + " ");
+    if (at == std::string::npos) return std::string();
+    EXPECT_EQ(text.find("\n" + start + " ", at + 1), std::string::npos);
+    const size_t end = text.find('\n', at + 1);
+    std::string words = text.substr(at + 1, end - at - 1);
+    // One space between columns.
+    for (size_t i = words.find("  "); i != std::string::npos;
+         i = words.find("  ")) {
+      words.erase(i, 1);
+    }
+    return words;
+  };
+  EXPECT_EQ(line("none"), "none 1.800 none 0.00 100.0% 0.00 99.6% 2.24 0.45");
+  EXPECT_EQ(line("with-top1"),
+            "with-top1 1.800 top1 1.00 100.0% 1.00 99.6% 2.27 1.20");
+  EXPECT_TRUE(line("cal").starts_with("cal ~1.174 none 1.50 16.0%")) << text;
+  EXPECT_EQ(line("sparse"), "");
+  EXPECT_EQ(DescribeStillRuns({sparse}), "");
+}
+
+// ---- Disk space.
+
+RowEstimate DiskRow(const std::string& corpus) {
+  RowEstimate row;
+  row.run.config.data.corpus = corpus;
+  row.run.config.model.vocab_size = 1024;
+  row.run.evaluations.keep_checkpoint = false;
+  row.seeds = 3;
+  row.checkpoint_bytes = 1000;
+  row.disk_bytes = 2300;
+  return row;
+}
+
+// Ignores line breaks.
+void ExpectSays(const std::string& text, const std::string& part) {
+  std::istringstream stream(text);
+  std::string one_line;
+  for (std::string word; stream >> word;) one_line += word + " ";
+  ExpectHas(one_line, part);
+}
+
+TEST(PlanDisk, NamesEveryKindOnce) {
+  const fs::path folder = FreshFolder("plan_disk");
+  WriteFileAtomically(folder / "novels.txt", std::string(5000, 'x'));
+  const std::string path = "path:" + (folder / "novels.txt").string();
+  const std::string text =
+      DescribeDisk({DiskRow(path), DiskRow(path), DiskRow("foldoc")},
+                   folder / "runs", folder / "cache");
+  ExpectSays(text, "corpus " + path + ": " + FormatBytes(5000) + ", there:");
+  const std::string size = FormatBytes(5000) + ",";
+  EXPECT_EQ(text.find(size), text.rfind(size)) << text;
+  ExpectSays(text, "corpus foldoc: about 4.7 MiB, not there yet:");
+  ExpectSays(text, "vocabulary 1024: at most " + FormatBytes(10000));
+  ExpectSays(text, "tokens of foldoc, vocabulary 1024: at most 9.5 MiB");
+  ExpectSays(text, "checkpoints: up to " + FormatBytes(1000) +
+                       " each, two for every run at work; those of finished "
+                       "runs are");
+  // Three rows with three seeds, 300 bytes each.
+  ExpectSays(text, "results: " + FormatBytes(2700));
+  ExpectSays(text, "free there: ");
+  EXPECT_FALSE(fs::exists(folder / "cache"));
+}
+
+TEST(PlanDisk, CheckpointsThatAreKeptCount) {
+  std::vector<RowEstimate> rows = {DiskRow("foldoc"), DiskRow("foldoc")};
+  rows[1].run.evaluations.keep_checkpoint = true;
+  const fs::path folder = FreshFolder("plan_disk_kept");
+  ExpectSays(DescribeDisk(rows, folder, folder),
+             FormatBytes(3000) + " once all runs are finished");
+}
+
+TEST(PlanDisk, APublishedCorpusIsAsLargeAsItsTokensSay) {
+  RowEstimate row = DiskRow("owt");
+  row.run.corpus.paper_dataset = "owt";
+  row.run.config.data.validation_fraction = 0.5;
+  row.cost.tokens = 1 << 20;
+  const fs::path folder = FreshFolder("plan_disk_owt");
+  const std::string text = DescribeDisk({row}, folder, folder);
+  ExpectSays(text, "corpus owt: as large as its publishers' files, not there");
+  ExpectSays(text, "tokens of owt, vocabulary 1024: about 4.0 MiB");
+}
+
+TEST(PlanDisk, TokensAreNoMoreThanTheBytesThatAreRead) {
+  RowEstimate row = DiskRow("foldoc");
+  EXPECT_EQ(TokenBytesAtMost(row, 5000), 10000);
+  row.run.config.data.max_bytes = 2000;
+  EXPECT_EQ(TokenBytesAtMost(row, 5000), 4000);
+  EXPECT_EQ(TokenBytesAtMost(row, 1000), 2000);
+  row.run.config.model.vocab_size = 100'000;
+  EXPECT_EQ(TokenBytesAtMost(row, 1000), 4000);
+}
+
+// ---- Warnings.
+
+constexpr int64_t kHugeDisk = std::numeric_limits<int64_t>::max();
+
+// A row without problems.
+RowEstimate SoundRow(const std::string& id) {
+  RowEstimate row;
+  row.run.corpus.id = "owt";
+  row.run.corpus.gpus = 8;
+  row.run.row.id = id;
+  row.run.config.router.kind = RouterKind::kSoftFixed;
+  row.run.config.router.mean_active_experts = 2;
+  row.run.config.router.tau = 1.1;
+  row.seeds = 1;
+  row.initial.tau = 1.1;
+  row.initial.active_experts = 2;
+  row.disk_bytes = 1000;
+  row.left_bytes = 600;
+  return row;
+}
+
+std::vector<std::string> Warnings(const std::vector<RowEstimate>& rows,
+                                  int64_t disk = kHugeDisk) {
+  return PlanWarnings(Grid(), rows, disk);
+}
+
+TEST(PlanWarnings, NoneWhereNothingIsWrong) {
+  EXPECT_TRUE(Warnings({SoundRow("a"), SoundRow("b")}).empty());
+}
+
+// The limit of DESIGN.md, ruling 7.
+TEST(PlanWarnings, FewActiveExperts) {
+  RowEstimate row = SoundRow("a");
+  row.initial.active_experts = 0.5;
+  EXPECT_TRUE(Warnings({row}).empty());
+  row.initial.active_experts = 0.499;
+  row.initial.zero_active_fraction = 0.61;
+  const std::vector<std::string> warnings = Warnings({row});
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(warnings[0].starts_with("owt/a: with tau = 1.1 at T = 5, 0.499 "))
+      << warnings[0];
+  ExpectHas(warnings[0], "(zero AE 61.0%)");
+  ExpectHas(warnings[0], "little gradient");
+  ExpectHas(warnings[0], "\"calibrated\"");
+}
+
+// As T falls from 5 to 1 with tau = 1.8, the mean crosses 0.5 (SPEC.md 2.3: 2.4
+// at T = 1); if T stays at 5 it never does.
+TEST(PlanWarnings, SaysWhetherTheTemperatureWillMendIt) {
+  RowEstimate row = SoundRow("a");
+  row.run.config.router.tau = 1.8;
+  row.initial = EstimateInitialActivity(row.run.config);
+  std::string warning = Warnings({row}).at(0);
+  ExpectHas(warning, "no gradient");
+  ExpectHas(warning, "would reach 0.5 after about");
+  row.run.config.router.temperature_end = 5;
+  warning = Warnings({row}).at(0);
+  ExpectHas(warning, "below that to the end");
+}
+
+TEST(PlanWarnings, OneForAllRowsWithTheSameProblem) {
+  RowEstimate a = SoundRow("a"), b = SoundRow("b"), c = SoundRow("c");
+  a.initial.active_experts = b.initial.active_experts = 0.1;
+  const std::vector<std::string> warnings = Warnings({a, c, b});
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(warnings[0].starts_with("owt/a, owt/b: ")) << warnings[0];
+}
+
+TEST(PlanWarnings, BatchThatDoesNotDivide) {
+  RowEstimate row = SoundRow("a");
+  row.run.corpus.gpus = 20;  // 240 sequences in groups of 30
+  const std::vector<std::string> warnings = Warnings({row});
+  ASSERT_EQ(warnings.size(), 1u);
+  ExpectHas(warnings[0], "owt/a: 8 balance groups of 30");
+  row.run.corpus.gpus = 0;  // CPU: there are no GPUs to divide over
+  EXPECT_TRUE(Warnings({row}).empty());
+}
+
+TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
+  RowEstimate row = SoundRow("a");
+  const auto warnings = [&row](double gpu_bytes) {
+    Grid grid;
+    grid.cluster.gpu_bytes = gpu_bytes;
+    return PlanWarnings(grid, {row}, kHugeDisk);
+  };
+  const auto need = static_cast<double>(
+      RankMemory(row.run.config, 8, Recompute::kNone).bytes());
+  EXPECT_TRUE(warnings(need).empty());
+  ASSERT_EQ(warnings(need - 1).size(), 1u);
+  ExpectHas(warnings(need - 1)[0],
+            "runtime.recompute = \"experts\" makes it fit");
+  row.run.runtime.recompute = Recompute::kExperts;
+  EXPECT_TRUE(warnings(need - 1).empty());
+  ASSERT_EQ(warnings(1e9).size(), 1u);
+  ExpectHas(warnings(1e9)[0], " GiB on each GPU, which has 0.9 ");
+  ExpectHas(warnings(1e9)[0], "no runtime.recompute makes it fit");
+  row.run.corpus.gpus = 0;
+  EXPECT_TRUE(warnings(1e9).empty());
+}
+
+TEST(PlanWarnings, MoreDiskThanIsFree) {
+  RowEstimate row = SoundRow("a");
+  // Two are finished, the third is at its peak: 600 + 600 + 1000.
+  row.seeds = 3;
+  EXPECT_TRUE(Warnings({row}, 2200).empty());
+  const std::vector<std::string> warnings = Warnings({row}, 2199);
+  ASSERT_EQ(warnings.size(), 1u);
+  ExpectHas(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB");
+  ExpectHas(warnings[0], "--out");
+}
+
+}  // namespace
+
+}  // namespace softmoe::experiments
