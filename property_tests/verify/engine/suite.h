@@ -40,7 +40,7 @@ struct OutputStatistics {
   std::array<int64_t, 8> decades = {};
   UlpHistogram ulps = {};  // elements
   // Mean error/bound of each case, upwards and towards zero, and the mean that
-  // truncation would give (case_result.h).
+  // truncation would give (check.h).
   BiasStatistic upwards, towards_zero, truncation;
   Convergence convergence = {};
 };

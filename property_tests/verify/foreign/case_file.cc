@@ -7,6 +7,7 @@ namespace softmoe::verify {
 namespace {
 
 const Hdf5Kind kKind = {"verify-cases", 1};
+constexpr int64_t kFormatVersion = 1;  // FORMAT.md
 
 void WriteParameters(Hdf5Writer& writer, const std::string& group,
                      const Case& c) {
@@ -68,7 +69,7 @@ void WriteRequest(Hdf5Writer& writer, int64_t index, const Request& request) {
 
 void WriteHead(Hdf5Writer& writer, int64_t num_cases) {
   writer.WriteAttribute("/", "format", "softmoe-verify-cases");
-  writer.WriteAttribute("/", "version", kCaseFormatVersion);
+  writer.WriteAttribute("/", "version", kFormatVersion);
   writer.WriteAttribute("/", "num_cases", num_cases);
 }
 

@@ -14,8 +14,6 @@
 
 namespace softmoe::verify {
 
-inline constexpr int64_t kCaseFormatVersion = 1;
-
 // "/cases/000017"
 std::string CaseGroup(int64_t index);
 
