@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "kernels/simt/device/calls.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/device/host_call.h"
