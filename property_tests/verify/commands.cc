@@ -150,8 +150,8 @@ void WriteFailureBundle(const std::string& folder, const Failure& failure) {
   }
 }
 
-// One line on stderr about a running campaign: "fuzz 42s of 10m00 | 1234 cases |
-// lapsum on cpu:v4", rewritten in place on a terminal; elsewhere a new line
+// One line on stderr about a running campaign: "fuzz 42s of 10m00 | 1234 cases
+// | lapsum on cpu:v4", rewritten in place on a terminal; elsewhere a new line
 // every 10 seconds.
 class CampaignProgress {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// find_places.h - finds the places of all product sources, or of a part of them:
-// folders or single files.
+// find_places.h - finds the places of all product sources, or of a part of
+// them: folders or single files.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_FIND_PLACES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_FIND_PLACES_H_
 

@@ -11,6 +11,12 @@
 namespace softmoe::mutation {
 namespace {
 
+// The rate, and the lower end of its interval, that the tests must reach.
+constexpr double kWantedRate = 0.95;
+constexpr double kWantedLowerEnd = 0.90;
+// At most this share of the counted faults may be argued equivalent.
+constexpr double kMostArgued = 0.10;
+
 std::string PackageOf(const std::string& file) {
   return file.substr(0, file.rfind('/'));
 }

@@ -30,12 +30,6 @@ struct Equivalent {
 std::map<std::string, Equivalent> ReadEquivalents(
     const std::filesystem::path& file);
 
-// The rate, and the lower end of its interval, that the tests must reach.
-inline constexpr double kWantedRate = 0.95;
-inline constexpr double kWantedLowerEnd = 0.90;
-// At most this share of the counted faults may be argued equivalent.
-inline constexpr double kMostArgued = 0.10;
-
 class SampledReport {
  public:
   // Throws DataError for an argument that does not hold: about a fault that was

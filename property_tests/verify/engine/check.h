@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// check.h - runs one case on one implementation and judges every output; and the
-// result, for the code that prints, stores or counts it.
+// check.h - runs one case on one implementation and judges every output; and
+// the result, for the code that prints, stores or counts it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CHECK_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CHECK_H_
 
