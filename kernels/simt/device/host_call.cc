@@ -112,6 +112,13 @@ int CallsOf(const char* name) {
   return Find(name).count;
 }
 
+int Refusals::Begin(const char* name, int after_failure) {
+  if (const int error = CountCall(name)) {
+    return Refuse(error, "%s fails, as a test ordered", name);
+  }
+  return failure[0] == '\0' ? 0 : Refuse(after_failure, "%s", failure);
+}
+
 int Refusals::Refuse(int error, const char* format, ...) {
   last_error_ = explained_ = error;
   va_list arguments;

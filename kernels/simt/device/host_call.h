@@ -39,9 +39,15 @@ void SetCurrentDevice(int device);
 // that FailCall (device.h) ordered for it, or 0.
 int CountCall(const char* call);
 
-// The last error that one library returned to one thread, and why.
+// The last error that one library returned to one thread, and why. An error is
+// a number of the library's; 0 is success in all of them.
 class Refusals {
  public:
+  // Most functions of a library begin with this, within their HostCall: counts
+  // the call. Unless it returns 0, the function ends there, since a test
+  // ordered that error, or the device has failed (`after_failure`).
+  int Begin(const char* call, int after_failure);
+
   // Notes why, and returns `error`.
   int Refuse(int error, const char* format, ...)
       __attribute__((format(printf, 3, 4)));

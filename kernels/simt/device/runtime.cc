@@ -33,13 +33,8 @@ Refusals& TheRefusals() {
 
 // Every call begins with this; if it is not cudaSuccess, it ends there.
 cudaError_t Begin(const char* call) {
-  if (const int error = CountCall(call)) {
-    return SOFTMOE_REFUSE(error, "%s fails, as a test ordered", call);
-  }
-  if (const char* failure = DeviceFailure()) {
-    return SOFTMOE_REFUSE(cudaErrorLaunchFailure, "%s", failure);
-  }
-  return cudaSuccess;
+  return static_cast<cudaError_t>(
+      TheRefusals().Begin(call, cudaErrorLaunchFailure));
 }
 
 #define SOFTMOE_BEGIN(call) \

@@ -28,6 +28,9 @@ void WriteHead(Hdf5Writer& writer, int64_t num_cases);
 void WriteTensor(Hdf5Writer& writer, const std::string& path,
                  const Tensor& tensor);
 
+// Reads a tensor that WriteTensor wrote; f64 where no attribute says a dtype.
+Tensor ReadTensor(const Hdf5Reader& reader, const std::string& path);
+
 // Writes a whole file of cases. Throws EnvironmentError.
 void WriteCaseFile(const std::filesystem::path& path,
                    std::span<const Request> requests);
