@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/fma_peak.h"
-
+#include "kernels/peaks.h"
 #include "kernels/simd/simd.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {

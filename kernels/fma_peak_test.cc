@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/fma_peak.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
+
+#include "kernels/peaks.h"
 
 namespace softmoe::kernels {
 namespace {

@@ -24,7 +24,6 @@
 #include "kernels/benchmark_sizes.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/expert_mlp.h"
-#include "kernels/fma_peak.h"
 #include "kernels/gemm.h"
 #include "kernels/peaks.h"
 

@@ -9,8 +9,6 @@
 #include <map>
 #include <vector>
 
-#include "kernels/fma_peak.h"
-
 namespace softmoe::kernels {
 namespace {
 

@@ -2,8 +2,7 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
-#include "kernels/cuda/cublaslt_library.h"
-#include "kernels/cuda/library_paths.h"
+#include "kernels/cuda/nvidia_libraries.h"
 
 namespace softmoe::kernels {
 namespace {

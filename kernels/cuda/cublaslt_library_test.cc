@@ -2,13 +2,13 @@
 //
 // The library is found where this machine has it; where it has none, the error
 // says what to do. Each test has its own process: the search happens once.
-#include "kernels/cuda/cublaslt_library.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+
+#include "kernels/cuda/nvidia_libraries.h"
 
 namespace softmoe::kernels {
 namespace {

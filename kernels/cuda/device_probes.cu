@@ -13,7 +13,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/queue.h"
-#include "kernels/simt/bf16_convert.h"
+#include "kernels/simt/scalar.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {

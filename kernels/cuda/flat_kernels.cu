@@ -6,7 +6,7 @@
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/tree_sum.h"
-#include "kernels/simt/bf16_convert.h"
+#include "kernels/simt/scalar.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {

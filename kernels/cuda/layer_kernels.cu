@@ -17,7 +17,7 @@
 #include "kernels/cuda/layer_kernels.h"
 #include "kernels/permute_body.h"
 #include "kernels/rope_body.h"
-#include "kernels/simt/bf16_convert.h"
+#include "kernels/simt/scalar.h"
 #include "kernels/swiglu_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/nccl_library.h"
+#include "kernels/cuda/nvidia_libraries.h"
 
 #ifndef SOFTMOE_NCCL
 
@@ -21,9 +21,6 @@ const NcclLibrary& LoadNccl() {
 
 #include <dlfcn.h>
 #include <nccl.h>
-
-#include "kernels/cuda/library_paths.h"
-#include "kernels/cuda/nccl_release.h"
 
 namespace softmoe::kernels {
 namespace {

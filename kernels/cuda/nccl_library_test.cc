@@ -2,13 +2,13 @@
 //
 // NCCL is found where this machine has it; where it has none, or an old one,
 // the error says what to do. Each test has its own process: NCCL loads once.
-#include "kernels/cuda/nccl_library.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+
+#include "kernels/cuda/nvidia_libraries.h"
 
 namespace softmoe::kernels {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/philox.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/noise_kernels.h"
-#include "kernels/simt/bf16_convert.h"
+#include "kernels/simt/scalar.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {

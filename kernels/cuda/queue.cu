@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/product_choice.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/queue.h"
 

@@ -77,6 +77,20 @@ std::unique_ptr<Queue> MakeQueue(CUstream_st* stream,
                                  int64_t workspace = kProductWorkspace);
 }
 
+inline constexpr int kProductChoices = 8;
+
+// Like MakeQueue, to measure which algorithm is fastest: products take number
+// `choice` of cuBLASLt's heuristic, from 0 to kProductChoices - 1, where models
+// take the first. A product with fewer algorithms throws EnvironmentError.
+namespace isa_cuda {
+std::unique_ptr<Queue> MakeQueueOfChoice(CUstream_st* stream, int choice,
+                                         int64_t workspace = kProductWorkspace);
+}
+namespace isa_shim {
+std::unique_ptr<Queue> MakeQueueOfChoice(CUstream_st* stream, int choice,
+                                         int64_t workspace = kProductWorkspace);
+}
+
 }  // namespace softmoe::kernels
 
 // An operation made of products and kernels, which may use the sides.

@@ -7,13 +7,11 @@
 
 #include "core/errors.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/nccl_release.h"
+#include "kernels/cuda/nvidia_libraries.h"
 #include "kernels/cuda/rank_link.h"
 
 #ifdef SOFTMOE_CUDA_SHIM
 #define SOFTMOE_NCCL
-#else
-#include "kernels/cuda/nccl_library.h"
 #endif
 
 #ifdef SOFTMOE_NCCL

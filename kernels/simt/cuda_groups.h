@@ -5,7 +5,7 @@
 #ifndef SOFTMOE_KERNELS_SIMT_CUDA_GROUPS_H_
 #define SOFTMOE_KERNELS_SIMT_CUDA_GROUPS_H_
 
-#include "kernels/simt/bf16_convert.h"
+#include "kernels/simt/scalar.h"
 #include "kernels/simt/serial_group.h"
 #include "kernels/simt/shared_memory.h"
 

@@ -4,7 +4,8 @@
 // device, and for one double: what lets a body be written once and run on a
 // vector of rows, on one CUDA thread, or at double precision.
 //
-// The float versions give the bits of a lane of simd.h.
+// The float versions give the bits of a lane of simd.h. And floats to and from
+// their upper halves, in which memory keeps them (bf16.h).
 #ifndef SOFTMOE_KERNELS_SIMT_SCALAR_H_
 #define SOFTMOE_KERNELS_SIMT_SCALAR_H_
 
@@ -13,6 +14,7 @@
 #include <cstring>
 
 #include "kernels/simd/inline.h"
+#include "kernels/simt/bf16.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
@@ -66,6 +68,26 @@ SOFTMOE_INLINE float FloatsOf(int32_t bits) {
   return a;
 }
 SOFTMOE_INLINE float Convert(int32_t a) { return static_cast<float>(a); }
+
+// Rounds to the nearest, ties to even, beyond the largest to infinity;
+// subnormal numbers too. NaN stays NaN, with its sign.
+SOFTMOE_INLINE Bf16 RoundToBf16(float x) {
+  const uint32_t bits = static_cast<uint32_t>(BitsOf(x));
+  const uint32_t odd = bits >> 16 & 1;
+  const uint32_t rounded = bits + 0x7fff + odd;
+  const uint32_t quiet =
+      bits | 0x400000;  // its payload may be in the lower half
+  return {static_cast<uint16_t>((x != x ? quiet : rounded) >> 16)};
+}
+
+SOFTMOE_INLINE float FloatOf(Bf16 x) {
+  return FloatsOf(static_cast<int32_t>(uint32_t{x.bits} << 16));
+}
+
+// For kernels that are written once for arrays of floats and of bf16.
+SOFTMOE_INLINE float FloatOf(float x) { return x; }
+SOFTMOE_INLINE void StoreFloat(float x, float* to) { *to = x; }
+SOFTMOE_INLINE void StoreFloat(float x, Bf16* to) { *to = RoundToBf16(x); }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA
 

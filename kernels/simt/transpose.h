@@ -9,14 +9,9 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// Reals that LoadRows writes for `columns` columns: whole blocks.
-constexpr int64_t TransposedSize(int64_t columns) {
-  return (columns + Floats::kWidth - 1) / Floats::kWidth * Floats::kWidth;
-}
-
 // columns_out[c], lane i = rows[i * stride + c]; lanes from num_rows on repeat
-// the last row; columns_out holds TransposedSize(columns), zero at the end.
-// Returns whether every element is finite.
+// the last row; columns_out holds `columns`, and zeros up to the next multiple
+// of Floats::kWidth. Returns whether every element is finite.
 SOFTMOE_INLINE bool LoadRows(const float* rows, int64_t stride, int num_rows,
                              int64_t columns, Floats* columns_out) {
   constexpr int kWidth = Floats::kWidth;
@@ -38,8 +33,8 @@ SOFTMOE_INLINE bool LoadRows(const float* rows, int64_t stride, int num_rows,
   return !Any(!finite);
 }
 
-// The inverse, for the first num_rows rows. columns_in holds
-// TransposedSize(columns); what lies past `columns` is not stored.
+// The inverse, for the first num_rows rows. columns_in is as long as
+// columns_out is above; what lies past `columns` is not stored.
 SOFTMOE_INLINE void StoreRows(const Floats* columns_in, int64_t columns,
                               int num_rows, float* rows, int64_t stride) {
   constexpr int kWidth = Floats::kWidth;

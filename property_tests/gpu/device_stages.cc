@@ -10,8 +10,8 @@
 
 #include "core/errors.h"
 #include "kernels/cuda/device_probes.h"
-#include "kernels/cuda/product_choice.h"
 #include "kernels/cuda/products.h"
+#include "kernels/cuda/queue.h"
 #include "kernels/cuda/rank_link.h"
 #include "property_tests/gpu/device_array.h"
 #include "property_tests/gpu/paper_shapes.h"

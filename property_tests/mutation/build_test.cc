@@ -15,7 +15,7 @@
 #include "core/files/paths.h"
 #include "property_tests/mutation/compile.h"
 #include "property_tests/mutation/kill.h"
-#include "property_tests/mutation/run_suite.h"
+#include "property_tests/mutation/suites.h"
 #include "property_tests/mutation/testing.h"
 
 namespace softmoe::mutation {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "property_tests/mutation/fault.h"
 #include "property_tests/mutation/fault_table.h"
 #include "property_tests/mutation/kill.h"
-#include "property_tests/mutation/score.h"
 
 namespace softmoe::mutation {
 

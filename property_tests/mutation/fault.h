@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fault.h - a fault at its place in a source, and what became of it: the same
-// for faults that somebody chose and for drawn ones.
+// fault.h - a fault at its place in a source, what became of it, and what many
+// of them say about the tests: the same for faults that somebody chose and for
+// drawn ones.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_H_
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "golden/document/decimal.h"
 #include "property_tests/mutation/rewrite.h"
 #include "property_tests/mutation/suites.h"
 
 namespace softmoe::mutation {
-
-struct SuiteRun;  // run_suite.h
 
 struct PlacedFault {
   std::string id;  // "AREA.what_is_wrong", or "sSEED.NUMBER" of a drawn one
@@ -64,6 +65,27 @@ struct MeasuredFault {
 
 // As a line of a list.
 nlohmann::ordered_json FaultJson(const MeasuredFault& measured);
+
+// Faults by what became of them.
+struct Score {
+  int64_t total = 0;   // that can be killed: without the equivalent ones
+  int64_t killed = 0;  // of these
+  std::map<Fate, int64_t> fates;  // of these
+  int64_t equal_objects = 0;      // equivalent: compilers make the same of them
+  int64_t argued = 0;             // equivalent, as somebody argues
+
+  void Add(Fate fate, bool is_killed);
+  double rate() const;  // of `total`; 0 if there are none
+  // Of the rate, 95 % (Clopper-Pearson).
+  golden::Interval interval() const;
+  // "5 of 7 killed: 71.4 % [29.0, 96.3]", with `where` after "killed".
+  std::string Text(const std::string& where = "") const;
+};
+
+// A table of the scores of `what`, with a last row for all of them.
+std::string ScoreTable(const std::string& what,
+                       const std::map<std::string, Score>& scores,
+                       const Score& all);
 
 }  // namespace softmoe::mutation
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "property_tests/mutation/fault.h"
-#include "property_tests/mutation/run_suite.h"
+#include "property_tests/mutation/suites.h"
 
 namespace softmoe::mutation {
 

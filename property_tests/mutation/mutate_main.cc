@@ -24,8 +24,8 @@
 #include "property_tests/mutation/build.h"
 #include "property_tests/mutation/chosen_run.h"
 #include "property_tests/mutation/driver.h"
-#include "property_tests/mutation/run_suite.h"
 #include "property_tests/mutation/sampled/sample.h"
+#include "property_tests/mutation/suites.h"
 
 namespace {
 

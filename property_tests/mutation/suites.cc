@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/mutation/suites.h"
 
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
+#include <vector>
+
+#include "core/files/paths.h"
+#include "core/process/process.h"
 
 namespace softmoe::mutation {
 namespace {
@@ -52,6 +63,96 @@ Suite Verify(const std::string& name, const std::string& words) {
   return suite;
 }
 
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kKeptOutput = 64 << 10;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Variables that say how this process was started would mislead another one.
+bool IsAboutThisProcess(std::string_view entry) {
+  for (const std::string_view prefix :
+       {"TEST_", "TESTBRIDGE_", "GTEST_", "XML_", "RUNFILES_", "BUILD_",
+        "RC_PARAMS=", "SOFTMOE_MUTANT"}) {
+    if (entry.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
+                                       const std::string& id,
+                                       const fs::path& folder) {
+  std::vector<std::string> result = Environment();
+  std::erase_if(result, IsAboutThisProcess);
+  result.push_back("TEST_SRCDIR=" + runfiles.parent_path().string());
+  result.push_back("TEST_TMPDIR=" + folder.string());
+  // As for a commit's tests (.bazelrc); a first failure is enough.
+  result.push_back("RC_PARAMS=seed=20260120 noshrink=1");
+  if (!id.empty()) result.push_back("SOFTMOE_MUTANT=" + id);
+  result.push_back("SOFTMOE_MUTANT_HITS=" + (folder / "hits").string());
+  result.push_back("SOFTMOE_MUTANT_REACHED=" + (folder / "reached").string());
+  return result;
+}
+
+// Starts tests in the folder where `bazel test` does, each leading its own
+// process group.
+ProcessOptions OptionsOf(const Suite& suite, const std::string& id,
+                         const fs::path& folder) {
+  const fs::path& runfiles = suite.runfiles;
+  ProcessOptions options;
+  options.arguments = {(runfiles / suite.program).string()};
+  options.arguments.insert(options.arguments.end(), suite.arguments.begin(),
+                           suite.arguments.end());
+  options.folder = runfiles;
+  options.environment = EnvironmentOf(runfiles, id, folder);
+  options.output = ProcessOptions::Output::kFile;
+  options.output_file = folder / "output";
+  options.own_group = true;
+  return options;
+}
+
+// Waits for the process, or kills its group; fills in how it ended.
+void Finish(Process& process, double timeout, SuiteRun& run) {
+  const Clock::time_point start = Clock::now();
+  const bool in_time = process.Wait(timeout);
+  process.Kill();  // or whatever it may have left running
+  run.seconds = SecondsSince(start);
+  if (!in_time) {
+    run.end = SuiteRun::End::kTimedOut;
+  } else if (process.Signal() != 0) {
+    run.end = SuiteRun::End::kSignalled;
+    run.code = process.Signal();
+  } else {
+    run.code = process.ExitStatus();
+  }
+}
+
+// A table of ids, none of them ticked, as switch.h wants it; and those that are
+// ticked in one.
+void WriteTable(const std::vector<std::string>& ids, const fs::path& file) {
+  std::ofstream out(file);
+  for (const std::string& id : ids) out << "- " << id << "\n";
+}
+
+std::set<std::string> Ticked(const fs::path& file) {
+  std::ifstream in(file);
+  std::set<std::string> ids;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("+ ")) ids.insert(line.substr(2));
+  }
+  return ids;
+}
+
+std::string LastOf(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (text.size() > kKeptOutput) text.erase(0, text.size() - kKeptOutput);
+  return text;
+}
+
 }  // namespace
 
 Suite SuiteOf(const std::string& name) {
@@ -75,6 +176,41 @@ Suite SuiteOf(const std::string& name) {
     suite.arguments.push_back("--gtest_filter=" + filter->second);
   }
   return suite;
+}
+
+SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
+                  const fs::path& scratch,
+                  const std::vector<std::string>& ids) {
+  static std::atomic<int> number = 0;
+  const fs::path folder = scratch / std::to_string(++number);
+  MakeFolder(folder);
+  const uint64_t none = 0;
+  std::ofstream(folder / "hits", std::ios::binary)
+      .write(reinterpret_cast<const char*>(&none), sizeof(none));
+  if (!ids.empty()) WriteTable(ids, folder / "reached");
+
+  SuiteRun run;
+  Process process(OptionsOf(suite, id, folder));
+  Finish(process, timeout, run);
+  std::ifstream(folder / "hits", std::ios::binary)
+      .read(reinterpret_cast<char*>(&run.hits), sizeof(run.hits));
+  if (!ids.empty()) run.reached = Ticked(folder / "reached");
+  run.output = LastOf(folder / "output");
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  return run;
+}
+
+std::string SuiteCommand(const Suite& suite, const std::string& id) {
+  const fs::path& runfiles = suite.runfiles;
+  const fs::path program = runfiles / suite.program;
+  std::string command = fmt::format(
+      "cd {} && SOFTMOE_MUTANT={} TEST_SRCDIR={} {}", runfiles.string(), id,
+      runfiles.parent_path().string(), program.string());
+  for (const std::string& argument : suite.arguments) {
+    command += " '" + argument + "'";
+  }
+  return command;
 }
 
 }  // namespace softmoe::mutation

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // suites.h - the suites of tests that must kill faults: a program, its
-// arguments, and the exit code by which it says that it failed.
+// arguments, the exit code by which it says that it failed; and one run of it,
+// with at most one mutant switched on.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 
+#include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +38,28 @@ struct Suite {
 //
 // Whether there is such a source, a test says (faults_test.cc).
 Suite SuiteOf(const std::string& name);
+
+struct SuiteRun {
+  enum class End { kExited, kSignalled, kTimedOut };
+  End end = End::kExited;
+  int code = 0;       // exit status, or the signal
+  uint64_t hits = 0;  // how often the mutant's place was evaluated
+  double seconds = 0;
+  std::set<std::string> reached;  // of the ids that were asked for
+  std::string output;             // stdout and stderr; at most the last 64 KiB
+};
+
+// Runs `suite` with fault `id` ("" for none) in its runfiles, with a fresh
+// folder below `scratch`, and without the environment variables that concern
+// this process itself. After `timeout` seconds it is killed, with everything
+// that it started. Throws EnvironmentError if it cannot be started. `ids` are
+// faults of which is asked whether their places were evaluated.
+SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
+                  const std::filesystem::path& scratch,
+                  const std::vector<std::string>& ids = {});
+
+// The shell command with which a person does the same without this driver.
+std::string SuiteCommand(const Suite& suite, const std::string& id);
 
 }  // namespace softmoe::mutation
 

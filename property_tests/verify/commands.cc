@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -17,18 +19,17 @@
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/process/stop_signal.h"
+#include "core/text/progress.h"
 #include "property_tests/verify/engine/campaign.h"
-#include "property_tests/verify/engine/campaign_progress.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
-#include "property_tests/verify/engine/repro.h"
 #include "property_tests/verify/explain.h"
+#include "property_tests/verify/foreign/case_file.h"
+#include "property_tests/verify/foreign/vectors.h"
 #include "property_tests/verify/gradients/gradient_check.h"
 #include "property_tests/verify/manifest.h"
-#include "property_tests/verify/self_check.h"
-#include "property_tests/verify/vectors_command.h"
 
 namespace softmoe::verify {
 namespace {
@@ -114,6 +115,24 @@ void CheckReports(const Options& options) {
   if (!options.bundles.empty()) MakeFolder(UserPath(options.bundles));
 }
 
+// Throws unless `check` passes "faulty:none:..." among `names`, and no other.
+void ExpectJudged(const Checker& check, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const bool healthy = name.starts_with("faulty:none");
+    const auto implementation = MakeImplementation(name);
+    const CaseResult result =
+        check(ParseCase("op=lapsum fill=generic rows=5 num_experts=13 "
+                        "mean_active=2.375 temperature=1.75 spread=1 impl=" +
+                        name),
+              *implementation);
+    if ((result.status == Status::kPass) == healthy) continue;
+    throw InternalError(
+        "self-check: " + name + " was judged " + StatusName(result.status) +
+        " " + result.reason +
+        "; no verdict of this program can be trusted: report it as a bug");
+  }
+}
+
 // Records the smallest form of a failure as `folder`/OP-N.h5, with an N that no
 // earlier bundle has.
 void WriteFailureBundle(const std::string& folder, const Failure& failure) {
@@ -130,6 +149,49 @@ void WriteFailureBundle(const std::string& folder, const Failure& failure) {
     fmt::print("  bundle: {}\n", path.string());
   }
 }
+
+// One line on stderr about a running campaign: "fuzz 42s of 10m00 | 1234 cases
+// | lapsum on cpu:v4", rewritten in place on a terminal; elsewhere a new line
+// every 10 seconds.
+class CampaignProgress {
+ public:
+  // seconds: how long the campaign will take; infinity if it counts cases.
+  explicit CampaignProgress(double seconds)
+      : seconds_(seconds), progress_("verify", 0) {}
+
+  void Tell(const CaseResult& result) {
+    ++cases_;
+    const std::chrono::duration<double> passed = Clock::now() - start_;
+    const double now = passed.count();
+    const bool in_logs = now - last_in_logs_ >= kLogSeconds;
+    if (in_logs) last_in_logs_ = now;
+    std::string line = std::isfinite(seconds_)
+                           ? fmt::format("fuzz {} of {}", FormatDuration(now),
+                                         FormatDuration(seconds_))
+                           : "run " + FormatDuration(now);
+    line += fmt::format(" | {} cases", cases_);
+    if (failures_ > 0) line += fmt::format(" | {} failures", failures_);
+    progress_.Show(
+        line + fmt::format(" | {} on {}", result.c.op, result.c.impl), in_logs);
+  }
+
+  // Call it before a new failure is printed on stdout.
+  void TellFailure(const CaseResult& smallest) {
+    ++failures_;
+    progress_.Note(fmt::format("failure {}: {} on {}", failures_, smallest.c.op,
+                               smallest.c.impl));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kLogSeconds = 10;
+
+  double seconds_;
+  Clock::time_point start_ = Clock::now();
+  double last_in_logs_ = 0;  // seconds since the start
+  int64_t cases_ = 0, failures_ = 0;
+  Progress progress_;
+};
 
 // Runs `campaign` and reports it; with `manifest`, also how it compares with
 // what the tests must run.
@@ -180,7 +242,48 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
   return result.suite.exit_code();
 }
 
+// Judges the user's file `outputs` by `vectors`, and prints every new failure.
+// Throws as MakeRecordedImplementation does.
+Suite CheckVectors(const std::string& vectors, const std::string& outputs) {
+  const auto implementation =
+      MakeImplementation("recorded:" + vectors + "," + outputs);
+  const std::filesystem::path path = UserPath(vectors);
+  const std::vector<VectorCase> cases = ReadVectors(path);
+  CheckExpectations(path, cases);
+  Suite suite;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    Case c = cases[i].c;
+    c.impl = implementation->name();
+    CaseResult result = CheckInputs(c, cases[i].inputs, *implementation);
+    suite.Add(result);
+    if (!result.failed()) continue;
+    result.hints.push_back("group " + CaseGroup(static_cast<int64_t>(i)) +
+                           " of both files");
+    const size_t before = suite.failures().size();
+    suite.CountFailure(result);
+    if (suite.failures().size() == before) continue;
+    std::fputs(FailureText(suite.failures().back()).c_str(), stdout);
+  }
+  return suite;
+}
+
 }  // namespace
+
+void CheckSelf() {
+  ExpectJudged(
+      [](const Case& c, Implementation& i) { return CheckCase(c, i); },
+      {"faulty:none:weights:reference_f32", "faulty:zero:weights:reference_f32",
+       "faulty:one_nan:d_scores:reference_f32",
+       "faulty:sign:d_scores:reference_f32"});
+}
+
+void CheckGradientSelf() {
+  ExpectJudged(CheckGradients,
+               {"faulty:none:d_scores:reference_f64",
+                "faulty:one_nan:d_scores:reference_f64",
+                "faulty:zero:d_mean_active:reference_f64",
+                "faulty:one_part_in_1e4:d_scores:reference_f64"});
+}
 
 ExitCode Run(const Options& options) {
   return RunCases(options, MakeCampaign(options), /*manifest=*/true);
@@ -282,9 +385,31 @@ ExitCode Replay(const Options& options, const std::string& file) {
 }
 
 ExitCode Export(const Options& options) {
-  CampaignOptions campaign = MakeCampaign(options);
-  ExportVectors(campaign.ops, campaign.fixed, campaign.seed, campaign.first,
-                campaign.cases, options.out);
+  const CampaignOptions campaign = MakeCampaign(options);
+  if (campaign.ops.empty()) {
+    throw ConfigError(
+        "export-vectors needs op=NAME, or several; `verify list` shows the "
+        "names");
+  }
+  CasePattern pattern = campaign.fixed;
+  pattern["impl"] = "theirs";
+  std::vector<Case> drawn;
+  for (const std::string& name : campaign.ops) {
+    for (int64_t i = 0; i < campaign.cases; ++i) {
+      drawn.push_back(DrawCase(FindOperation(name), pattern, campaign.seed,
+                               campaign.first + static_cast<uint32_t>(i)));
+    }
+  }
+  const std::filesystem::path path = UserPath(options.out);
+  WriteVectors(path, drawn);
+  fmt::print(
+      "{}: {} cases of {} operation{}, {:.1f} MB\n"
+      "Layout: property_tests/verify/foreign/FORMAT.md. When your framework "
+      "has written its outputs:\n"
+      "  ./bazelw run //:verify -- check-vectors {} theirs.h5\n",
+      path.string(), drawn.size(), campaign.ops.size(),
+      campaign.ops.size() == 1 ? "" : "s",
+      static_cast<double>(std::filesystem::file_size(path)) / 1e6, options.out);
   return ExitCode::kDone;
 }
 

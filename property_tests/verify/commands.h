@@ -41,6 +41,14 @@ ExitCode Export(const Options& options);  // conformance vectors
 ExitCode Check(const Options& options, const std::string& vectors,
                const std::string& outputs);
 
+// What Run and the others begin with, before anything is judged: throws
+// InternalError (exit code 6) unless, on a fixed case, the rounded reference
+// passes and its copies with planted gross faults fail. A harness that fails
+// this proves nothing.
+void CheckSelf();
+// The same for CheckGradients (Grad) and the reference in double.
+void CheckGradientSelf();
+
 }  // namespace softmoe::verify
 
 #endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_COMMANDS_H_

@@ -12,14 +12,13 @@
 
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
+#include "property_tests/verify/commands.h"
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
-#include "property_tests/verify/engine/repro.h"
 #include "property_tests/verify/implementations/faults.h"
-#include "property_tests/verify/self_check.h"
 
 namespace softmoe::verify {
 namespace {

@@ -47,8 +47,7 @@ std::string Indent(const std::string& text) {
   return indented;
 }
 
-}  // namespace
-
+// Parameters, dtypes, fills and outputs of one operation.
 std::string OperationText(const Operation& op) {
   std::string text = fmt::format("{}: {}\n", op.name(), op.text());
   TextTable table({"parameter", "range", "meaning"});
@@ -67,6 +66,8 @@ std::string OperationText(const Operation& op) {
                             fmt::join(op.fills(), ", "),
                             fmt::join(outputs, ", "));
 }
+
+}  // namespace
 
 std::string ListText() {
   std::string text = "OPERATIONS\n";

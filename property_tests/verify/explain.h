@@ -14,9 +14,6 @@ namespace softmoe::verify {
 // operation with their ranges.
 std::string ListText();
 
-// Parameters, inputs, outputs and derivations of one operation.
-std::string OperationText(const Operation& op);
-
 // Inputs, the ranges of the values and bounds of each output, the derivations,
 // and the verdict on the implementation.
 std::string ExplainText(const Case& c, Implementation& implementation);

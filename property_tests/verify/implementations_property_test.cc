@@ -19,8 +19,8 @@
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
-#include "property_tests/verify/engine/repro.h"
 #include "property_tests/verify/engine/suite.h"
 #include "property_tests/verify/manifest.h"
 

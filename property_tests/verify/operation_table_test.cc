@@ -138,7 +138,7 @@ TEST(KernelTable, ForEachArrayHasEveryArray) {
   const std::regex pointers(R"(\w\*\s+(\w+)(?: = nullptr)?;)");
   int arrays = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(root / "kernels")) {
+       std::filesystem::recursive_directory_iterator(root / "kernels")) {
     if (entry.path().extension() != ".h") continue;
     const std::string text = ReadWholeFile(entry.path());
     if (text.find("\nvoid ForEachArray(") == std::string::npos) continue;
@@ -148,7 +148,7 @@ TEST(KernelTable, ForEachArrayHasEveryArray) {
       if (name == "host_offsets") continue;  // stays on the host
       ++arrays;
       EXPECT_NE(text.find("f(\"" + name + "\", "), std::string::npos)
-          << "kernels/" << entry.path().filename().string() << " has a pointer "
+          << entry.path().lexically_relative(root).string() << " has a pointer "
           << name << ", but no ForEachArray of that file names it";
     }
   }

@@ -14,8 +14,8 @@
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
-#include "property_tests/verify/engine/repro.h"
 
 namespace softmoe::verify {
 namespace {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -13,9 +14,9 @@
 #include "core/errors.h"
 #include "core/process/exec_target.h"
 #include "property_tests/verify/commands.h"
+#include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/explain.h"
-#include "property_tests/verify/foreign/limits.h"
-#include "property_tests/verify/spelling.h"
+#include "property_tests/verify/foreign/foreign_implementations.h"
 
 namespace {
 
@@ -70,6 +71,69 @@ Exit codes: 0 all PASS; 1 a FAIL; 2 an unknown name or key, or an invalid file;
 harness failed its own check; 7 data that cannot tell right from wrong; 75
 stopped by a signal, after the report. How to add an operation or an
 implementation: property_tests/verify/README.md.)";
+
+// The positional argument of commands that read the words of a case.
+constexpr char kCaseWords[] = "case";
+
+// The command that `arguments` name, if a case may be given to it.
+const CLI::App* FindCommand(const CLI::App& app,
+                            const std::vector<std::string>& arguments) {
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!arguments.empty() && command->get_name() == arguments[0] &&
+        command->get_option_no_throw(kCaseWords) != nullptr) {
+      return command;
+    }
+  }
+  return nullptr;
+}
+
+bool IsCaseKey(const std::string& key) {
+  return std::ranges::any_of(Operations(), [&](const Operation* op) {
+    return std::ranges::count(CaseKeys(*op), key) != 0;
+  });
+}
+
+// Enforces one syntax: the parts of a case are words KEY=VALUE, and everything
+// else is an option. Throws ConfigError, with the right spelling, for a key of
+// the case that is given as an option, and for an option that is given as a
+// word. `arguments` begin with the name of the command.
+void CheckSpelling(const CLI::App& app,
+                   const std::vector<std::string>& arguments) {
+  const CLI::App* command = FindCommand(app, arguments);
+  if (command == nullptr) return;
+  const auto find = [&](const std::string& name) {
+    return command->get_option_no_throw(name);
+  };
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const CLI::Option* before = find(arguments[i - 1]);
+    if (before != nullptr && before->get_items_expected_max() > 0 &&
+        arguments[i - 1].starts_with("--")) {
+      continue;  // its value
+    }
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    std::string value = "VALUE";
+    if (equals != std::string::npos) {
+      value = argument.substr(equals + 1);
+    } else if (i + 1 < arguments.size()) {
+      value = arguments[i + 1];
+    }
+    if (name.starts_with("--") && find(name) == nullptr) {
+      std::string key = name.substr(2);
+      std::ranges::replace(key, '-', '_');
+      if (!IsCaseKey(key)) continue;
+      throw ConfigError(
+          fmt::format("{}: {} is a key of the case, not an option; write {}={}",
+                      arguments[0], name, key, value));
+    }
+    if (equals != std::string::npos && find("--" + name) != nullptr) {
+      throw ConfigError(fmt::format(
+          "{}: {} is an option, not a key of the case; write --{} {}",
+          arguments[0], argument, name, value));
+    }
+  }
+}
 
 // Replaces CLI::PositiveNumber, which accepts nan and prints the largest double
 // digit by digit in its message.

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "kernels/simt/device/calls.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/device/host_call.h"
@@ -63,13 +62,8 @@ Refusals& TheRefusals() {
   static_cast<cublasStatus_t>(TheRefusals().Refuse(status, __VA_ARGS__))
 
 cublasStatus_t Begin(const char* call) {
-  if (const int status = CountCall(call)) {
-    return SOFTMOE_REFUSE(status, "%s fails, as a test ordered", call);
-  }
-  if (const char* failure = DeviceFailure()) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_EXECUTION_FAILED, "%s", failure);
-  }
-  return CUBLAS_STATUS_SUCCESS;
+  return static_cast<cublasStatus_t>(
+      TheRefusals().Begin(call, CUBLAS_STATUS_EXECUTION_FAILED));
 }
 
 #define SOFTMOE_RETURN_IF_NOT_SUCCESS(...)       \

@@ -18,7 +18,6 @@ struct DeviceLimits {
   size_t memory = size_t{80} * 1000 * 1000 * 1000;
   size_t shared_memory_per_block = size_t{163} * 1024;
 };
-inline constexpr size_t kH100SharedMemory = size_t{227} * 1024;
 void SetDeviceLimits(const DeviceLimits& limits);
 
 // The n-th call of `call` from now on ("cudaMalloc", "cublasLtMatmul"; n >= 1)
@@ -40,7 +39,6 @@ size_t LiveBytes();
 // About how many seconds a thread waits for another one to queue something,
 // before that one counts as a rank that never comes; 20 by default.
 void SetPatience(int seconds);
-int Patience();
 
 // The version that ncclGetVersion finds: 22809 is 2.28.9.
 void SetNcclVersion(int version);

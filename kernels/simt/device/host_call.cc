@@ -6,6 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 
 namespace softmoe::simt {
@@ -42,6 +48,24 @@ void Leave() {
   if (__atomic_exchange_n(&lock, 0, __ATOMIC_SEQ_CST) == 2) Wake(&lock, 1);
 }
 
+char failure[1300] = "";  // of the device
+
+struct Call {
+  const char* name;
+  int count;
+  int fails_at;  // this count
+  int error;
+};
+
+Call& Find(const char* name) {
+  static Call calls[64];
+  for (Call& call : calls) {
+    if (call.name == nullptr) call.name = name;
+    if (strcmp(call.name, name) == 0) return call;
+  }
+  abort();  // there are fewer functions than that
+}
+
 }  // namespace
 
 HostCall::HostCall() {
@@ -70,5 +94,50 @@ bool IsInHostCall() { return depth > 0; }
 
 int CurrentDevice() { return device; }
 void SetCurrentDevice(int chosen) { device = chosen; }
+
+int CountCall(const char* name) {
+  Call& call = Find(name);
+  return ++call.count == call.fails_at ? call.error : 0;
+}
+
+void FailCall(const char* name, int n, int error) {
+  const HostCall host_call;
+  Call& call = Find(name);
+  call.fails_at = call.count + n;
+  call.error = error;
+}
+
+int CallsOf(const char* name) {
+  const HostCall host_call;
+  return Find(name).count;
+}
+
+int Refusals::Begin(const char* name, int after_failure) {
+  if (const int error = CountCall(name)) {
+    return Refuse(error, "%s fails, as a test ordered", name);
+  }
+  return failure[0] == '\0' ? 0 : Refuse(after_failure, "%s", failure);
+}
+
+int Refusals::Refuse(int error, const char* format, ...) {
+  last_error_ = explained_ = error;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(why_, sizeof(why_), format, arguments);
+  va_end(arguments);
+  return error;
+}
+
+const char* Refusals::Text(int error, const char* name) {
+  if (error == 0 || error != explained_) return name;
+  snprintf(text_, sizeof(text_), "%s: %s", name, why_);
+  return text_;
+}
+
+const char* DeviceFailure() { return failure[0] == '\0' ? nullptr : failure; }
+
+void SetDeviceFailure(const char* what) {
+  snprintf(failure, sizeof(failure), "%s", what == nullptr ? "" : what);
+}
 
 }  // namespace softmoe::simt

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// host_call.h - lets several threads of the host call the simulated devices:
-// one at a time, the others wait.
+// host_call.h - how the host calls the simulated devices and libraries: several
+// threads, one at a time while the others wait; each call is counted, and may
+// be refused, with the reason.
 //
 // To TSan this does not order the calls of two threads, as no device promises
 // it: TSan does not see the lock, and ignores what the simulator does for
@@ -33,6 +34,40 @@ bool IsInHostCall();
 // The device that the calling thread has chosen (cudaSetDevice), 0 by default.
 int CurrentDevice();
 void SetCurrentDevice(int device);
+
+// Within a call of `call`, such as "cudaMalloc": counts it. Returns the error
+// that FailCall (device.h) ordered for it, or 0.
+int CountCall(const char* call);
+
+// The last error that one library returned to one thread, and why. An error is
+// a number of the library's; 0 is success in all of them.
+class Refusals {
+ public:
+  // Most functions of a library begin with this, within their HostCall: counts
+  // the call. Unless it returns 0, the function ends there, since a test
+  // ordered that error, or the device has failed (`after_failure`).
+  int Begin(const char* call, int after_failure);
+
+  // Notes why, and returns `error`.
+  int Refuse(int error, const char* format, ...)
+      __attribute__((format(printf, 3, 4)));
+
+  // "NAME: why" if `error` is the last one, else the name.
+  const char* Text(int error, const char* name);
+
+  int last_error() const { return last_error_; }
+  void Forget() { last_error_ = 0; }
+
+ private:
+  int last_error_ = 0;
+  int explained_ = 0;
+  char why_[1300] = {};
+  char text_[1400] = {};
+};
+
+// What failed on the device, so that all later calls fail; null if nothing has.
+const char* DeviceFailure();
+void SetDeviceFailure(const char* what);
 
 }  // namespace softmoe::simt
 

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/simt/device/calls.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/device/host_call.h"
@@ -43,13 +42,8 @@ Refusals& TheRefusals() {
   return result
 
 ncclResult_t Begin(const char* call) {
-  if (const int error = CountCall(call)) {
-    return SOFTMOE_REFUSE(error, "%s fails, as a test ordered", call);
-  }
-  if (const char* failure = DeviceFailure()) {
-    return SOFTMOE_REFUSE(ncclUnhandledCudaError, "%s", failure);
-  }
-  return ncclSuccess;
+  return static_cast<ncclResult_t>(
+      TheRefusals().Begin(call, ncclUnhandledCudaError));
 }
 
 // ---- What ranks have in common

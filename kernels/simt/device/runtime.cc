@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "kernels/simt/device/calls.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/device/host_call.h"
@@ -21,9 +20,7 @@ namespace softmoe::simt {
 namespace {
 
 DeviceLimits limits;
-char failure[1300] = "";  // why something that ran failed
 int pageable_copies = 0;
-int patience = 20;
 
 // Each thread has its own, as on a device.
 Refusals& TheRefusals() {
@@ -36,13 +33,8 @@ Refusals& TheRefusals() {
 
 // Every call begins with this; if it is not cudaSuccess, it ends there.
 cudaError_t Begin(const char* call) {
-  if (const int error = CountCall(call)) {
-    return SOFTMOE_REFUSE(error, "%s fails, as a test ordered", call);
-  }
-  if (failure[0] != '\0') {
-    return SOFTMOE_REFUSE(cudaErrorLaunchFailure, "%s", failure);
-  }
-  return cudaSuccess;
+  return static_cast<cudaError_t>(
+      TheRefusals().Begin(call, cudaErrorLaunchFailure));
 }
 
 #define SOFTMOE_BEGIN(call) \
@@ -52,8 +44,8 @@ cudaError_t Begin(const char* call) {
 // The result of a call that waited.
 cudaError_t Waited(const char* wrong) {
   if (wrong == nullptr) return cudaSuccess;
-  snprintf(failure, sizeof(failure), "%s", wrong);
-  return SOFTMOE_REFUSE(cudaErrorLaunchFailure, "%s", failure);
+  SetDeviceFailure(wrong);
+  return SOFTMOE_REFUSE(cudaErrorLaunchFailure, "%s", wrong);
 }
 
 cudaError_t CheckStream(const char* call, cudaStream_t stream) {
@@ -313,8 +305,6 @@ cudaError_t TryToQueue(const cudaLaunchConfig_t& config, const KernelCall& call,
 
 }  // namespace
 
-const char* DeviceFailure() { return failure[0] == '\0' ? nullptr : failure; }
-
 cudaError_t QueueKernel(const cudaLaunchConfig_t& config,
                         const KernelCall& call, const PointerList& pointers) {
   const HostCall host_call;
@@ -331,12 +321,6 @@ void SetDeviceLimits(const DeviceLimits& new_limits) {
   limits = new_limits;
   SetSharedMemoryLimit(limits.shared_memory_per_block);
 }
-
-void SetPatience(int seconds) {
-  const HostCall host_call;
-  patience = seconds;
-}
-int Patience() { return patience; }
 
 int PageableCopies() {
   const HostCall host_call;
@@ -359,7 +343,7 @@ void ForgetFreedMemory() {
 
 void ForgetFailure() {
   const HostCall host_call;
-  failure[0] = '\0';
+  SetDeviceFailure(nullptr);
   TheWorkQueue().DropAll();
   TheRefusals().Forget();
 }

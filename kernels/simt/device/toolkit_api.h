@@ -2,17 +2,29 @@
 //
 // toolkit_api.h - what the simulated libraries have in common with the real
 // ones: compiled against either (simulated_api.cc, toolkit_api.cu), so that
-// names, values and signatures are the same. Include the libraries first.
+// names, values and signatures are the same. Include the libraries first; NCCL,
+// whose header a toolkit may lack, is compared where it is included.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_TOOLKIT_API_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_TOOLKIT_API_H_
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/simt/device/toolkit_is.h"
+#define SOFTMOE_IS(name, ...) static_assert(Is<__VA_ARGS__>(&name))
+#define SOFTMOE_VALUE(name, value) \
+  static_assert(static_cast<int>(name) == (value))
+#define SOFTMOE_MEMBER(type, name, ...) \
+  static_assert(std::is_same_v<decltype(type::name), __VA_ARGS__>)
 
 namespace softmoe::simt {
+
+// Whether the name is that of a function, or of an overload, of this very type.
+template <typename Function>
+constexpr bool Is(Function*) {
+  return true;
+}
 
 // ---- Runtime
 
@@ -186,6 +198,56 @@ SOFTMOE_MEMBER(cublasLtMatmulHeuristicResult_t, workspaceSize, size_t);
 SOFTMOE_MEMBER(cublasLtMatmulHeuristicResult_t, state, cublasStatus_t);
 SOFTMOE_MEMBER(cublasLtMatmulHeuristicResult_t, wavesCount, float);
 static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96);
+
+// ---- NCCL
+
+#ifdef NCCL_MAJOR
+
+static_assert(NCCL_MAJOR == 2);
+static_assert(sizeof(ncclUniqueId) == NCCL_UNIQUE_ID_BYTES);
+static_assert(NCCL_CONFIG_UNDEF_INT == INT_MIN);
+
+SOFTMOE_VALUE(NCCL_UNIQUE_ID_BYTES, 128);
+SOFTMOE_VALUE(ncclSuccess, 0);
+SOFTMOE_VALUE(ncclUnhandledCudaError, 1);
+SOFTMOE_VALUE(ncclSystemError, 2);
+SOFTMOE_VALUE(ncclInternalError, 3);
+SOFTMOE_VALUE(ncclInvalidArgument, 4);
+SOFTMOE_VALUE(ncclInvalidUsage, 5);
+SOFTMOE_VALUE(ncclRemoteError, 6);
+SOFTMOE_VALUE(ncclInProgress, 7);
+SOFTMOE_VALUE(ncclUint8, 1);
+SOFTMOE_VALUE(ncclFloat32, 7);
+
+SOFTMOE_MEMBER(ncclUniqueId, internal, char[NCCL_UNIQUE_ID_BYTES]);
+SOFTMOE_MEMBER(ncclConfig_t, blocking, int);
+
+SOFTMOE_IS(ncclGetErrorString, const char*(ncclResult_t));
+SOFTMOE_IS(ncclGetVersion, ncclResult_t(int*));
+SOFTMOE_IS(ncclGetUniqueId, ncclResult_t(ncclUniqueId*));
+SOFTMOE_IS(ncclCommInitRankConfig,
+           ncclResult_t(ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*));
+SOFTMOE_IS(ncclCommGetAsyncError, ncclResult_t(ncclComm_t, ncclResult_t*));
+SOFTMOE_IS(ncclCommAbort, ncclResult_t(ncclComm_t));
+SOFTMOE_IS(ncclCommDestroy, ncclResult_t(ncclComm_t));
+SOFTMOE_IS(ncclGroupStart, ncclResult_t());
+SOFTMOE_IS(ncclGroupEnd, ncclResult_t());
+SOFTMOE_IS(ncclSend, ncclResult_t(const void*, size_t, ncclDataType_t, int,
+                                  ncclComm_t, cudaStream_t));
+SOFTMOE_IS(ncclRecv, ncclResult_t(void*, size_t, ncclDataType_t, int,
+                                  ncclComm_t, cudaStream_t));
+SOFTMOE_IS(ncclBroadcast,
+           ncclResult_t(const void*, void*, size_t, ncclDataType_t, int,
+                        ncclComm_t, cudaStream_t));
+
+// How a configuration is written.
+inline ncclConfig_t NonBlocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+#endif
 
 #undef SOFTMOE_IS
 #undef SOFTMOE_VALUE

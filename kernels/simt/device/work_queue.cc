@@ -57,6 +57,8 @@ class WaitWork : public Work {
   EventRecord* record_;
 };
 
+int patience = 20;  // seconds
+
 bool IsReady(const CUstream_st& stream) {
   return stream.front != nullptr && stream.front->CanRun();
 }
@@ -88,6 +90,11 @@ bool Work::UsesAllocation(const Allocation& allocation) const {
     if (use.allocation == allocation.number) return true;
   }
   return false;
+}
+
+void SetPatience(int seconds) {
+  const HostCall host_call;
+  patience = seconds;
 }
 
 WorkQueue& TheWorkQueue() {
@@ -245,7 +252,7 @@ const char* WorkQueue::WaitForHost(bool for_ever) {
     why = in_a_circle_ ? "ranks wait for each other for ever"
                        : blocked_->NeverRuns();
   }
-  if (idle_waits_ >= Patience()) why = "a rank has not come for too long";
+  if (idle_waits_ >= patience) why = "a rank has not come for too long";
   if (why != nullptr) {
     char who[600];
     blocked_->Explain(who, sizeof(who));

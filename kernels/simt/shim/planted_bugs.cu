@@ -8,8 +8,8 @@
 
 #include "kernels/simt/shared_memory.h"
 #include "kernels/simt/shim/planted_bugs.h"
-#include "kernels/simt/shim/run_kernel.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
+#include "kernels/simt/shim/simulator.h"
 
 // The compilers see some of the mistakes too.
 #ifndef __clang__

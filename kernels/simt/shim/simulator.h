@@ -60,6 +60,18 @@ const char* RunGrid(const Grid& grid, void (*kernel)());
 // kernel() may read its arguments from here.
 extern void* kernel_argument;
 
+// Runs a kernel at once, on memory of the caller's, without the device around
+// it (../device): for tests of the simulator itself. Returns as RunGrid does.
+template <typename... Parameters, typename... Arguments>
+const char* RunKernel(const Grid& grid, void (*kernel)(Parameters...),
+                      Arguments... arguments) {
+  // Each thread gets its own copy of the arguments, as on a device.
+  auto call = [&] { kernel(Parameters(arguments)...); };
+  kernel_argument = &call;
+  return RunGrid(grid,
+                 [] { (*static_cast<decltype(call)*>(kernel_argument))(); });
+}
+
 // InKernel: whether a thread of a grid is running. FailKernel ends its grid,
 // which fails with `message`; a signal handler may call it, too.
 bool InKernel();

@@ -12,7 +12,6 @@
 
 #include "kernels/simt/device/include/cuda_runtime.h"
 #include "kernels/simt/shared_memory.h"
-#include "kernels/simt/shim/run_kernel.h"
 
 namespace softmoe::simt {
 namespace {

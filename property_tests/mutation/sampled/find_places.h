@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// find_places.h - finds the places of all product sources.
+// find_places.h - finds the places of all product sources, or of a part of
+// them: folders or single files.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_FIND_PLACES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_FIND_PLACES_H_
 
@@ -10,11 +11,32 @@
 
 #include "property_tests/mutation/compile.h"
 #include "property_tests/mutation/project.h"
-#include "property_tests/mutation/sampled/part.h"
 #include "property_tests/mutation/sampled/places.h"
 #include "property_tests/mutation/source_tree.h"
 
 namespace softmoe::mutation {
+
+class Part {
+ public:
+  // All sources.
+  Part() = default;
+  // The files that are, or lie under, any of these paths from the root, such as
+  // "kernels/cuda"; one text may name several, with commas. Empty: all sources.
+  // Throws ConfigError for an empty path.
+  explicit Part(const std::vector<std::string>& paths);
+
+  bool IsAll() const { return paths_.empty(); }
+  bool Has(const std::string& file) const;
+  // "kernels/cuda,optimized": the same text for the same part, however it was
+  // given; "" for all.
+  std::string Text() const;
+  // Throws ConfigError, naming the path, if a path contains none of `files`.
+  void RequireIn(const std::vector<std::string>& files) const;
+
+ private:
+  // Sorted; none lies under another.
+  std::vector<std::string> paths_;
+};
 
 struct FoundPlaces {
   std::vector<Place> places;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What becomes of a syntax tree that clang does not finish.
 #include "property_tests/mutation/sampled/find_places.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -17,7 +16,55 @@
 namespace softmoe::mutation {
 namespace {
 
-// Places that are missing would change what a seed draws.
+TEST(Part, HasWhatLiesUnderItsPaths) {
+  const Part part({"kernels/cuda", "optimized/model.cc"});
+  EXPECT_FALSE(part.IsAll());
+  EXPECT_TRUE(part.Has("kernels/cuda/queue.cu"));
+  EXPECT_TRUE(part.Has("kernels/cuda/deeper/a.h"));
+  EXPECT_TRUE(part.Has("optimized/model.cc"));
+  EXPECT_FALSE(part.Has("kernels/cuda_more/a.h"));
+  EXPECT_FALSE(part.Has("kernels/adamw.cc"));
+  EXPECT_FALSE(part.Has("optimized/model.cc.orig"));
+  EXPECT_FALSE(part.Has("trainer/kernels/cuda/a.cc"));
+}
+
+TEST(Part, OfNothingIsAll) {
+  const Part asked{std::vector<std::string>()};
+  EXPECT_TRUE(asked.IsAll());
+  EXPECT_TRUE(asked.Has("golden/a.cc"));
+  EXPECT_EQ(asked.Text(), "");
+  EXPECT_EQ(Part().Text(), "");
+}
+
+// One text however the part was given, since it identifies a list.
+TEST(Part, HasOneText) {
+  const std::string text = "kernels/cuda,kernels/simt,optimized";
+  EXPECT_EQ(Part({text}).Text(), text);
+  EXPECT_EQ(Part({"optimized", "kernels/simt", "kernels/cuda"}).Text(), text);
+  EXPECT_EQ(Part({"optimized/,kernels/simt", "kernels/cuda//"}).Text(), text);
+  EXPECT_EQ(Part({text, "optimized", "kernels/cuda/queue.cu"}).Text(), text);
+  EXPECT_EQ(Part({Part({text}).Text()}).Text(), text);
+}
+
+TEST(Part, RefusesPathsThatAreNone) {
+  for (const char* text : {"", ",", "optimized,", "/", "optimized,,kernels"}) {
+    EXPECT_THROW(Part({text}), ConfigError) << text;
+  }
+  const Part part({"kernels/cuda,kernels/cudda"});
+  try {
+    part.RequireIn({"kernels/cuda/queue.cu", "optimized/model.cc"});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("--in kernels/cudda: no source"),
+              std::string::npos)
+        << error.what();
+  }
+  Part({"kernels"}).RequireIn({"kernels/cuda/queue.cu"});
+  Part().RequireIn({});
+}
+
+// What becomes of a syntax tree that clang does not finish: places that are
+// missing would change what a seed draws.
 TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
   const std::map<std::string, std::string> sources = {
       {"golden/b.cc", "int Twice(int x) { return 2 * x; }\n"}};

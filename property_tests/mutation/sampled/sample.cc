@@ -19,9 +19,7 @@
 #include "property_tests/mutation/for_all.h"
 #include "property_tests/mutation/kill.h"
 #include "property_tests/mutation/sampled/draw.h"
-#include "property_tests/mutation/sampled/equivalents.h"
 #include "property_tests/mutation/sampled/find_places.h"
-#include "property_tests/mutation/sampled/part.h"
 #include "property_tests/mutation/sampled/sampled_list.h"
 #include "property_tests/mutation/sampled/sampled_report.h"
 

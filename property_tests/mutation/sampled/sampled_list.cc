@@ -17,6 +17,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 
+// Texts longer than this are cut in lists.
+constexpr size_t kKeptText = 200;
+
 Json ToJson(const SampledRun& run) {
   return {{"format", kFormat},
           {"seed", run.seed},

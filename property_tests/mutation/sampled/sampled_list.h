@@ -40,9 +40,6 @@ struct SampledRun {
 // nothing said about one draw applies to another.
 std::string IdPrefix(const SampledRun& run);
 
-// Texts longer than this are cut in lists.
-inline constexpr size_t kKeptText = 200;
-
 class SampledList {
  public:
   // Reads the list, if there is one, without changing it. Throws DataError

@@ -17,7 +17,6 @@
 #include "core/files/atomic_file.h"
 #include "property_tests/mutation/kill.h"
 #include "property_tests/mutation/sampled/draw.h"
-#include "property_tests/mutation/sampled/equivalents.h"
 #include "property_tests/mutation/sampled/sampled_report.h"
 
 namespace softmoe::mutation {

@@ -5,8 +5,17 @@
 
 #include <algorithm>
 
+#include "core/config/config_toml.h"
+#include "core/config/toml_reader.h"
+
 namespace softmoe::mutation {
 namespace {
+
+// The rate, and the lower end of its interval, that the tests must reach.
+constexpr double kWantedRate = 0.95;
+constexpr double kWantedLowerEnd = 0.90;
+// At most this share of the counted faults may be argued equivalent.
+constexpr double kMostArgued = 0.10;
 
 std::string PackageOf(const std::string& file) {
   return file.substr(0, file.rfind('/'));
@@ -34,6 +43,28 @@ std::string InOneLine(std::string text) {
 }
 
 }  // namespace
+
+std::map<std::string, Equivalent> ReadEquivalents(
+    const std::filesystem::path& file) {
+  const toml::table parsed = ParseTomlFile(file);
+  TomlReader reader(&parsed);
+  std::map<std::string, Equivalent> result;
+  for (const toml::table* table : reader.Tables("equivalent")) {
+    TomlReader one(table);
+    const std::string id = one.Text("id");
+    const Equivalent equivalent = {TomlPosition(*table), one.Text("because"),
+                                   one.TextOr("read_by", "")};
+    one.Finish();
+    if (equivalent.because.size() < 10) {
+      one.FailAt("because", "says too little");
+    }
+    if (!result.emplace(id, equivalent).second) {
+      one.FailAt("id", id + " is argued already");
+    }
+  }
+  reader.Finish();
+  return result;
+}
 
 SampledReport::SampledReport(
     const SampledList& list,

@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sampled_report.h - how good the tests are, judged by a sample.
+// sampled_report.h - how good the tests are, judged by a sample, and by what is
+// argued about survivors that no test can tell from the original.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_REPORT_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_REPORT_H_
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
-#include "property_tests/mutation/sampled/equivalents.h"
+#include "property_tests/mutation/fault.h"
 #include "property_tests/mutation/sampled/sampled_list.h"
-#include "property_tests/mutation/score.h"
 
 namespace softmoe::mutation {
 
-// The rate, and the lower end of its interval, that the tests must reach.
-inline constexpr double kWantedRate = 0.95;
-inline constexpr double kWantedLowerEnd = 0.90;
-// At most this share of the counted faults may be argued equivalent.
-inline constexpr double kMostArgued = 0.10;
+// An entry of equivalent.toml.
+struct Equivalent {
+  std::string where;  // FILE:LINE:COLUMN
+  std::string because;
+  // A second person who has read the argument and agrees; without one it does
+  // not count.
+  std::string read_by;
+};
+
+// Keyed by id. Throws ConfigError or DataError, with the place, for an invalid
+// file, a repeated id, and an argument of fewer than ten letters.
+std::map<std::string, Equivalent> ReadEquivalents(
+    const std::filesystem::path& file);
 
 class SampledReport {
  public:

@@ -3,9 +3,9 @@
 // Reads any text as a case or a REPRO line. Whatever is accepted prints as a
 // text and as a REPRO line, both of which read back as the same case.
 #include "core/fuzzing/fuzz_support.h"
-#include "property_tests/verify/engine/case_result.h"
+#include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
-#include "property_tests/verify/engine/repro.h"
+#include "property_tests/verify/engine/replay.h"
 
 namespace softmoe::fuzz {
 

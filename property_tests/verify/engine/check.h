@@ -1,15 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// check.h - runs one case on one implementation and judges every output.
+// check.h - runs one case on one implementation and judges every output; and
+// the result, for the code that prints, stores or counts it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CHECK_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CHECK_H_
 
+#include <cmath>
+#include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
-#include "property_tests/verify/engine/case_result.h"
+#include "core/comparator.h"
+#include "property_tests/verify/engine/case.h"
 #include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/operation.h"
 
 namespace softmoe::verify {
+
+// What `verify grad` found along the directions that it tried (slope.h).
+struct Convergence {
+  int64_t smooth = 0;     // differences converge with an even order
+  int64_t kinks = 0;      // from either side, to slopes that may differ
+  int64_t undecided = 0;  // neither: nothing was compared
+  // Observed orders of convergence at the smooth ones; NaN if there is none to
+  // see.
+  double lowest_order = NAN, highest_order = NAN;
+
+  int64_t directions() const { return smooth + kinks + undecided; }
+  void Add(const Convergence& other);
+};
+
+struct OutputResult {
+  std::string output;
+  Comparison comparison;
+  std::string derivation;
+  // Means over the elements, in units of their bounds: the error upwards and
+  // towards zero, which is about 0 where rounding is to nearest; and what
+  // either would be if the output were truncated when it is stored.
+  double mean_scaled = 0, towards_zero = 0, truncation = 0;
+  Convergence convergence = {};
+};
+
+struct CaseResult {
+  Case c;
+  std::string command = "run";  // the command of verify that checks it again
+  // FAIL if an output fails; otherwise PASS if one passes; otherwise MISTRUSTED
+  // (the data could not tell right from wrong) or INCONCLUSIVE (some of it has
+  // no bound). UNSUPPORTED if nothing was run.
+  Status status = Status::kPass;
+  std::string output;  // the output that failed, or ""
+  std::string reason;  // one sentence; "" for PASS
+  std::vector<OutputResult> outputs;
+  std::vector<std::string> missing;  // optional outputs that were left out
+  std::vector<std::string> hints;    // what the failure looks like
+  int64_t decisions = 0, ambiguous = 0;
+  double seconds = 0;
+
+  bool failed() const { return status == Status::kFail; }
+  double utilisation() const;  // the largest
+  // "d_scores[3, 5]": where the failing output is worst, or only its name.
+  std::string Place() const;
+};
+
+// What a check saw, for diagnosis and replay bundles.
+struct Evidence {
+  TensorMap inputs, got;
+  Expected expected;
+};
 
 // One way of checking a case: CheckCase below, CheckGradients
 // (gradient_check.h).

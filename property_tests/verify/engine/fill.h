@@ -6,7 +6,7 @@
 // every dimension), by Philox: neither shape nor threads matter, and a window
 // of a dimension (case.h) keeps the values that it shows. Fills have names; to
 // change what a name means, take a new name or a new version of the REPRO line
-// (repro.h).
+// (replay.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FILL_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FILL_H_
 

@@ -75,16 +75,22 @@ class Implementation {
                         const TensorMap& inputs, int schedule) = 0;
 };
 
+// The first dtype of the operation that the implementation can run, or the
+// operation's first if it can run none.
+inline Dtype DtypeFor(const Operation& op,
+                      const Implementation& implementation) {
+  for (const Dtype dtype : op.dtypes()) {
+    if (implementation.WhyUnsupported(op, dtype).empty()) return dtype;
+  }
+  return op.dtypes().front();
+}
+
 // Defined in implementation_list.cc, which sits above everything that uses
 // implementations and is linked with every program of the engine.
 
 // Throws ConfigError, with a suggestion, for an unknown name, and
 // EnvironmentError where this machine cannot run it at all.
 std::unique_ptr<Implementation> MakeImplementation(const std::string& name);
-
-// The first dtype of the operation that the implementation can run, or the
-// operation's first if it can run none.
-Dtype DtypeFor(const Operation& op, const Implementation& implementation);
 
 // The names that need no path.
 std::vector<std::string> ImplementationNames();

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/engine/replay.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <sstream>
 
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
 #include "property_tests/verify/engine/draw.h"
-#include "property_tests/verify/engine/repro.h"
 
 namespace softmoe::verify {
 namespace {
 
 const Hdf5Kind kKind = {"verify-replay", 1};
+constexpr int64_t kMaxBundleBytes = 16 << 20;
 
 int64_t Bytes(const TensorMap& tensors) {
   int64_t bytes = 0;
@@ -99,6 +104,66 @@ void CheckInputsOf(const Bundle& bundle, const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::string ReproLine(const CaseResult& result) {
+  std::string line = fmt::format(
+      "REPRO v{} verify {} {} # {} {}", kReproVersion, result.command,
+      CaseText(result.c), StatusName(result.status), result.Place());
+  for (const OutputResult& output : result.outputs) {
+    const Comparison& found = output.comparison;
+    if (output.output != result.output || found.failures == 0) continue;
+    line += fmt::format(" got={:.9g} expected={:.9g} bound={:.3g} util={:.3g}",
+                        found.worst_got, found.worst_expected,
+                        found.worst_bound, found.utilisation);
+  }
+  // Keeps the remark on one line, whatever an exception said.
+  std::ranges::replace(line, '\n', ' ');
+  return line;
+}
+
+std::string StripRepro(const std::string& text, const std::string& command) {
+  // A word that begins with "#", and everything after it, is for people.
+  size_t end = text.find('#');
+  while (end != std::string::npos && end > 0 &&
+         !std::isspace(static_cast<unsigned char>(text[end - 1]))) {
+    end = text.find('#', end + 1);
+  }
+  if (end != std::string::npos &&
+      text.find("\nREPRO ", end) != std::string::npos) {
+    throw ConfigError("these are two REPRO lines; give one at a time");
+  }
+  const std::string version = fmt::format("v{}", kReproVersion);
+  std::istringstream words(text.substr(0, end));
+  std::string word, rest;
+  words >> word;
+  const bool is_repro = word == "REPRO";
+  if (is_repro) {
+    words >> word;
+    if (word != version) {
+      throw ConfigError("this REPRO line is of version '" + word +
+                        "', this program reads " + version +
+                        "; rerun it with the program that printed it");
+    }
+    words >> word;
+  }
+  if (word == "verify") {
+    words >> word;
+    if (word != command && (word == "run" || word == "grad")) {
+      throw ConfigError("this line is for `verify " + word +
+                        "`, which checks something else; give it to that "
+                        "command");
+    }
+    if (word == command) word.clear();
+  }
+  if (!word.empty()) rest = word;
+  while (words >> word) rest += (rest.empty() ? "" : " ") + word;
+  // Otherwise the line would name many cases, and not the one that failed.
+  if (is_repro && rest.find(" case=") == std::string::npos) {
+    throw ConfigError(
+        "this REPRO line is cut short: it ends before case=; paste all of it");
+  }
+  return rest;
+}
 
 bool WriteBundle(const std::filesystem::path& path, const CaseResult& result,
                  const Evidence& evidence) {

@@ -13,7 +13,7 @@
 
 #include "core/text/markup.h"
 #include "core/text/text_table.h"
-#include "property_tests/verify/engine/repro.h"
+#include "property_tests/verify/engine/replay.h"
 
 namespace softmoe::verify {
 namespace {

@@ -31,6 +31,18 @@ bool IsForeign(const std::string& impl) {
   return false;
 }
 
+// What failures with one cause have in common.
+std::string FailureKey(const CaseResult& result) {
+  std::string key = result.c.op + " " + result.c.impl + " " + result.output;
+  const std::string& what =
+      result.hints.empty() ? result.reason.substr(0, result.reason.find(':'))
+                           : result.hints.front();
+  for (const char letter : what) {
+    if (!std::isdigit(static_cast<unsigned char>(letter))) key += letter;
+  }
+  return key;
+}
+
 }  // namespace
 
 void BiasStatistic::Add(double x) {
@@ -211,17 +223,6 @@ ExitCode Suite::exit_code() const {
   }
   // Something was asked for and nothing ran, which is not a success.
   return cases() == 0 ? ExitCode::kInconclusive : ExitCode::kDone;
-}
-
-std::string FailureKey(const CaseResult& result) {
-  std::string key = result.c.op + " " + result.c.impl + " " + result.output;
-  const std::string& what =
-      result.hints.empty() ? result.reason.substr(0, result.reason.find(':'))
-                           : result.hints.front();
-  for (const char letter : what) {
-    if (!std::isdigit(static_cast<unsigned char>(letter))) key += letter;
-  }
-  return key;
 }
 
 }  // namespace softmoe::verify

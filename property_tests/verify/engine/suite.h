@@ -40,7 +40,7 @@ struct OutputStatistics {
   std::array<int64_t, 8> decades = {};
   UlpHistogram ulps = {};  // elements
   // Mean error/bound of each case, upwards and towards zero, and the mean that
-  // truncation would give (case_result.h).
+  // truncation would give (check.h).
   BiasStatistic upwards, towards_zero, truncation;
   Convergence convergence = {};
 };
@@ -74,10 +74,10 @@ class Suite {
  public:
   void Add(const CaseResult& result);
   // Adds what `Add` could not know: the shrunk form of a failure. Failures with
-  // the same FailureKey are merged.
+  // one cause are merged: those of one operation, implementation and output
+  // whose first hint is the same but for its numbers.
   void AddFailure(Failure failure);
-  // Counts a failing case that was not shrunk with the failures of its
-  // FailureKey.
+  // Counts a failing case that was not shrunk with the failures of its cause.
   void CountFailure(const CaseResult& result);
 
   const std::map<Unit, UnitStatistics>& units() const { return units_; }
@@ -94,10 +94,6 @@ class Suite {
   std::map<Unit, UnitStatistics> units_;
   std::vector<Failure> failures_;
 };
-
-// What failures with the same cause have in common: operation, implementation,
-// output and the first hint without its numbers.
-std::string FailureKey(const CaseResult& result);
 
 }  // namespace softmoe::verify
 

@@ -7,6 +7,7 @@ namespace softmoe::verify {
 namespace {
 
 const Hdf5Kind kKind = {"verify-cases", 1};
+constexpr int64_t kFormatVersion = 1;  // FORMAT.md
 
 void WriteParameters(Hdf5Writer& writer, const std::string& group,
                      const Case& c) {
@@ -46,6 +47,27 @@ void WriteTensor(Hdf5Writer& writer, const std::string& path,
   writer.WriteAttribute(path, "dtype", DtypeName(tensor.dtype));
 }
 
+Tensor ReadTensor(const Hdf5Reader& reader, const std::string& path) {
+  Tensor tensor;
+  const auto take = [&](const auto& array) {
+    tensor.shape = array.shape;
+    tensor.values.assign(array.values.begin(), array.values.end());
+  };
+  if (!reader.HasAttribute(path, "dtype")) {
+    take(reader.ReadDataset<double>(path));
+    return tensor;
+  }
+  tensor.dtype = ParseDtype(reader.ReadString(path, "dtype"));
+  if (tensor.dtype == Dtype::kF64) {
+    take(reader.ReadDataset<double>(path));
+  } else if (tensor.dtype == Dtype::kI32) {
+    take(reader.ReadDataset<int32_t>(path));
+  } else {
+    take(reader.ReadDataset<float>(path));
+  }
+  return tensor;
+}
+
 void WriteRequest(Hdf5Writer& writer, int64_t index, const Request& request) {
   const std::string group = CaseGroup(index);
   writer.CreateGroup(group);
@@ -68,7 +90,7 @@ void WriteRequest(Hdf5Writer& writer, int64_t index, const Request& request) {
 
 void WriteHead(Hdf5Writer& writer, int64_t num_cases) {
   writer.WriteAttribute("/", "format", "softmoe-verify-cases");
-  writer.WriteAttribute("/", "version", kCaseFormatVersion);
+  writer.WriteAttribute("/", "version", kFormatVersion);
   writer.WriteAttribute("/", "num_cases", num_cases);
 }
 

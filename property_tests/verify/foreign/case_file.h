@@ -14,8 +14,6 @@
 
 namespace softmoe::verify {
 
-inline constexpr int64_t kCaseFormatVersion = 1;
-
 // "/cases/000017"
 std::string CaseGroup(int64_t index);
 
@@ -29,6 +27,9 @@ void WriteHead(Hdf5Writer& writer, int64_t num_cases);
 // Writes a tensor in the type that it is stored in: bf16 as float32.
 void WriteTensor(Hdf5Writer& writer, const std::string& path,
                  const Tensor& tensor);
+
+// Reads a tensor that WriteTensor wrote; f64 where no attribute says a dtype.
+Tensor ReadTensor(const Hdf5Reader& reader, const std::string& path);
 
 // Writes a whole file of cases. Throws EnvironmentError.
 void WriteCaseFile(const std::filesystem::path& path,

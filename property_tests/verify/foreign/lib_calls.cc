@@ -10,7 +10,6 @@
 
 #include "core/errors.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
-#include "property_tests/verify/foreign/byte_stream.h"
 #include "property_tests/verify/foreign/native_tensor.h"
 
 namespace softmoe::verify {

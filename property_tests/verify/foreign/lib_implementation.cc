@@ -1,18 +1,238 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/foreign/lib_implementation.h"
+//
+// "lib:PATH": somebody's shared library. It lives in a forked process that
+// serves one call after another (lib_calls.h): if it crashes, hangs or exits,
+// the case fails and this program goes on.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "core/errors.h"
+#include "core/process/stop_signal.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
+#include "property_tests/verify/foreign/foreign_implementations.h"
 #include "property_tests/verify/foreign/lib_calls.h"
-#include "property_tests/verify/foreign/lib_worker.h"
-#include "property_tests/verify/foreign/limits.h"
 #include "property_tests/verify/foreign/request.h"
 
 namespace softmoe::verify {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+enum class Io { kDone, kClosed, kLate, kStopped };
+
+constexpr int64_t kTickMilliseconds = 50;
+
+// How long the parent waits.
+struct Patience {
+  Clock::time_point deadline;
+  StopSignal signal = {};
+};
+
+Io SendAll(int socket, const char* bytes, size_t count) {
+  while (count > 0) {
+    const ssize_t sent = ::send(socket, bytes, count, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return Io::kClosed;
+    bytes += sent;
+    count -= static_cast<size_t>(sent);
+  }
+  return Io::kDone;
+}
+
+Io ReceiveAll(int socket, char* bytes, size_t count, const Patience* patience) {
+  while (count > 0) {
+    if (patience != nullptr) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+          patience->deadline - Clock::now());
+      if (patience->signal.requested()) return Io::kStopped;
+      if (left.count() <= 0) return Io::kLate;
+      struct pollfd ready = {socket, POLLIN, 0};
+      const int64_t wait = std::min<int64_t>(left.count(), kTickMilliseconds);
+      if (::poll(&ready, 1, static_cast<int>(wait)) <= 0) continue;
+    }
+    const ssize_t got = ::recv(socket, bytes, count, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Io::kClosed;
+    bytes += got;
+    count -= static_cast<size_t>(got);
+  }
+  return Io::kDone;
+}
+
+Io SendMessage(int socket, const std::string& message) {
+  const uint64_t size = message.size();
+  const Io head =
+      SendAll(socket, reinterpret_cast<const char*>(&size), sizeof size);
+  return head != Io::kDone ? head
+                           : SendAll(socket, message.data(), message.size());
+}
+
+// Everything that the child process does.
+[[noreturn]] void ServeUntilClosed(const std::string& path, int socket) {
+  for (const int signal :
+       {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
+    ::signal(signal, SIG_DFL);
+  }
+  ::setpgid(0, 0);                     // Ctrl-C is for our parent
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlive the parent
+  const struct rlimit no_core = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ::dup2(nowhere, 0);
+  ::dup2(2, 1);  // what it prints is not part of our report
+  LibCalls calls(path);
+  while (true) {
+    uint64_t size = 0;
+    if (ReceiveAll(socket, reinterpret_cast<char*>(&size), sizeof size,
+                   nullptr) != Io::kDone) {
+      ::_exit(0);
+    }
+    std::string message(size, '\0');
+    if (ReceiveAll(socket, message.data(), size, nullptr) != Io::kDone ||
+        SendMessage(socket, calls.Serve(message)) != Io::kDone) {
+      ::_exit(0);
+    }
+  }
+}
+
+// The forked process. Messages between us and it are preceded by their length.
+// There is one call at a time: Ask sends a message and waits for its answer.
+class LibWorker {
+ public:
+  explicit LibWorker(std::string path) : path_(std::move(path)) {}
+  ~LibWorker() { Stop(); }
+  LibWorker(const LibWorker&) = delete;
+  LibWorker& operator=(const LibWorker&) = delete;
+
+  // Starts the worker if it is not running, and asks. Throws RunFailure if the
+  // worker crashes, ends, answers with more than `max_bytes`, or does not
+  // answer within `seconds`; the next Ask then starts another.
+  std::string Ask(const std::string& message, int64_t max_bytes,
+                  double seconds);
+
+ private:
+  void Start();
+  void Stop();
+  [[noreturn]] void Fail(const std::string& sentence);
+  [[noreturn]] void FailEnded();
+
+  std::string path_;
+  pid_t child_ = -1;
+  int socket_ = -1;
+};
+
+void LibWorker::Start() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw EnvironmentError(
+        fmt::format("cannot make a socket: {}", std::strerror(errno)));
+  }
+  std::fflush(nullptr);  // otherwise the child would write our buffers again
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    ServeUntilClosed(path_, ends[1]);
+  }
+  const int reason = errno;
+  ::close(ends[1]);
+  if (child < 0) {
+    ::close(ends[0]);
+    throw EnvironmentError(fmt::format(
+        "cannot start a child process: {}; end other programs, or raise "
+        "`ulimit -u`",
+        std::strerror(reason)));
+  }
+  child_ = child;
+  socket_ = ends[0];
+}
+
+void LibWorker::Stop() {
+  if (child_ < 0) return;
+  ::close(socket_);
+  ::kill(child_, SIGKILL);
+  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  child_ = -1;
+  socket_ = -1;
+}
+
+void LibWorker::Fail(const std::string& sentence) {
+  Stop();
+  throw RunFailure(sentence);
+}
+
+// The socket was closed, because the process ended or because the library
+// closed it.
+void LibWorker::FailEnded() {
+  int status = 0;
+  pid_t ended = 0;
+  for (int tries = 0; tries < 100 && ended == 0; ++tries) {
+    ended = ::waitpid(child_, &status, WNOHANG);
+    if (ended == 0) ::usleep(10'000);
+  }
+  if (ended != child_) Fail("the library closed our connection");
+  child_ = -1;
+  ::close(socket_);
+  socket_ = -1;
+  throw RunFailure(
+      WIFSIGNALED(status)
+          ? fmt::format("the library crashed ({})",
+                        ::strsignal(WTERMSIG(status)))
+          : fmt::format("the library ended its process with exit status {}",
+                        WEXITSTATUS(status)));
+}
+
+std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
+                           double seconds) {
+  if (child_ < 0) Start();
+  const Patience patience = {Clock::now() +
+                             std::chrono::duration_cast<Clock::duration>(
+                                 std::chrono::duration<double>(seconds))};
+  uint64_t size = 0;
+  Io done = SendMessage(socket_, message);
+  if (done == Io::kDone) {
+    done = ReceiveAll(socket_, reinterpret_cast<char*>(&size), sizeof size,
+                      &patience);
+  }
+  if (done == Io::kDone && size > static_cast<uint64_t>(max_bytes)) {
+    Fail("the library overran our end of its process");
+  }
+  std::string answer;
+  if (done == Io::kDone) {
+    answer.resize(size);
+    done = ReceiveAll(socket_, answer.data(), size, &patience);
+  }
+  if (done == Io::kStopped) {
+    Stop();
+    patience.signal.ThrowIfRequested("a call of " + path_ + " was given up");
+  }
+  if (done == Io::kLate) {
+    Fail(fmt::format(
+        "the library was not done after {:g} s (--timeout) and was ended",
+        seconds));
+  }
+  if (done == Io::kClosed) FailEnded();
+  return answer;
+}
 
 // The largest message that does not answer a call: the text of dlerror.
 constexpr int64_t kMaxText = 64 << 10;

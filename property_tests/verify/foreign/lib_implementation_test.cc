@@ -2,7 +2,6 @@
 //
 // Other people's libraries, as lib:. What is right passes, planted faults are
 // found, and whatever else a library does fails its case and not this process.
-#include "property_tests/verify/foreign/lib_implementation.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,9 +21,9 @@
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
-#include "property_tests/verify/engine/repro.h"
-#include "property_tests/verify/foreign/limits.h"
+#include "property_tests/verify/foreign/foreign_implementations.h"
 
 namespace softmoe::verify {
 namespace {

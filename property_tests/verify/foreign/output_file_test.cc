@@ -14,7 +14,6 @@
 #include "core/philox.h"
 #include "core/testing/file_test_util.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
-#include "property_tests/verify/foreign/byte_stream.h"
 
 namespace softmoe::verify {
 namespace {

@@ -17,9 +17,9 @@
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
-#include "property_tests/verify/engine/repro.h"
-#include "property_tests/verify/foreign/limits.h"
+#include "property_tests/verify/foreign/foreign_implementations.h"
 
 namespace softmoe::verify {
 namespace {

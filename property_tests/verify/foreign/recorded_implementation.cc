@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/foreign/recorded_implementation.h"
-
+//
+// "recorded:VECTORS,OUTPUTS": what somebody's framework computed for a file of
+// conformance vectors.
 #include <vector>
 
 #include "core/errors.h"
+#include "property_tests/verify/foreign/foreign_implementations.h"
 #include "property_tests/verify/foreign/output_file.h"
 #include "property_tests/verify/foreign/request.h"
 #include "property_tests/verify/foreign/vectors.h"

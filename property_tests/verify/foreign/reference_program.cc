@@ -18,23 +18,6 @@ namespace {
 using namespace softmoe;          // NOLINT: a main
 using namespace softmoe::verify;  // NOLINT
 
-Tensor Read(const Hdf5Reader& reader, const std::string& path) {
-  Tensor tensor;
-  tensor.dtype = ParseDtype(reader.ReadString(path, "dtype"));
-  const auto take = [&](const auto& array) {
-    tensor.shape = array.shape;
-    tensor.values.assign(array.values.begin(), array.values.end());
-  };
-  if (tensor.dtype == Dtype::kF64) {
-    take(reader.ReadDataset<double>(path));
-  } else if (tensor.dtype == Dtype::kI32) {
-    take(reader.ReadDataset<int32_t>(path));
-  } else {
-    take(reader.ReadDataset<float>(path));
-  }
-  return tensor;
-}
-
 void Check(bool same, const std::string& what) {
   if (!same) throw DataError(what + " is not what the case says");
 }
@@ -61,7 +44,7 @@ void AnswerCase(const Hdf5Reader& reader, const std::string& group,
   CheckParameters(reader, group + "/parameters", c);
   TensorMap inputs;
   for (const std::string& name : reader.Children(group + "/inputs")) {
-    inputs[name] = Read(reader, group + "/inputs/" + name);
+    inputs[name] = ReadTensor(reader, group + "/inputs/" + name);
   }
   Check(inputs == InputsOf(op, c), "an input");
   const auto outputs = ExpectOf(op, c, inputs, {}).outputs;

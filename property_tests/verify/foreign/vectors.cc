@@ -37,27 +37,6 @@ void WriteExpected(Hdf5Writer& writer, const std::string& group,
   }
 }
 
-Tensor ReadTensor(const Hdf5Reader& reader, const std::string& path) {
-  Tensor tensor;
-  const auto take = [&](const auto& array) {
-    tensor.shape = array.shape;
-    tensor.values.assign(array.values.begin(), array.values.end());
-  };
-  if (!reader.HasAttribute(path, "dtype")) {
-    take(reader.ReadDataset<double>(path));
-    return tensor;
-  }
-  tensor.dtype = ParseDtype(reader.ReadString(path, "dtype"));
-  if (tensor.dtype == Dtype::kF64) {
-    take(reader.ReadDataset<double>(path));
-  } else if (tensor.dtype == Dtype::kI32) {
-    take(reader.ReadDataset<int32_t>(path));
-  } else {
-    take(reader.ReadDataset<float>(path));
-  }
-  return tensor;
-}
-
 [[noreturn]] void FailOther(const std::filesystem::path& path, size_t index,
                             const std::string& what) {
   throw DataError(fmt::format(

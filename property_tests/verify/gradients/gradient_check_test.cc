@@ -10,13 +10,13 @@
 #include <functional>
 
 #include "core/errors.h"
+#include "property_tests/verify/commands.h"
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
-#include "property_tests/verify/engine/repro.h"
-#include "property_tests/verify/self_check.h"
 #include "reference/lapsum.h"
 
 namespace softmoe::verify {

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "property_tests/verify/engine/campaign.h"
+#include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
-#include "property_tests/verify/engine/repro.h"
 #include "property_tests/verify/gradients/dual_forward.h"
 #include "property_tests/verify/gradients/gradient_check.h"
 

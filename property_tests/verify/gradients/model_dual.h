@@ -41,8 +41,7 @@
 // and e^-|u_i| in q_i by e^2U (nearest - |u_i| rounds once more, and
 // u |u_i| <= U); so q_i, a quotient, by e^4U: e^5U in all. So u is given an
 // error of 5U before F is applied: the factor f_i, on every path, carries it
-// into `slack`. The roundings between factors are counted
-// (backward_roundings.h).
+// into `slack`. The roundings between factors are counted (BackwardRoundings).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_MODEL_DUAL_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_MODEL_DUAL_H_
 

@@ -2,7 +2,7 @@
 //
 // nccl.h - stands in for NCCL's header of that name: as much of it as we call,
 // between threads of this process that use simulated devices, one each
-// (../README.md). What is missing does not compile; ../toolkit_nccl.h, compiled
+// (../README.md). What is missing does not compile; ../toolkit_api.h, compiled
 // against both, holds names, types and values to NCCL's.
 //
 // Differences, all of which are stricter: communicators are non-blocking; all

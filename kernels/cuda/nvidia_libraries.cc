@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/library_paths.h"
+#include "kernels/cuda/nvidia_libraries.h"
 
 #include <cstdlib>
 #include <filesystem>
