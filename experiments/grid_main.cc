@@ -21,7 +21,6 @@
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
-#include "core/files/runfiles.h"
 #include "core/process/stop_signal.h"
 #include "core/text/format_bytes.h"
 #include "core/text/suggestion.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// json_lines.h - records as they are measured: one JSON object per line.
+// json_lines.h - records as they are measured, one JSON object per line, and
+// objects with a checksum of themselves.
 //
 // A record is written with one system call, so a crash leaves whole lines and
 // at most one torn last one, which reopening removes and reading ignores. Keys
@@ -65,6 +66,13 @@ std::vector<nlohmann::ordered_json> ReadJsonLines(
 // naming `place` (a FILE:LINE) and the key.
 double JsonNumber(const nlohmann::ordered_json& record, const std::string& key,
                   const std::string& place);
+
+// `object` with one more member at its end, "sha256": the hash of the object
+// without it, printed on one line. White space between members does not count.
+nlohmann::ordered_json Sealed(nlohmann::ordered_json object);
+
+// Whether `object` is what Sealed returns.
+bool IsSealed(const nlohmann::ordered_json& object);
 
 }  // namespace softmoe
 

@@ -10,7 +10,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "core/testing/file_test_util.h"
 
 namespace softmoe::experiments {

@@ -7,7 +7,7 @@
 
 #include "core/code_version.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/text/text_table.h"
 #include "experiments/report/evaluation_tables.h"
 #include "experiments/report/experiment_tables.h"

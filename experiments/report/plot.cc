@@ -10,7 +10,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/temporary_folder.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 
 namespace softmoe::experiments {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "experiments/report/grid_report.h"
 #include "experiments/report/mini_claims.h"
 #include "experiments/report/regime_results.h"

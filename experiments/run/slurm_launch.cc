@@ -22,7 +22,6 @@
 #include "core/files/folder_lock.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
-#include "core/files/runfiles.h"
 #include "core/process/stop_signal.h"
 #include "experiments/plan/grid_estimate.h"
 #include "experiments/run/run_folder.h"

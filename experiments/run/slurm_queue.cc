@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/errors.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 
 namespace softmoe::experiments {
 namespace {

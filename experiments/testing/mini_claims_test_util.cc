@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/testing/report_test_util.h"

@@ -15,7 +15,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "golden/document/document.h"
 #include "golden/testing/paper_test_util.h"
 

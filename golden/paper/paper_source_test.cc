@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "golden/document/document.h"
 #include "golden/paper/printed_table.h"
 #include "golden/testing/paper_test_util.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/testing/paper_test_util.h"
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "golden/paper/paper_lookup.h"
 
 namespace softmoe::golden {

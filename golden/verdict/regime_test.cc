@@ -21,7 +21,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "golden/testing/regime_test_util.h"
 #include "golden/verdict/regime_curve.h"
 #include "golden/verdict/regime_judge.h"

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "property_tests/verify/engine/operation.h"
 
 namespace softmoe::verify {

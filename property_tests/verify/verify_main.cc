@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/process/exec_target.h"
+#include "core/process/process.h"
 #include "property_tests/verify/commands.h"
 #include "property_tests/verify/explain.h"
 #include "property_tests/verify/foreign/limits.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/config/config_toml.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 
 namespace softmoe::trainer {
 namespace {

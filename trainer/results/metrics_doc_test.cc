@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "trainer/results/metrics.h"
 
 namespace softmoe::trainer {

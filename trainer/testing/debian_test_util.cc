@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "core/files/atomic_file.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 
 namespace softmoe::trainer {
 namespace {

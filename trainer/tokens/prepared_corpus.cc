@@ -13,7 +13,6 @@
 #include "core/files/input_file.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
-#include "core/files/sealed_json.h"
 #include "core/files/sha256.h"
 #include "trainer/tokens/token_format.h"
 

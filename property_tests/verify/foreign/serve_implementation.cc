@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "core/errors.h"
-#include "core/files/private_folder.h"
+#include "core/files/temporary_folder.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/limits.h"
 #include "property_tests/verify/foreign/output_file.h"
