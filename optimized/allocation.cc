@@ -9,7 +9,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "kernels/budget_gradient.h"
-#include "optimized/diverged.h"
+#include "optimized/step.h"
 
 namespace softmoe::optimized {
 

@@ -13,7 +13,6 @@
 #include "optimized/communicator/in_process.h"
 #include "optimized/model.h"
 #include "optimized/testing/ranked_training.h"
-#include "optimized/testing/same_stats.h"
 #include "optimized/updater.h"
 
 namespace softmoe::optimized {

@@ -8,8 +8,8 @@
 
 #include "core/config/router_traits.h"
 #include "core/errors.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/communicator/shards.h"
-#include "optimized/communicator/single.h"
 #include "optimized/rank_groups.h"
 #include "trainer/run/rank_midpoint.h"
 #include "trainer/run/resources.h"

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "optimized/communicator/communicator.h"
 #include "optimized/communicator/mpi.h"
-#include "optimized/communicator/single.h"
 
 namespace softmoe::trainer {
 namespace {
