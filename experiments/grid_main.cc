@@ -43,7 +43,6 @@
 #include "experiments/run/slurm_launch.h"
 #include "experiments/run/verify_record.h"
 #include "trainer/run/rank_main.h"
-#include "trainer/run/rank_options.h"
 
 namespace softmoe::experiments {
 namespace {

@@ -40,8 +40,8 @@
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/trainer.h"
-#include "trainer/tokens/identify_run.h"
 #include "trainer/tokens/prepare.h"
+#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::experiments {
 namespace {

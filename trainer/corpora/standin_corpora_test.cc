@@ -15,7 +15,6 @@
 #include "core/testing/file_test_util.h"
 #include "trainer/corpora/text_corpus.h"
 #include "trainer/testing/corpus_test_util.h"
-#include "trainer/testing/debian_test_util.h"
 
 namespace softmoe::trainer {
 namespace {

@@ -33,10 +33,10 @@
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/calibration.h"
 #include "trainer/run/rank_devices.h"
-#include "trainer/run/rank_stop.h"
+#include "trainer/run/rank_main.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
-#include "trainer/tokens/identify_run.h"
+#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::trainer {
 namespace {

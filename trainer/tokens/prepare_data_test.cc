@@ -12,7 +12,6 @@
 #include "core/process/process.h"
 #include "core/testing/file_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
-#include "trainer/testing/debian_test_util.h"
 #include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::trainer {
