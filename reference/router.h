@@ -70,8 +70,8 @@ double Cutoff(double tau, double mean_active, int64_t num_experts);
 int64_t MaxActive(double expansion_factor, double mean_active,
                   int64_t num_experts);
 
-// Cutoff and gates over any scalar (scalar.h); the soft weights are lapsum.h and
-// softmax.h.
+// Cutoff and gates over any scalar (scalar.h); the soft weights are those of
+// lapsum.h and softmax.h.
 namespace formula {
 
 // tau k_l / E

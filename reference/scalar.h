@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scalar.h - what the formulas (namespace formula) ask of the number N that they
-// are run over, besides + - * /, exp, log and sqrt.
+// scalar.h - what the formulas (namespace formula) ask of the number N that
+// they are run over, besides + - * /, exp, log and sqrt.
 //
 //   double      computes: what the functions of this package return
 //   Dual        differentiates (dual.h)

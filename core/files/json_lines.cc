@@ -21,6 +21,10 @@
 namespace softmoe {
 namespace {
 
+// Our objects have two or three levels; copying, comparing or printing deep
+// ones would exhaust the stack.
+constexpr int kMaxJsonDepth = 64;
+
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 

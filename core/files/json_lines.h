@@ -46,11 +46,8 @@ class JsonLinesWriter {
 // One line without its end: what JsonLinesWriter writes.
 std::string JsonLine(const nlohmann::ordered_json& record);
 
-// Our objects have two or three levels; copying, comparing or printing deep
-// ones would exhaust the stack.
-inline constexpr int kMaxJsonDepth = 64;
-
-// The object that `text` holds; null if it holds none, or one with more levels.
+// The object that `text` holds; null if it holds none, or one with more than 64
+// levels.
 nlohmann::ordered_json ParseJsonObject(std::string_view text);
 
 // `value` with every text "nan", "inf" and "-inf" as the number it stands for.

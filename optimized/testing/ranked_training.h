@@ -64,6 +64,12 @@ Trained TrainRank(const Config& config, int threads, Communicator& communicator,
 // One of those updates.
 UpdateGradient TrainUpdate(Updater& updater, int update);
 
+// One update of four groups, with a weight that is infinite on rank 1. Throws
+// what that gives; sets the rank's element of `unchanged` to 1 if that is an
+// Error which left its parameters as they were.
+void UpdateWithInfinity(Model& model, Communicator& communicator,
+                        std::span<int> unchanged);
+
 // SHA-256 of everything but the times.
 std::string Digest(const Trained& trained);
 

@@ -25,12 +25,7 @@ using Strings = std::vector<std::string>;
 const StandinCorpus kTiny = {"tiny", "a test", {"dict-tiny", "tiny-fortunes"}};
 
 Strings ReadText(const fs::path& path) {
-  const auto source = OpenTextFile(path);
-  Strings documents;
-  for (std::string document; source->Next(&document);) {
-    documents.push_back(document);
-  }
-  return documents;
+  return DocumentsOf(OpenTextFile(path));
 }
 
 class Standin : public ::testing::Test {

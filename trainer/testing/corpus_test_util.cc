@@ -63,12 +63,6 @@ class Writer {
 
 namespace fs = std::filesystem;
 
-void WriteGzip(const fs::path& path, const std::string& content) {
-  gzFile file = ::gzopen(path.c_str(), "wb");
-  ::gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
-  ASSERT_EQ(::gzclose(file), Z_OK);
-}
-
 std::string DictNumber(size_t value) {
   constexpr const char* kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -86,6 +80,15 @@ std::string SearchPath() {
 }
 
 }  // namespace
+
+void WriteGzip(const fs::path& path, const std::string& content) {
+  gzFile file = ::gzopen(path.c_str(), "wb");
+  ASSERT_NE(file, nullptr);
+  ASSERT_EQ(
+      ::gzwrite(file, content.data(), static_cast<unsigned>(content.size())),
+      static_cast<int>(content.size()));
+  ASSERT_EQ(::gzclose(file), Z_OK);
+}
 
 std::vector<std::string> TestDocuments(int64_t count, uint64_t seed) {
   std::vector<std::string> documents;

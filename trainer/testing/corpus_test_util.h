@@ -20,6 +20,19 @@ std::vector<std::string> TestDocuments(int64_t count, uint64_t seed = 1);
 // The documents as a text file for `path:FILE`, a blank line after each.
 std::string TestText(const std::vector<std::string>& documents);
 
+// The documents that `source`, a pointer to a DocumentSource, still has.
+template <typename Source>
+std::vector<std::string> DocumentsOf(const Source& source) {
+  std::vector<std::string> documents;
+  for (std::string document; source->Next(&document);) {
+    documents.push_back(document);
+  }
+  return documents;
+}
+
+// Writes `content` compressed, as one member.
+void WriteGzip(const std::filesystem::path& path, const std::string& content);
+
 // Path and content; gzip-compressed if the path ends with ".dz".
 using PackageFiles = std::vector<std::pair<std::string, std::string>>;
 
