@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "core/files/paths.h"
-#include "core/text/format_bytes.h"
+#include "core/text/text_table.h"
 #include "experiments/plan/plan_tables.h"
 #include "trainer/corpora/corpus.h"
 

@@ -10,7 +10,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
-#include "core/text/format_bytes.h"
+#include "core/text/text_table.h"
 
 namespace softmoe::experiments {
 namespace {

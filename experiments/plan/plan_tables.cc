@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/config/router_traits.h"
-#include "core/text/format_bytes.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/plan_numbers.h"
 #include "trainer/results/metrics.h"

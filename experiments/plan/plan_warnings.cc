@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/config/config_enums.h"
-#include "core/text/format_bytes.h"
+#include "core/text/text_table.h"
 #include "experiments/plan/plan_numbers.h"
 #include "experiments/plan/rank_plan.h"
 #include "trainer/results/metrics.h"

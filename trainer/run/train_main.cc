@@ -13,7 +13,7 @@
 #include "core/config/config_toml.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
-#include "core/text/format_bytes.h"
+#include "core/text/text_table.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/memory_plan.h"
