@@ -66,6 +66,24 @@ inline std::array<double, 2> NormalsFromWords(uint32_t a, uint32_t b) {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
+// Standard normals one after the other, for numbers that are made up: the same
+// for the same seed and sequence.
+class Normals {
+ public:
+  Normals(uint64_t seed, uint32_t sequence)
+      : key_{.seed = seed,
+             .stream = RandomStream::kTestData,
+             .step = sequence} {}
+  double Next() {
+    const auto words = PhiloxWords(key_, index_++);
+    return NormalsFromWords(words[0], words[1])[0];
+  }
+
+ private:
+  RandomKey key_;
+  uint64_t index_ = 0;
+};
+
 }  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_PHILOX_H_

@@ -21,10 +21,9 @@
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
-#include "core/files/runfiles.h"
 #include "core/process/stop_signal.h"
-#include "core/text/format_bytes.h"
 #include "core/text/suggestion.h"
+#include "core/text/text_table.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_file.h"
 #include "experiments/grids/grid_select.h"
@@ -44,7 +43,6 @@
 #include "experiments/run/slurm_launch.h"
 #include "experiments/run/verify_record.h"
 #include "trainer/run/rank_main.h"
-#include "trainer/run/rank_options.h"
 
 namespace softmoe::experiments {
 namespace {

@@ -7,9 +7,7 @@
 
 #include "core/config/router_traits.h"
 #include "core/errors.h"
-#include "core/parallel_for.h"
-#include "kernels/budget_gradient.h"
-#include "optimized/diverged.h"
+#include "optimized/step.h"
 
 namespace softmoe::optimized {
 
@@ -74,20 +72,6 @@ std::vector<LayerAllocation> InitialAllocations(const Config& config,
     logits.resize(static_cast<size_t>(config.model.num_layers));
   }
   return ComputeAllocations(config, logits, tau);
-}
-
-void BudgetLogitGradient(const Config& config,
-                         std::span<const float> budget_logits,
-                         std::span<const double> d_mean_active,
-                         std::span<float> d_budget_logits) {
-  const std::vector<double> shares = BudgetShares(budget_logits);
-  ThreadPool pool(1);
-  kernels::BudgetGradient({.num_layers = static_cast<int64_t>(shares.size()),
-                           .spare_budget = SpareBudget(config),
-                           .shares = shares.data(),
-                           .d_mean_active = d_mean_active.data(),
-                           .d_budget_logits = d_budget_logits.data()},
-                          pool);
 }
 
 int64_t LargestMaxActive(const Config& config) {

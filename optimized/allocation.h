@@ -47,17 +47,6 @@ double SpareBudget(const Config& config);
 // Errors   NumericsError if a budget logit is not finite (names the layer).
 std::vector<double> BudgetShares(std::span<const float> budget_logits);
 
-// d_budget_logits_m = (K - L) pi_m (g_m - sum_l pi_l g_l), g = d_mean_active:
-// what kernels/budget_gradient.h computes where the model does.
-//
-//   budget_logits   [num_layers]
-//   d_mean_active   [num_layers]  d loss / d k_l
-//   d_budget_logits [num_layers]  =; sums to 0 within rounding
-void BudgetLogitGradient(const Config& config,
-                         std::span<const float> budget_logits,
-                         std::span<const double> d_mean_active,
-                         std::span<float> d_budget_logits);
-
 // The largest cap that a layer can ever get, whatever the budget logits say.
 int64_t LargestMaxActive(const Config& config);
 

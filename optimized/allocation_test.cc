@@ -8,9 +8,12 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "core/errors.h"
+#include "core/parallel_for.h"
+#include "kernels/budget_gradient.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -139,6 +142,21 @@ RC_GTEST_PROP(Allocation, SumsToTheBudgetAndStaysWithinItsBounds, ()) {
   const double budget = k * static_cast<double>(num_layers);
   RC_ASSERT(std::abs(sum - budget) <=
             (3.0 * static_cast<double>(num_layers) + 6) * 0x1p-53 * budget);
+}
+
+// What the model's backward pass asks of the kernel, on the CPU.
+void BudgetLogitGradient(const Config& config,
+                         std::span<const float> budget_logits,
+                         std::span<const double> d_mean_active,
+                         std::span<float> d_budget_logits) {
+  const std::vector<double> shares = BudgetShares(budget_logits);
+  ThreadPool pool(1);
+  kernels::BudgetGradient({.num_layers = static_cast<int64_t>(shares.size()),
+                           .spare_budget = SpareBudget(config),
+                           .shares = shares.data(),
+                           .d_mean_active = d_mean_active.data(),
+                           .d_budget_logits = d_budget_logits.data()},
+                          pool);
 }
 
 // The chain against central differences of the forward map in double: step h

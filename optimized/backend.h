@@ -23,7 +23,9 @@
 #define SOFTMOE_BACKEND backend_cpu
 #endif
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 
 #ifdef SOFTMOE_DEVICE
@@ -41,6 +43,29 @@ using LayerActivations = LayerActivationsOf<Activation>;
 
 inline constexpr Precision kPrecision =
     std::is_same_v<Activation, float> ? Precision::kFp32 : Precision::kBf16;
+
+// Memory of the host for SendArray and FetchedArray. Growing loses its content;
+// whoever makes it grow has waited for what uses it.
+template <typename T>
+class HostArray {
+ public:
+  T* OfSize(size_t size) {
+    if (size > size_) {
+      data_.reset();
+      data_.reset(static_cast<T*>(AllocateOnHost(size * sizeof(T))));
+      size_ = size;
+    }
+    return data_.get();
+  }
+  T* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* data) const { FreeOnHost(data); }
+  };
+  std::unique_ptr<T[], Free> data_;
+  size_t size_ = 0;
+};
 
 // `array` itself if its elements have the type of Copy, else `copy`.
 template <typename Array, typename Copy>

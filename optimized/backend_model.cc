@@ -9,9 +9,9 @@
 #include "core/profile.h"
 #include "optimized/attention_block.h"
 #include "optimized/backend_updater.h"
-#include "optimized/diverged.h"
 #include "optimized/moe_block.h"
 #include "optimized/ranked_updater.h"
+#include "optimized/step.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

@@ -5,7 +5,6 @@
 
 #include "core/errors.h"
 #include "optimized/buffer.h"
-#include "optimized/link_carrier.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

@@ -2,7 +2,7 @@
 //
 // carrier.h - carries arrays as large as the parameters from rank to rank, from
 // where one computes to where the other does: through memory of the host, with
-// the communicator, or from device to device, over NCCL (link_carrier.h).
+// the communicator, or from device to device, over NCCL.
 // Nothing is computed on the way, so the bits are the same.
 //
 // Everything small (sums of blocks, statistics, agreements) goes through the
@@ -17,11 +17,12 @@
 #include <type_traits>
 
 #include "optimized/backend.h"
-#include "optimized/carrier_kind.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/shards.h"
+#include "optimized/model_interface.h"
 
 namespace softmoe::optimized {
+
 inline namespace SOFTMOE_BACKEND {
 
 // All ranks call Exchange and Gather with the same shards, in the same order,
@@ -76,6 +77,13 @@ class Carrier {
 // Errors   for NCCL: as JoinLink in kernels/cuda/rank_link.h, and RankError.
 std::unique_ptr<Carrier> MakeCarrier(CarrierKind kind, int64_t largest_shard,
                                      Communicator& communicator, Queue& queue);
+
+// That over NCCL (link_carrier.cc; no_link_carrier.cc, which throws, on the
+// CPU). Carries beside the queue. The host waits in Finish, and until NCCL has
+// accepted what is asked of it.
+std::unique_ptr<Carrier> MakeLinkCarrier(int64_t largest_shard,
+                                         Communicator& communicator,
+                                         Queue& queue);
 
 }  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <new>
 #include <span>
 
@@ -107,27 +106,9 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* /*copy*/) {
   return array.data();
 }
 
-// Memory of the host, for SendArray. Growing loses its content.
-template <typename T>
-class HostArray {
- public:
-  T* OfSize(size_t size) {
-    if (size > size_) {
-      data_.reset();
-      data_.reset(static_cast<T*>(AllocateArray(size * sizeof(T))));
-      size_ = size;
-    }
-    return data_.get();
-  }
-  T* data() const { return data_.get(); }
-
- private:
-  struct Free {
-    void operator()(T* data) const { FreeArray(data); }
-  };
-  std::unique_ptr<T[], Free> data_;
-  size_t size_ = 0;
-};
+// Memory of the host for SendArray: HostArray (backend.h) takes it.
+inline void* AllocateOnHost(size_t bytes) { return AllocateArray(bytes); }
+inline void FreeOnHost(void* array) noexcept { FreeArray(array); }
 
 // Enqueues target = values, which are in a HostArray and must not change until
 // the host has waited.

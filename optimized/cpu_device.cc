@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimized/cpu_device.h"
-
+//
+// The CPU as a Device, apart from device.cc, so that what trains on the CPU
+// alone links no CUDA.
 #include <cstdint>
 #include <limits>
 
 #include "kernels/isa.h"
+#include "optimized/device.h"
 
 namespace softmoe::optimized {
 namespace {

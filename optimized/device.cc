@@ -4,8 +4,6 @@
 #include "core/errors.h"
 #include "kernels/cuda/bf16_sizes.h"
 #include "kernels/isa.h"
-#include "optimized/cpu_device.h"
-#include "optimized/gpu_device.h"
 
 namespace softmoe::optimized {
 

@@ -88,6 +88,22 @@ void CheckPrecision(const Config& config, const RuntimeConfig& runtime);
 using DeviceMaker = std::unique_ptr<Device> (*)(int rank);
 DeviceMaker& CudaDeviceMaker();
 
+// The makers of each kind, from which MakeDevice chooses. A CPU has the
+// instruction set in use (kernels/isa.h).
+std::unique_ptr<Device> MakeCpuDevice();
+
+// A GPU, or the simulated one: device number rank % count(), and a queue on it.
+// Without a CUDA toolkit no_cuda_device.cc defines the first, which then always
+// throws.
+// Errors   EnvironmentError: RequireDevice of kernels/cuda/device_facts.h, or
+//          no memory for the queue.
+inline namespace backend_cuda {
+std::unique_ptr<Device> MakeGpuDevice(int rank);
+}
+inline namespace backend_simulated {
+std::unique_ptr<Device> MakeGpuDevice(int rank);
+}
+
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_DEVICE_H_

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "kernels/cuda/device.h"
@@ -150,29 +149,15 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* copy) {
   if (copy->size() < size) *copy = Buffer(size);
   return copy->data();
 }
-// Memory of the host that the device copies from and to without the host's
-// waiting: page-locked. Growing loses its content; whoever makes it grow has
-// waited for what uses it.
-template <typename T>
-class HostArray {
- public:
-  T* OfSize(size_t size) {
-    if (size > size_) {
-      data_.reset();
-      data_.reset(static_cast<T*>(device::AllocateOnHost(size * sizeof(T))));
-      size_ = size;
-    }
-    return data_.get();
-  }
-  T* data() const { return data_.get(); }
 
- private:
-  struct Free {
-    void operator()(T* data) const { device::FreeOnHost(data); }
-  };
-  std::unique_ptr<T[], Free> data_;
-  size_t size_ = 0;
-};
+// Memory of the host that the device copies from and to without the host's
+// waiting: page-locked.
+inline void* AllocateOnHost(size_t bytes) {
+  return device::AllocateOnHost(bytes);
+}
+inline void FreeOnHost(void* array) noexcept { device::FreeOnHost(array); }
+template <typename T>
+class HostArray;  // backend.h
 
 template <typename T>
 void SendArray(Queue& queue, std::span<const T> values, T* target) {

@@ -8,7 +8,7 @@
 
 #include "core/errors.h"
 #include "optimized/communicator/in_process.h"
-#include "optimized/testing/same_stats.h"
+#include "optimized/testing/ranked_training.h"
 
 namespace softmoe::optimized {
 namespace {

@@ -2,8 +2,6 @@
 //
 // Compiled for each kind of device, like backend_model.cc for each of its two
 // backends, fp32 and bf16.
-#include "optimized/gpu_device.h"
-
 #include <string>
 
 #include "core/errors.h"
@@ -11,6 +9,7 @@
 #include "kernels/cuda/rank_link.h"
 #include "optimized/backend.h"
 #include "optimized/backend_model.h"
+#include "optimized/device.h"
 
 namespace softmoe::optimized {
 

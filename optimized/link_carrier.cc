@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimized/link_carrier.h"
-
 #include <vector>
 
 #include "core/errors.h"
 #include "kernels/cuda/rank_link.h"
 #include "optimized/buffer.h"
+#include "optimized/carrier.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

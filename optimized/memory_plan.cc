@@ -9,7 +9,7 @@
 #include "core/config/config_enums.h"
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
-#include "core/text/format_bytes.h"
+#include "core/text/text_table.h"
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
 #include "kernels/embedding.h"

@@ -16,10 +16,16 @@
 #include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
 #include "optimized/allocation.h"
-#include "optimized/carrier_kind.h"
 #include "optimized/step.h"
 
 namespace softmoe::optimized {
+
+// What carries arrays as large as the parameters from rank to rank (carrier.h).
+// It changes no bit.
+enum class CarrierKind {
+  kHost,  // the communicator, through memory of the host
+  kNccl,  // from device to device, where each rank has one of its own
+};
 
 class Communicator;
 

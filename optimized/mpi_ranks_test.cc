@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/files/runfiles.h"
-#include "core/process/subprocess.h"
+#include "core/files/paths.h"
+#include "core/process/process.h"
 #include "optimized/communicator/testing/mpi_test_util.h"
 #include "optimized/testing/ranked_training.h"
 

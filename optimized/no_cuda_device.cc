@@ -2,7 +2,7 @@
 //
 // The CUDA device of a build without a toolkit.
 #include "core/errors.h"
-#include "optimized/gpu_device.h"
+#include "optimized/device.h"
 
 namespace softmoe::optimized {
 inline namespace backend_cuda {

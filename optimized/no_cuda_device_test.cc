@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "optimized/gpu_device.h"
+#include "optimized/device.h"
 
 namespace softmoe::optimized {
 namespace {

@@ -3,7 +3,7 @@
 // There is no link between CPUs, and nobody asks for one (ChooseCarrier in
 // trainer/run/rank_devices.h).
 #include "core/errors.h"
-#include "optimized/link_carrier.h"
+#include "optimized/carrier.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

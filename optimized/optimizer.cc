@@ -8,7 +8,7 @@
 #include "core/errors.h"
 #include "core/profile.h"
 #include "optimized/communicator/shards.h"
-#include "optimized/diverged.h"
+#include "optimized/step.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

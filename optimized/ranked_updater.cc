@@ -8,9 +8,9 @@
 
 #include "core/errors.h"
 #include "kernels/adamw.h"
-#include "optimized/diverged.h"
 #include "optimized/gather_stats.h"
 #include "optimized/memory_plan.h"
+#include "optimized/step.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

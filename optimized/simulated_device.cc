@@ -13,7 +13,6 @@
 
 #include "kernels/simt/device/device.h"
 #include "optimized/device.h"
-#include "optimized/gpu_device.h"
 
 namespace softmoe::optimized {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/step.h"
 
+#include "core/errors.h"
+
 namespace softmoe::optimized {
 
 double StepStats::MeanActiveExperts() const {
@@ -11,6 +13,14 @@ double StepStats::MeanActiveExperts() const {
   }
   return static_cast<double>(active) /
          static_cast<double>(num_tokens * static_cast<int64_t>(layers.size()));
+}
+
+void ThrowDiverged(const std::string& what) {
+  throw NumericsError(
+      what +
+      ": the run has diverged, and no parameter was changed; start it again "
+      "with a lower training.learning_rate, a longer training.warmup_fraction "
+      "or a lower training.clip_norm");
 }
 
 }  // namespace softmoe::optimized

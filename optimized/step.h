@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // step.h - what goes into one pass of the model, or one update, and what
-// is counted on the way.
+// is counted on the way; and the error with which a number that is not finite
+// ends a run.
 #ifndef SOFTMOE_OPTIMIZED_STEP_H_
 #define SOFTMOE_OPTIMIZED_STEP_H_
 
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace softmoe::optimized {
@@ -70,6 +72,11 @@ struct UpdateGradient {
   double norm = 0;                // before clipping
   double model_seconds = 0;       // inside the model's passes
 };
+
+// Throws NumericsError: `what` with its place, and the remedy. Resuming from a
+// checkpoint is no remedy: it belongs to its configuration, and would diverge
+// again.
+[[noreturn]] void ThrowDiverged(const std::string& what);
 
 }  // namespace softmoe::optimized
 

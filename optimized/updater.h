@@ -15,7 +15,6 @@
 #include <span>
 #include <vector>
 
-#include "optimized/carrier_kind.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
 #include "optimized/model_interface.h"

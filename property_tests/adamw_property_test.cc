@@ -17,7 +17,6 @@
 #include "property_tests/testing/kernel_case.h"
 #include "property_tests/testing/simulated_case.h"
 #include "reference/adamw.h"
-#include "reference/adamw_formula.h"
 
 namespace softmoe::property_tests {
 namespace {

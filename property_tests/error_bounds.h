@@ -26,7 +26,37 @@
 #include "core/testing/bounded.h"
 #include "reference/lapsum.h"
 #include "reference/matrix.h"
-#include "reference/testing/bounded_scalar.h"
+#include "reference/scalar.h"
+
+// What the formulas of the reference ask of a number (reference/scalar.h), of
+// numbers that carry their error. Sums are bounded in whatever order they are
+// taken, with compensation or without.
+namespace softmoe {
+
+// The score that a softmax subtracts cancels: only the error of the differences
+// from it matters, not its own.
+template <typename Rounding, Roundings kSums>
+BoundedNumber<Rounding, kSums> Constant(
+    const BoundedNumber<Rounding, kSums>& x) {
+  return x;
+}
+template <typename Rounding, Roundings kSums>
+bool PositiveForm(const BoundedNumber<Rounding, kSums>& z) {
+  return z.value >= 0;
+}
+
+}  // namespace softmoe
+
+namespace softmoe::reference {
+
+template <typename Rounding, Roundings kSums>
+class Sum<BoundedNumber<Rounding, kSums>>
+    : public BoundedSum<BoundedNumber<Rounding, kSums>> {};
+template <typename Rounding, Roundings kSums>
+class CompensatedSum<BoundedNumber<Rounding, kSums>>
+    : public BoundedSum<BoundedNumber<Rounding, kSums>> {};
+
+}  // namespace softmoe::reference
 
 namespace softmoe::property_tests {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/comparator.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
 #include "reference/lapsum.h"
 

@@ -17,9 +17,8 @@
 #include "property_tests/testing/generators.h"
 #include "property_tests/testing/simulated_case.h"
 #include "reference/embedding.h"
-#include "reference/embedding_formula.h"
-#include "reference/expert_formula.h"
-#include "reference/lm_head_formula.h"
+#include "reference/expert.h"
+#include "reference/lm_head.h"
 
 namespace softmoe::property_tests {
 namespace {

@@ -19,7 +19,6 @@
 #include "optimized/initialize.h"
 #include "property_tests/testing/training_oracle.h"
 #include "reference/adamw.h"
-#include "reference/adamw_formula.h"
 #include "reference/dual.h"
 #include "reference/schedules.h"
 #include "trainer/run/schedules.h"
@@ -106,7 +105,7 @@ struct Updated {
   Approximate parameter, first_moment, second_moment;
 };
 
-// Ours: adamw_formula.h; theirs: torch.optim.AdamW. The formula is the same,
+// Ours: adamw.h; theirs: torch.optim.AdamW. The formula is the same,
 // the roundings differ.
 Updated Update(bool ours, const TrainingConfig& training, double decay,
                Approximate rate, double t, Approximate g, double p, double m,

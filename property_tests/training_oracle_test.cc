@@ -28,7 +28,7 @@
 #include "reference/schedules.h"
 #include "reference/transformer.h"
 #include "trainer/evaluation/routing_totals.h"
-#include "trainer/run/rank_midpoint.h"
+#include "trainer/run/calibration.h"
 #include "trainer/run/schedules.h"
 
 namespace softmoe::property_tests {

@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "core/errors.h"
-#include "reference/adamw_formula.h"
 
 namespace softmoe::reference {
 namespace {

@@ -13,6 +13,7 @@
 #ifndef SOFTMOE_REFERENCE_ADAMW_H_
 #define SOFTMOE_REFERENCE_ADAMW_H_
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/config/config.h"
@@ -49,6 +50,34 @@ double AdamWUpdate(const TrainingConfig& training,
                    const Vector& gradients, Vector* parameters,
                    AdamWState* state);
 
+// The step over any scalar (scalar.h).
+namespace formula {
+
+// What one step has for every element.
+template <typename N>
+struct AdamWStep {
+  N clip, learning_rate, beta1, beta2, epsilon;
+  N first_correction, second_correction;  // 1 - beta1^t, 1 - beta2^t
+
+  // The equations at the top, for one element.
+  void Update(const N& gradient, const N& weight_decay, N* p, N* m,
+              N* v) const {
+    using std::sqrt;
+    const N g = clip * gradient;
+    *m = beta1 * *m + (1 - beta1) * g;
+    *v = beta2 * *v + (1 - beta2) * g * g;
+    const N step =
+        (*m / first_correction) / (sqrt(*v / second_correction) + epsilon);
+    *p = *p - learning_rate * (step + weight_decay * *p);
+  }
+};
+
+// 1 - beta^t
+inline double Correction(double beta, double t) {
+  return 1 - std::pow(beta, t);
+}
+
+}  // namespace formula
 }  // namespace softmoe::reference
 
 #endif  // SOFTMOE_REFERENCE_ADAMW_H_

@@ -2,7 +2,6 @@
 #include "reference/attention.h"
 
 #include "core/errors.h"
-#include "reference/attention_formula.h"
 
 namespace softmoe::reference {
 namespace {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "reference/budget_formula.h"
 
 namespace softmoe::reference {
 

@@ -11,6 +11,7 @@
 #define SOFTMOE_REFERENCE_BUDGET_H_
 
 #include "reference/matrix.h"
+#include "reference/softmax.h"
 
 namespace softmoe::reference {
 
@@ -34,6 +35,33 @@ Budget AllocateBudget(double budget, const Vector& budget_logits);
 Vector BudgetVjp(double budget, const Budget& allocated,
                  const Vector& d_allocation);
 
+// The formulas, over any scalar (scalar.h).
+namespace formula {
+
+// pi = softmax(eta),  k_l = 1 + (K - L) pi_l
+template <typename N>
+BudgetOf<N> AllocateBudget(const N& budget, const VectorOf<N>& budget_logits) {
+  const double num_layers = static_cast<double>(budget_logits.size());
+  BudgetOf<N> allocated;
+  allocated.shares = Softmax<N>(budget_logits);
+  allocated.allocation.resize(budget_logits.size());
+  for (int64_t l = 0; l < budget_logits.size(); ++l) {
+    allocated.allocation[l] = 1 + (budget - num_layers) * allocated.shares[l];
+  }
+  return allocated;
+}
+
+// (K - L) pi_m (g_m - sum_l pi_l g_l)
+template <typename N>
+VectorOf<N> BudgetVjp(const N& budget, const VectorOf<N>& shares,
+                      const VectorOf<N>& d_allocation) {
+  const double num_layers = static_cast<double>(shares.size());
+  VectorOf<N> d_logits = SoftmaxVjp<N>(shares, d_allocation);
+  for (N& element : d_logits) element = (budget - num_layers) * element;
+  return d_logits;
+}
+
+}  // namespace formula
 }  // namespace softmoe::reference
 
 #endif  // SOFTMOE_REFERENCE_BUDGET_H_

@@ -11,15 +11,12 @@
 #include "core/testing/bounded.h"
 #include "reference/router.h"
 #include "reference/testing/finite_difference.h"
+#include "reference/testing/random_matrix.h"
 
 namespace softmoe::reference {
 namespace {
 
-Vector Row(std::initializer_list<double> values) {
-  Vector row(values.size());
-  std::copy(values.begin(), values.end(), row.begin());
-  return row;
-}
+using testing::Row;
 
 // Paper: K = 15 over L = 10 layers; zero logits give every layer 1.5.
 TEST(Budget, ZeroLogitsShareEqually) {

@@ -5,7 +5,6 @@
 
 #include "core/errors.h"
 #include "reference/attention.h"
-#include "reference/decoder_block_formula.h"
 #include "reference/rmsnorm.h"
 #include "reference/rope.h"
 

@@ -8,8 +8,12 @@
 
 #include <cstdint>
 
+#include "reference/attention.h"
 #include "reference/matrix.h"
 #include "reference/moe_layer.h"
+#include "reference/rmsnorm.h"
+#include "reference/rope.h"
+#include "reference/scalar.h"
 
 namespace softmoe::reference {
 
@@ -66,6 +70,28 @@ DecoderBlockGradients DecoderBlockBackward(const DecoderBlockSettings& settings,
                                            const Matrix& d_out,
                                            double auxiliary_scale);
 
+// The attention half over any scalar (scalar.h); the other half is moe_layer.h.
+namespace formula {
+
+// h + Attn(RMSNorm(h)) W_o, with what leads to it.
+template <typename N>
+struct AttentionHalf {
+  MatrixOf<N> input, rotated_qkv, attention_out, middle;
+
+  AttentionHalf(int64_t num_sequences, int64_t num_heads, double rope_base,
+                const N& norm_epsilon, const VectorOf<N>& norm,
+                const MatrixOf<N>& qkv_weight, const MatrixOf<N>& output_weight,
+                const MatrixOf<N>& hidden)
+      : input(RmsNormForward<N>(hidden, norm, norm_epsilon)),
+        rotated_qkv(RotateQueriesAndKeys<N>(Multiply<N>(input, qkv_weight),
+                                            num_sequences, num_heads, rope_base,
+                                            1)),
+        attention_out(
+            MultiHeadAttention<N>(rotated_qkv, num_sequences, num_heads)),
+        middle(Plus<N>(hidden, Multiply<N>(attention_out, output_weight))) {}
+};
+
+}  // namespace formula
 }  // namespace softmoe::reference
 
 #endif  // SOFTMOE_REFERENCE_DECODER_BLOCK_H_

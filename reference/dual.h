@@ -17,7 +17,6 @@
 #include <cmath>
 
 #include "core/testing/bounded.h"
-#include "reference/compensated_sum.h"
 #include "reference/scalar.h"
 
 namespace softmoe::reference {

@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "core/errors.h"
-#include "reference/embedding_formula.h"
 
 namespace softmoe::reference {
 

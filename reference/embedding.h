@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "reference/matrix.h"
+#include "reference/scalar.h"
 
 namespace softmoe::reference {
 
@@ -23,6 +25,32 @@ Matrix EmbeddingForward(std::span<const int32_t> ids, const Matrix& table);
 Matrix EmbeddingBackward(std::span<const int32_t> ids, const Matrix& d_out,
                          int64_t vocab_size);
 
+// The same over any scalar (scalar.h).
+namespace formula {
+
+// The row of each id.
+template <typename N>
+MatrixOf<N> EmbeddingForward(std::span<const int32_t> ids,
+                             const MatrixOf<N>& table) {
+  MatrixOf<N> hidden(static_cast<int64_t>(ids.size()), table.cols());
+  for (size_t t = 0; t < ids.size(); ++t) hidden.row(t) = table.row(ids[t]);
+  return hidden;
+}
+
+// The sum of the rows of each id.
+template <typename N>
+MatrixOf<N> EmbeddingBackward(std::span<const int32_t> ids,
+                              const MatrixOf<N>& d_out, int64_t vocab_size) {
+  MatrixOf<N> d_table(vocab_size, d_out.cols());
+  for (int64_t j = 0; j < d_out.cols(); ++j) {
+    std::vector<Sum<N>> sums(vocab_size);
+    for (size_t t = 0; t < ids.size(); ++t) sums[ids[t]].Add(d_out(t, j));
+    for (int64_t id = 0; id < vocab_size; ++id) d_table(id, j) = sums[id].Get();
+  }
+  return d_table;
+}
+
+}  // namespace formula
 }  // namespace softmoe::reference
 
 #endif  // SOFTMOE_REFERENCE_EMBEDDING_H_

@@ -2,7 +2,6 @@
 #include "reference/expert.h"
 
 #include "core/errors.h"
-#include "reference/expert_formula.h"
 
 namespace softmoe::reference {
 namespace {

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "reference/compensated_sum.h"
-#include "reference/lapsum_formula.h"
 #include "reference/lapsum_root.h"
+#include "reference/scalar.h"
 
 namespace softmoe::reference {
 namespace {

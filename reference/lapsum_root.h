@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "reference/compensated_sum.h"
+#include "reference/scalar.h"
 
 namespace softmoe::reference {
 

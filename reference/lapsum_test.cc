@@ -14,17 +14,14 @@
 #include "core/errors.h"
 #include "core/testing/bounded.h"
 #include "reference/laplace.h"
+#include "reference/testing/random_matrix.h"
 
 namespace softmoe::reference {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-Vector Row(std::initializer_list<double> values) {
-  Vector row(values.size());
-  std::copy(values.begin(), values.end(), row.begin());
-  return row;
-}
+using testing::Row;
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 double Sum(const Vector& row) { return row.sum(); }
 
 TEST(LapSumEdge, NothingIsSelectedAtOrBelowZero) {

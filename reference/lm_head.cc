@@ -6,7 +6,6 @@
 
 #include "core/errors.h"
 #include "reference/embedding.h"
-#include "reference/lm_head_formula.h"
 
 namespace softmoe::reference {
 namespace {

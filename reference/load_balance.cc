@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "core/errors.h"
-#include "reference/load_balance_formula.h"
 #include "reference/router.h"
 #include "reference/softmax.h"
 

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "core/errors.h"
-#include "reference/load_balance_formula.h"
-#include "reference/moe_layer_formula.h"
-#include "reference/router_formula.h"
+#include "reference/load_balance.h"
+#include "reference/router.h"
 
 namespace softmoe::reference {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "core/errors.h"
 #include "core/philox.h"
-#include "reference/noise_formula.h"
 
 namespace softmoe::reference {
 namespace {

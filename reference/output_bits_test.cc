@@ -26,7 +26,6 @@
 #include "reference/attention.h"
 #include "reference/budget.h"
 #include "reference/calibration.h"
-#include "reference/compensated_sum.h"
 #include "reference/decoder_block.h"
 #include "reference/dual.h"
 #include "reference/embedding.h"
@@ -44,6 +43,7 @@
 #include "reference/rmsnorm.h"
 #include "reference/rope.h"
 #include "reference/router.h"
+#include "reference/scalar.h"
 #include "reference/schedules.h"
 #include "reference/softmax.h"
 #include "reference/testing/random_matrix.h"
@@ -419,7 +419,7 @@ const std::map<std::string, Function>& Functions() {
          bits.Add(CalibrateTau({drawn.begin(), drawn.end()},
                                draw.Real('c', 0.5, 4), draw.Whole('d', 1, 20)));
        }},
-      // compensated_sum.h
+      // scalar.h
       {"CompensatedSum",
        [](Draw& draw, Bits& bits) {
          CompensatedSum sum;

@@ -2,7 +2,6 @@
 #include "reference/rmsnorm.h"
 
 #include "core/errors.h"
-#include "reference/rmsnorm_formula.h"
 
 namespace softmoe::reference {
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "reference/rope_formula.h"
 
 namespace softmoe::reference {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "core/errors.h"
 #include "reference/lapsum.h"
-#include "reference/router_formula.h"
 #include "reference/softmax.h"
 
 namespace softmoe::reference {

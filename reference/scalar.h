@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scalar.h - what the formulas (*_formula.h) ask of the number N that they are
-// run over, besides + - * /, exp, log and sqrt.
+// scalar.h - what the formulas (namespace formula) ask of the number N that
+// they are run over, besides + - * /, exp, log and sqrt.
 //
 //   double      computes: what the functions of this package return
 //   Dual        differentiates (dual.h)
@@ -10,7 +10,7 @@
 // What depends on the kind of number is defined here or beside its type:
 //
 //   Sum<N>             a plain sum; of doubles in the order of the terms
-//   CompensatedSum<N>  compensated_sum.h
+//   CompensatedSum<N>  a sum whose error does not grow with its length
 //   ValueOf(x)         the double that decides a branch
 //   Constant(x)        x, where the result does not depend on it: a derivative
 //                      by it is 0
@@ -19,9 +19,32 @@
 #ifndef SOFTMOE_REFERENCE_SCALAR_H_
 #define SOFTMOE_REFERENCE_SCALAR_H_
 
-#include "reference/compensated_sum.h"
+#include <cmath>
 
 namespace softmoe::reference {
+
+// Neumaier's variant of Kahan summation: the rounding error of every addition
+// is computed exactly and added at the end. With u = 2^-53
+//
+//   |result - sum| <= u |sum| + n^2 u^2 sum|terms|
+//
+// (Ogita, Rump, Oishi 2005, Prop. 4.5).
+template <typename Scalar = double>
+class CompensatedSum {
+ public:
+  void Add(Scalar term) {
+    const Scalar sum = sum_ + term;
+    // Exact error of sum_ + term, whichever of the two is larger.
+    error_ += std::abs(sum_) >= std::abs(term) ? (sum_ - sum) + term
+                                               : (term - sum) + sum_;
+    sum_ = sum;
+  }
+  Scalar Get() const { return sum_ + error_; }
+
+ private:
+  Scalar sum_ = 0;
+  Scalar error_ = 0;
+};
 
 inline double ValueOf(double x) { return x; }
 inline double Constant(double x) { return x; }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/softmax.h"
 
-#include "reference/softmax_formula.h"
-
 namespace softmoe::reference {
 
 Vector Softmax(const Vector& scores) {

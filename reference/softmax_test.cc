@@ -7,15 +7,12 @@
 
 #include "core/testing/bounded.h"
 #include "reference/testing/finite_difference.h"
+#include "reference/testing/random_matrix.h"
 
 namespace softmoe::reference {
 namespace {
 
-Vector Row(std::initializer_list<double> values) {
-  Vector row(values.size());
-  std::copy(values.begin(), values.end(), row.begin());
-  return row;
-}
+using testing::Row;
 
 TEST(Softmax, HasTheValuesOfTheDefinition) {
   const Vector s = Softmax(Row({0, std::log(2.0), std::log(5.0)}));

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "core/config/canonical_toml.h"
 #include "core/config/config_check.h"
 #include "core/config/config_enums.h"
 #include "core/config/config_fields.h"
+#include "core/config/config_text.h"
 #include "core/errors.h"
 #include "core/files/sha256.h"
 

@@ -77,7 +77,7 @@ struct TrainingConfig {
   int64_t steps = 18000;
   int64_t global_batch_sequences = 240;
   // If a file leaves out either of these, it is derived from what the file does
-  // set, as near to the default as possible (config_batches.h).
+  // set, as near to the default as possible (config_check.h).
   int64_t micro_batch_sequences = 30;    // divides the global batch
   int64_t balance_group_sequences = 30;  // divides the micro-batch (ruling 6)
   double learning_rate = 1e-3;

@@ -40,7 +40,7 @@ constexpr AllowedRange kAnyText = {};
 
 // The range of a key that was added later. Its default must mean what is done
 // without the key and can never change: a key with its default is left out of
-// the text that is hashed (canonical_toml.h), so that configurations keep their
+// the text that is hashed (config_text.h), so that configurations keep their
 // hashes, and runs their folders.
 struct LaterKey : AllowedRange {};
 constexpr LaterKey Later(const AllowedRange& range) { return {range}; }

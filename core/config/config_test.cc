@@ -10,8 +10,6 @@
 #include <limits>
 #include <set>
 
-#include "core/config/canonical_toml.h"
-#include "core/config/config_batches.h"
 #include "core/config/config_check.h"
 #include "core/config/config_enums.h"
 #include "core/config/config_fields.h"

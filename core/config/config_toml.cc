@@ -6,7 +6,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/config/config_batches.h"
 #include "core/config/config_check.h"
 #include "core/config/config_enums.h"
 #include "core/config/config_fields.h"

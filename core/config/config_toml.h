@@ -39,7 +39,7 @@ struct ConfigDraft {
   void ApplyOverride(const std::string& assignment);
 
   // Sets the keys that nobody set and that follow from others
-  // (config_batches.h). Throws ConfigError with everything that ConfigProblems
+  // (config_check.h). Throws ConfigError with everything that ConfigProblems
   // and RuntimeProblems find, each line with its origin.
   void Resolve();
 };

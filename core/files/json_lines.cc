@@ -9,15 +9,21 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/file_error.h"
+#include "core/files/sha256.h"
 
 namespace softmoe {
 namespace {
+
+// Our objects have two or three levels; copying, comparing or printing deep
+// ones would exhaust the stack.
+constexpr int kMaxJsonDepth = 64;
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
@@ -56,6 +62,8 @@ void VisitLines(const std::string& text, const fs::path& path,
     begin = end + 1;
   }
 }
+
+constexpr const char* kSeal = "sha256";
 
 }  // namespace
 
@@ -150,6 +158,18 @@ double JsonNumber(const Json& record, const std::string& key,
   const Json number = WithNonFinite(*value);
   if (number.is_number()) return number.get<double>();
   throw DataError(fmt::format("{}: '{}' is not a number", place, key));
+}
+
+nlohmann::ordered_json Sealed(nlohmann::ordered_json object) {
+  object.erase(kSeal);
+  const std::string seal = Sha256Hex(JsonLine(object));
+  object[kSeal] = seal;
+  return object;
+}
+
+bool IsSealed(const nlohmann::ordered_json& object) {
+  return object.is_object() && object.contains(kSeal) &&
+         Sealed(object) == object;
 }
 
 }  // namespace softmoe

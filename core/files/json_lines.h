@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// json_lines.h - records as they are measured: one JSON object per line.
+// json_lines.h - records as they are measured, one JSON object per line, and
+// objects with a checksum of themselves.
 //
 // A record is written with one system call, so a crash leaves whole lines and
 // at most one torn last one, which reopening removes and reading ignores. Keys
@@ -45,11 +46,8 @@ class JsonLinesWriter {
 // One line without its end: what JsonLinesWriter writes.
 std::string JsonLine(const nlohmann::ordered_json& record);
 
-// Our objects have two or three levels; copying, comparing or printing deep
-// ones would exhaust the stack.
-inline constexpr int kMaxJsonDepth = 64;
-
-// The object that `text` holds; null if it holds none, or one with more levels.
+// The object that `text` holds; null if it holds none, or one with more than 64
+// levels.
 nlohmann::ordered_json ParseJsonObject(std::string_view text);
 
 // `value` with every text "nan", "inf" and "-inf" as the number it stands for.
@@ -65,6 +63,13 @@ std::vector<nlohmann::ordered_json> ReadJsonLines(
 // naming `place` (a FILE:LINE) and the key.
 double JsonNumber(const nlohmann::ordered_json& record, const std::string& key,
                   const std::string& place);
+
+// `object` with one more member at its end, "sha256": the hash of the object
+// without it, printed on one line. White space between members does not count.
+nlohmann::ordered_json Sealed(nlohmann::ordered_json object);
+
+// Whether `object` is what Sealed returns.
+bool IsSealed(const nlohmann::ordered_json& object);
 
 }  // namespace softmoe
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paths.h - where the user's files and our caches are (DESIGN.md, ruling 12).
+// paths.h - where files are: the user's, our caches (DESIGN.md, ruling 12), and
+// those that a program brings along (`data` in its BUILD rule).
 #ifndef SOFTMOE_CORE_FILES_PATHS_H_
 #define SOFTMOE_CORE_FILES_PATHS_H_
 
@@ -24,6 +25,14 @@ void MakeFolder(const std::filesystem::path& folder);
 // Bytes free for this user on the disk that holds `path` or, where that does
 // not exist yet, its nearest existing parent.
 int64_t FreeDiskBytes(const std::filesystem::path& path);
+
+// The place of a file of this repository, given by its path from the root,
+// e.g. "golden/paper/paper.h5". Looks where Bazel says ($TEST_SRCDIR,
+// $RUNFILES_DIR), then in PROGRAM.runfiles beside the running program, so that
+// it also works for `bazel-bin/golden/golden` and under `bazel run`. The
+// current folder never counts. Throws EnvironmentError that names every place
+// tried if the file is in none of them.
+std::filesystem::path RunfilePath(const std::string& path_from_root);
 
 }  // namespace softmoe
 

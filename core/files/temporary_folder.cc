@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "core/errors.h"
 #include "core/files/file_error.h"
 #include "core/files/paths.h"
 
@@ -58,6 +60,12 @@ bool IsStill(const fs::path& path, int folder) {
   }, opened{};
   return stat(path.c_str(), &named) == 0 && fstat(folder, &opened) == 0 &&
          named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+fs::path UsualParent() {
+  std::error_code error;
+  const fs::path named = fs::temp_directory_path(error);
+  return error ? "/tmp" : named;
 }
 
 }  // namespace
@@ -119,6 +127,24 @@ void RemoveLeftoverFolders(const fs::path& parent) {
     const size_t mark = name.rfind(kMark);
     return name.starts_with('.') && mark != name.npos && mark > 1;
   });
+}
+
+PrivateFolder::PrivateFolder() : PrivateFolder(UsualParent()) {}
+
+PrivateFolder::PrivateFolder(const fs::path& parent) {
+  std::string name = (parent / "softmoe-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw EnvironmentError(
+        fmt::format("cannot make a folder like {}: {}; name a folder that can "
+                    "be written, or set TMPDIR to one",
+                    name, std::strerror(errno)));
+  }
+  path_ = name;
+}
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
 }
 
 }  // namespace softmoe

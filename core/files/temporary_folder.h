@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// temporary_folder.h - a folder that appears under its name complete or not at
-// all.
+// temporary_folder.h - folders that vanish unless they are finished: one that
+// appears under its name complete or not at all, and one of this process alone.
 #ifndef SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_
 #define SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_
 
@@ -37,6 +37,23 @@ class TemporaryFolder {
 // their processes died; those in use hold their locks and stay. Only for
 // folders that are ours alone. Ignores what cannot be removed.
 void RemoveLeftoverFolders(const std::filesystem::path& parent);
+
+// A folder of this process alone, which is removed with the object.
+class PrivateFolder {
+ public:
+  // Makes the folder below `parent`, or else below $TMPDIR or /tmp. Throws
+  // EnvironmentError.
+  PrivateFolder();
+  explicit PrivateFolder(const std::filesystem::path& parent);
+  ~PrivateFolder();
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 }  // namespace softmoe
 

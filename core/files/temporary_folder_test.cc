@@ -5,9 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 
@@ -101,6 +104,39 @@ TEST(TemporaryFolder, OthersMayReadWhatTheyMayReadElsewhere) {
   const TemporaryFolder folder(parent / "result");
   EXPECT_EQ(std::filesystem::status(folder.path()).permissions(),
             std::filesystem::status(parent).permissions());
+}
+
+namespace fs = std::filesystem;
+
+TEST(PrivateFolder, IsTheOwnersAloneAndGoesWithItsContent) {
+  fs::path path;
+  {
+    const PrivateFolder folder, other;
+    path = folder.path();
+    EXPECT_NE(path, other.path());
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_all);
+    WriteFileAtomically(path / "file", "text");
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(PrivateFolder, IsBelowTheParentThatIsNamed) {
+  const PrivateFolder parent;
+  const PrivateFolder folder(parent.path());
+  EXPECT_EQ(folder.path().parent_path(), parent.path());
+}
+
+TEST(PrivateFolder, SaysWhereItCannotBeMade) {
+  // Not even root can make a folder there.
+  ASSERT_EQ(::setenv("TMPDIR", "/proc", 1), 0);
+  try {
+    const PrivateFolder folder;
+    FAIL() << folder.path();
+  } catch (const EnvironmentError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("/proc/softmoe-"), std::string::npos) << what;
+    EXPECT_NE(what.find("set TMPDIR"), std::string::npos) << what;
+  }
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include <limits>
 
 #include "core/errors.h"
-#include "core/files/private_folder.h"
+#include "core/files/temporary_folder.h"
 
 namespace softmoe::fuzz {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // hdf5_handles.h - what the HDF5 writer and reader share: owned identifiers,
-// the types of values on disk, and libhdf5's own words for an error.
+// the types of values on disk, what is deflated, and libhdf5's own words for an
+// error.
 #ifndef SOFTMOE_CORE_HDF5_HDF5_HANDLES_H_
 #define SOFTMOE_CORE_HDF5_HDF5_HANDLES_H_
 
@@ -74,6 +75,11 @@ struct Hdf5Type<uint8_t> {
   static hid_t Memory() { return H5T_NATIVE_UINT8; }
   static constexpr char kName[] = "uint8";
 };
+
+// Larger datasets are parameters and moments, whose bits hardly compress:
+// deflating them would cost more time than writing them. So a dataset is never
+// larger than both this and its file.
+inline constexpr int64_t kDeflateUpToBytes = 16 << 20;
 
 // Fixed-length UTF-8, padded with NUL.
 Hdf5Handle StringType(size_t length);

@@ -12,7 +12,6 @@
 #include "core/hdf5/hdf5_envelope.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/hdf5/hdf5_handles.h"
-#include "core/hdf5/hdf5_storage.h"
 
 namespace softmoe {
 namespace {

@@ -13,8 +13,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -244,6 +247,80 @@ int Process::Signal() const {
 int Process::ExitStatus() const {
   SOFTMOE_CHECK(ended_);
   return Signal() != 0 ? 128 + Signal() : WEXITSTATUS(status_);
+}
+
+}  // namespace softmoe
+
+namespace softmoe {
+namespace {
+
+constexpr size_t kMaxOutput = 1 << 20;
+
+// The environment of this process with messages in English.
+std::vector<std::string> EnglishEnvironment() {
+  std::vector<std::string> result = Environment();
+  std::erase_if(result, [](std::string_view text) {
+    return text.starts_with("LC_ALL=") || text.starts_with("LANGUAGE=");
+  });
+  result.emplace_back("LC_ALL=C");
+  return result;
+}
+
+}  // namespace
+
+bool HaveProgram(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
+  while (true) {
+    const size_t colon = rest.find(':');
+    const std::filesystem::path folder(rest.substr(0, colon));
+    if (::access((folder / program).c_str(), X_OK) == 0) return true;
+    if (colon == std::string_view::npos) return false;
+    rest.remove_prefix(colon + 1);
+  }
+}
+
+ProgramResult RunProgram(const std::vector<std::string>& arguments,
+                         const std::filesystem::path& folder) {
+  ProcessOptions options;
+  options.arguments = arguments;
+  options.folder = folder;
+  options.environment = EnglishEnvironment();
+  Process process(options);
+  ProgramResult result;
+  process.ListenToEnd([&](Process::Stream, std::string_view bytes) {
+    result.output += bytes.substr(0, kMaxOutput - result.output.size());
+  });
+  result.exit_status = process.ExitStatus();
+  return result;
+}
+
+}  // namespace softmoe
+
+namespace softmoe {
+
+void ExecTarget(const std::string& typed, const std::string& target,
+                const std::vector<std::string>& arguments) {
+  const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  if (workspace == nullptr) {
+    throw EnvironmentError("this is done by " + target +
+                           ", which is built when it is wanted, and needs to "
+                           "know where the sources are: start it as ./bazelw "
+                           "run " +
+                           typed);
+  }
+  std::vector<std::string> words = {std::string(workspace) + "/bazelw", "run",
+                                    target, "--"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const std::vector<char*> pointers = Pointers(words);
+  // bazelw passes on the user's current folder.
+  const char* standing = std::getenv("BUILD_WORKING_DIRECTORY");
+  if (::chdir(standing == nullptr ? workspace : standing) == 0) {
+    std::fflush(nullptr);
+    ::execv(pointers[0], pointers.data());
+  }
+  throw EnvironmentError("cannot start " + words[0] + ": " +
+                         std::strerror(errno));
 }
 
 }  // namespace softmoe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// process.h - another program, started without a shell.
+// process.h - other programs, started without a shell.
 #ifndef SOFTMOE_CORE_PROCESS_PROCESS_H_
 #define SOFTMOE_CORE_PROCESS_PROCESS_H_
 
@@ -90,6 +90,31 @@ class Process {
 
 // The environment of this process, as "NAME=value".
 std::vector<std::string> Environment();
+
+// What a program left that was run to its end.
+struct ProgramResult {
+  int exit_status = 0;  // 128 + signal if a signal ended it
+  std::string output;   // stdout and stderr together, in English (LC_ALL=C)
+};
+
+// Runs `arguments` (the first is the program, found in PATH) in `folder`,
+// with an empty stdin, and waits for its end. Output beyond 1 MiB is dropped.
+// Throws EnvironmentError if the program cannot be started.
+ProgramResult RunProgram(const std::vector<std::string>& arguments,
+                         const std::filesystem::path& folder);
+
+// Whether `program` is in PATH.
+bool HaveProgram(const std::string& program);
+
+// A subcommand that is a separate program, because it needs code that the
+// program called by the user must not contain or should not have to build.
+// Replaces this process with `bazelw run TARGET -- ARGUMENTS`, which builds
+// TARGET first, in the user's current folder. `typed`, like "//:verify --
+// mutate", is what the user called. Throws EnvironmentError where there is no
+// workspace to build in.
+[[noreturn]] void ExecTarget(const std::string& typed,
+                             const std::string& target,
+                             const std::vector<std::string>& arguments);
 
 }  // namespace softmoe
 

@@ -183,5 +183,45 @@ TEST(Process, WhatCannotBeStartedIsAnEnvironmentError) {
             std::string::npos);
 }
 
+TEST(RunProgram, ReturnsStatusAndBothStreams) {
+  const ProgramResult result =
+      RunProgram({"sh", "-c", "pwd; echo oops >&2; exit 7"}, "/");
+  EXPECT_EQ(result.exit_status, 7);
+  EXPECT_EQ(result.output, "/\noops\n");
+}
+
+TEST(RunProgram, PassesArgumentsUntouched) {
+  const ProgramResult result =
+      RunProgram({"printf", "%s|", "a b", "$HOME", "'"}, "/");
+  EXPECT_EQ(result.output, "a b|$HOME|'|");
+}
+
+TEST(RunProgram, ReportsASignal) {
+  EXPECT_EQ(RunProgram({"sh", "-c", "kill -9 $$"}, "/").exit_status, 137);
+}
+
+TEST(RunProgram, GivesNoInputAndDropsEndlessOutput) {
+  EXPECT_EQ(RunProgram({"cat"}, "/").output, "");
+  const ProgramResult result =
+      RunProgram({"sh", "-c", "head -c 3000000 /dev/zero"}, "/");
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_EQ(result.output.size(), size_t{1} << 20);
+}
+
+TEST(RunProgram, NamesAProgramThatDoesNotExist) {
+  try {
+    RunProgram({"no-such-program-of-ours"}, "/");
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("no-such-program-of-ours"),
+              std::string::npos);
+  }
+}
+
+TEST(HaveProgram, LooksInPath) {
+  EXPECT_TRUE(HaveProgram("sh"));
+  EXPECT_FALSE(HaveProgram("no-such-program-of-ours"));
+}
+
 }  // namespace
 }  // namespace softmoe

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/process/process.h"
 
 namespace softmoe {

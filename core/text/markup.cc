@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text/markup.h"
 
+#include "core/errors.h"
+
 namespace softmoe {
 
 std::string EscapeMarkup(const std::string& text) {
@@ -32,6 +34,23 @@ std::string EscapeMarkup(const std::string& text) {
     }
   }
   return escaped;
+}
+
+std::string WithGeneratedPart(const std::string& document,
+                              const std::string& command,
+                              const std::string& part,
+                              const std::string& place) {
+  const std::string begin_line = "<!-- begin: " + command + " -->";
+  const std::string end_line = "<!-- end -->";
+  const size_t begin = document.find(begin_line + "\n");
+  const size_t end = document.find(end_line + "\n", begin);
+  if (begin == std::string::npos || end == std::string::npos) {
+    throw DataError(
+        place + ": what this command writes goes between the lines '" +
+        begin_line + "' and '" + end_line + "', which are missing; add them");
+  }
+  return document.substr(0, begin) + begin_line + "\n\n" + part + "\n" +
+         document.substr(end);
 }
 
 }  // namespace softmoe

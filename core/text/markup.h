@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// markup.h - text inside HTML and XML.
+// markup.h - text inside HTML, XML and Markdown.
 #ifndef SOFTMOE_CORE_TEXT_MARKUP_H_
 #define SOFTMOE_CORE_TEXT_MARKUP_H_
 
@@ -11,6 +11,14 @@ namespace softmoe {
 // `text` as content or attribute value of HTML and XML 1.0. Control characters
 // other than tab, newline and return, which XML forbids, become '?'.
 std::string EscapeMarkup(const std::string& text);
+
+// `document` with `part` between the lines "<!-- begin: COMMAND -->" and
+// "<!-- end -->", which stay. `command`: what a reader runs to have it written.
+// Throws DataError, naming `place`, if either line is missing.
+std::string WithGeneratedPart(const std::string& document,
+                              const std::string& command,
+                              const std::string& part,
+                              const std::string& place);
 
 }  // namespace softmoe
 

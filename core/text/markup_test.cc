@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "core/errors.h"
+
 namespace softmoe {
 namespace {
 
@@ -21,6 +23,38 @@ TEST(EscapeMarkup, ControlCharactersAreNoXml) {
 
 TEST(EscapeMarkup, Utf8StaysAsItIs) {
   EXPECT_EQ(EscapeMarkup("\xc3\xa9 \xe2\x89\xa4"), "\xc3\xa9 \xe2\x89\xa4");
+}
+
+constexpr char kBegin[] = "<!-- begin: make table -->\n";
+constexpr char kEnd[] = "<!-- end -->\n";
+
+TEST(GeneratedPart, TakesThePlaceOfTheOldOne) {
+  const std::string before = "a\n<!-- begin: make list -->\nkept\n" +
+                             std::string(kEnd) + "b\n" + kBegin;
+  const std::string after = kEnd + std::string("c\n") + kEnd;
+  const std::string expected = before + "\nnew\n\n" + after;
+  EXPECT_EQ(WithGeneratedPart(before + "old\n" + after, "make table", "new\n",
+                              "here.md"),
+            expected);
+  // Once written, it stays as it is.
+  EXPECT_EQ(WithGeneratedPart(expected, "make table", "new\n", "here.md"),
+            expected);
+}
+
+TEST(GeneratedPart, NeedsBothLinesInThisOrder) {
+  for (const std::string& document :
+       {std::string("a\n"), std::string(kBegin), std::string(kEnd),
+        std::string(kEnd) + kBegin}) {
+    try {
+      (void)WithGeneratedPart(document, "make table", "new\n", "here.md");
+      FAIL() << document;
+    } catch (const DataError& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("here.md"), std::string::npos) << what;
+      EXPECT_NE(what.find("'<!-- begin: make table -->'"), std::string::npos)
+          << what;
+    }
+  }
 }
 
 }  // namespace

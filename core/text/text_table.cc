@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text/text_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/errors.h"
@@ -85,6 +87,18 @@ std::string Wrap(const std::string& text, size_t width, size_t indent) {
   }
   flush_word();
   return result + line;
+}
+
+std::string FormatBytes(int64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB"}) {
+    if (value < 1023.95) break;
+    value /= 1024;
+    unit = next;
+  }
+  return fmt::format("{:.1f} {}", value, unit);
 }
 
 }  // namespace softmoe

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// text_table.h - columns that line up on a terminal.
+// text_table.h - columns that line up on a terminal, and sizes as people read
+// them.
 #ifndef SOFTMOE_CORE_TEXT_TEXT_TABLE_H_
 #define SOFTMOE_CORE_TEXT_TEXT_TABLE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,9 @@ class TextTable {
 // `text` in lines of at most `width` characters, broken at spaces; lines after
 // the first start with `indent` spaces.
 std::string Wrap(const std::string& text, size_t width, size_t indent);
+
+// "512 B", "3.2 KiB", "6.1 GiB".
+std::string FormatBytes(int64_t bytes);
 
 }  // namespace softmoe
 

@@ -11,7 +11,7 @@
 
 #include "core/config/config_toml.h"
 #include "core/errors.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/text/suggestion.h"
 #include "experiments/grids/grid_parts.h"
 #include "experiments/grids/grid_toml.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "experiments/grids/grid_select.h"
 #include "golden/document/document.h"
 #include "golden/verdict/regime.h"

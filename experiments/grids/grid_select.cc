@@ -13,7 +13,6 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
-#include "core/files/runfiles.h"
 #include "core/text/suggestion.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_toml.h"

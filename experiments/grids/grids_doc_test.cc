@@ -14,7 +14,7 @@
 #include "core/config/config_fields.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "experiments/grids/grid_file.h"
 #include "experiments/report/run_columns.h"
 

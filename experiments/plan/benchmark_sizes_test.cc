@@ -11,7 +11,7 @@
 #include <iterator>
 #include <string>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "experiments/grids/grid_file.h"
 
 namespace softmoe::experiments {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "trainer/run/resources.h"
 
 namespace softmoe::experiments {

@@ -11,8 +11,6 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
-#include "core/files/runfiles.h"
-#include "core/text/format_bytes.h"
 #include "core/text/text_table.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"

@@ -14,8 +14,8 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
-#include "core/process/subprocess.h"
+#include "core/files/paths.h"
+#include "core/process/process.h"
 #include "experiments/grids/grid_select.h"
 
 namespace softmoe::experiments {

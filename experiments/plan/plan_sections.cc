@@ -14,7 +14,6 @@
 #include "core/config/config_enums.h"
 #include "core/config/router_traits.h"
 #include "core/files/paths.h"
-#include "core/text/format_bytes.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/initial_activity.h"
 #include "experiments/plan/plan_text.h"

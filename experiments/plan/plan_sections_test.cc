@@ -12,7 +12,7 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/text_test_util.h"
-#include "core/text/format_bytes.h"
+#include "core/text/text_table.h"
 #include "experiments/plan/rank_plan.h"
 
 namespace softmoe::experiments {

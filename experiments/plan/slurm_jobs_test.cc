@@ -12,7 +12,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/text_test_util.h"
 #include "experiments/grids/grid_file.h"

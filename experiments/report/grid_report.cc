@@ -8,7 +8,7 @@
 
 #include "core/code_version.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/text/text_table.h"
 #include "experiments/report/invariants.h"
 #include "experiments/report/mini_claims.h"

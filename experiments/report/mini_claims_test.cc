@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/text_test_util.h"
 #include "experiments/grids/experiment.h"

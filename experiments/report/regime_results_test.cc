@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/report/report_csv.h"
 #include "experiments/report/report_curves.h"

@@ -13,7 +13,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/temporary_folder.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "experiments/report/regime_results.h"
 #include "experiments/report/row_summary.h"
 #include "trainer/results/metrics.h"

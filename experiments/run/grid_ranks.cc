@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "trainer/run/rank_stop.h"
+#include "trainer/run/rank_main.h"
 
 namespace softmoe::experiments {
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/files/folder_lock.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "experiments/testing/grid_test_util.h"
 #include "optimized/communicator/testing/mpi_test_util.h"
 #include "trainer/testing/rank_test_util.h"

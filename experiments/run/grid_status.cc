@@ -9,7 +9,6 @@
 #include "core/errors.h"
 #include "core/files/folder_lock.h"
 #include "core/files/json_lines.h"
-#include "core/text/format_bytes.h"
 #include "core/text/progress.h"
 #include "core/text/text_table.h"
 #include "experiments/run/run_folder.h"

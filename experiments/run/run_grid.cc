@@ -20,7 +20,7 @@
 #include "core/files/sha256.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
-#include "core/text/format_bytes.h"
+#include "core/text/text_table.h"
 #include "experiments/grids/cost_model.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
@@ -40,8 +40,8 @@
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/trainer.h"
-#include "trainer/tokens/identify_run.h"
 #include "trainer/tokens/prepare.h"
+#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::experiments {
 namespace {

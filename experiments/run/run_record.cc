@@ -5,7 +5,7 @@
 //   /            attrs: margins_sha256
 //   /planned/id, key     strings, [planned runs]
 //   /corpora/NAME        attrs: json, as in NAME.json
-//   /runs/{0000,...}     run_result_hdf5.h; attrs besides: id, key,
+//   /runs/{0000,...}     run_result_file.h; attrs besides: id, key,
 //                        training_sha256, num_points
 //   /curves/layersL/*    step_table.h: the points of all runs with L layers,
 //                        one run after the other; long columns, since only
@@ -33,7 +33,7 @@
 #include "kernels/isa.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/run_digest.h"
-#include "trainer/results/run_result_hdf5.h"
+#include "trainer/results/run_result_file.h"
 #include "trainer/results/step_table.h"
 
 namespace softmoe::experiments {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "experiments/grids/grid_file.h"
 
 namespace softmoe::experiments {

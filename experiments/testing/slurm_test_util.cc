@@ -24,7 +24,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "experiments/testing/grid_test_util.h"
 
 namespace softmoe::experiments {

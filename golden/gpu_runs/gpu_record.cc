@@ -9,7 +9,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/input_file.h"
-#include "core/files/sealed_json.h"
+#include "core/files/json_lines.h"
 
 namespace softmoe::golden {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/sealed_json.h"
+#include "core/files/json_lines.h"
 #include "core/testing/file_test_util.h"
 
 namespace softmoe::golden {

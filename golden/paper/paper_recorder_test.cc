@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
-#include "core/process/subprocess.h"
+#include "core/files/paths.h"
+#include "core/process/process.h"
 #include "core/testing/file_test_util.h"
 
 namespace softmoe::golden {

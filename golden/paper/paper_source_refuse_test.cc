@@ -9,7 +9,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
 #include "golden/paper/paper_source.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "golden/document/claims.h"
 #include "golden/document/document.h"
 #include "golden/testing/document_test_util.h"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 
 namespace softmoe::golden {
 namespace {

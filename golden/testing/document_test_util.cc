@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/errors.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "golden/paper/paper_lookup.h"
 
 namespace softmoe::golden {

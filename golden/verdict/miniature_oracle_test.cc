@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/miniature_judge.h"
 

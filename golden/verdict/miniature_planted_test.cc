@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/normals.h"
+#include "core/philox.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/miniature_noise.h"

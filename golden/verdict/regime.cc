@@ -13,7 +13,7 @@
 #include "core/config/config_toml.h"
 #include "core/config/toml_reader.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/text/suggestion.h"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/normals.h"
+#include "core/philox.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/regime_curve.h"
 

@@ -21,7 +21,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/testing/text_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/regime_curve.h"

@@ -14,7 +14,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/process/isolated_call.h"
-#include "optimized/communicator/single.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/communicator/testing/communicator_checks.h"
 
 namespace softmoe::optimized {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 
 namespace softmoe::optimized {
 namespace {

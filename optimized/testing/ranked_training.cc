@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/testing/ranked_training.h"
 
+#include <limits>
+
+#include "core/errors.h"
 #include "core/files/sha256.h"
 #include "optimized/model.h"
 #include "optimized/updater.h"
@@ -105,6 +108,26 @@ Trained TrainRank(const Config& config, int threads, Communicator& communicator,
   Model model(config, 1, pool, device, Recompute::kNone, &communicator);
   Updater updater(model, communicator, carrier);
   return Train(model, updater, begin, end, from);
+}
+
+void UpdateWithInfinity(Model& model, Communicator& communicator,
+                        std::span<int> unchanged) {
+  model.InitializeParameters(4);
+  Updater updater(model, communicator);
+  if (communicator.rank() == 1) {
+    const float infinity[] = {std::numeric_limits<float>::infinity()};
+    model.WriteParameters(infinity, model.layout().head_weight + 2);
+  }
+  const std::vector<float> before = model.ReadParameters();
+  const UpdateText text(0, 4);
+  try {
+    updater.ComputeGradient({.tau = 1.0},
+                            [&](int64_t group) { return text.Group(group); });
+  } catch (const Error& error) {
+    unchanged[static_cast<size_t>(communicator.rank())] =
+        model.ReadParameters() == before && error.code() == ExitCode::kFailed;
+    throw;
+  }
 }
 
 std::string Digest(const Trained& trained) {

@@ -5,15 +5,16 @@
 #ifndef SOFTMOE_OPTIMIZED_TESTING_RANKED_TRAINING_H_
 #define SOFTMOE_OPTIMIZED_TESTING_RANKED_TRAINING_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/config/config.h"
-#include "optimized/carrier_kind.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
+#include "optimized/model_interface.h"
 #include "optimized/step.h"
 #include "optimized/updater.h"
 
@@ -63,8 +64,27 @@ Trained TrainRank(const Config& config, int threads, Communicator& communicator,
 // One of those updates.
 UpdateGradient TrainUpdate(Updater& updater, int update);
 
+// One update of four groups, with a weight that is infinite on rank 1. Throws
+// what that gives; sets the rank's element of `unchanged` to 1 if that is an
+// Error which left its parameters as they were.
+void UpdateWithInfinity(Model& model, Communicator& communicator,
+                        std::span<int> unchanged);
+
 // SHA-256 of everything but the times.
 std::string Digest(const Trained& trained);
+
+// Whether two passes counted the same, bit for bit.
+inline bool SameStats(const StepStats& a, const StepStats& b) {
+  return a.num_tokens == b.num_tokens && a.loss_sum == b.loss_sum &&
+         std::ranges::equal(
+             a.layers, b.layers, [](const LayerStats& x, const LayerStats& y) {
+               return x.tokens_per_expert == y.tokens_per_expert &&
+                      x.active_histogram == y.active_histogram &&
+                      x.tokens_below_cutoff == y.tokens_below_cutoff &&
+                      x.load_balance_loss == y.load_balance_loss &&
+                      x.z_loss == y.z_loss;
+             });
+}
 
 }  // namespace softmoe::optimized
 

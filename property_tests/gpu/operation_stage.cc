@@ -5,7 +5,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/text/suggestion.h"
 #include "golden/gpu_runs/gpu_table.h"
 #include "property_tests/gpu/device_stages.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "golden/gpu_runs/gpu_run_file.h"
 #include "kernels/cuda/device_probes.h"
 

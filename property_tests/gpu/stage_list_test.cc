@@ -11,7 +11,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "kernels/simt/device/device.h"
 
 namespace softmoe::gpu {

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "property_tests/mutation/build.h"
 #include "property_tests/mutation/testing.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "property_tests/mutation/project.h"
 #include "property_tests/mutation/source_tree.h"
 

@@ -11,7 +11,7 @@
 #include "core/config/config_toml.h"
 #include "core/config/toml_reader.h"
 #include "core/errors.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 
 namespace softmoe::mutation {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "property_tests/mutation/fault_table.h"
 #include "property_tests/mutation/suites.h"
 

@@ -17,7 +17,6 @@
 #include "core/errors.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
-#include "core/files/runfiles.h"
 #include "core/process/stop_signal.h"
 #include "core/text/suggestion.h"
 #include "core/text/text_table.h"

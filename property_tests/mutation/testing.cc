@@ -5,7 +5,6 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
-#include "core/files/runfiles.h"
 
 namespace softmoe::mutation {
 

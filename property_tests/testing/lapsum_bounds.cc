@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "reference/compensated_sum.h"
+#include "reference/scalar.h"
 
 namespace softmoe::property_tests {
 

@@ -24,7 +24,7 @@
 #include "core/comparator.h"
 #include "core/config/config_toml.h"
 #include "core/config/parameter_layout.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/bounded.h"
 #include "reference/matrix.h"

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "property_tests/verify/engine/operation.h"
 
 namespace softmoe::verify {
@@ -267,7 +267,6 @@ std::string WhyNot(int column, const Link& link) {
   }
   const std::string& text = TextOf(path);
   if (text.empty()) return path.string() + " is not there";
-  if (column == kReference && link.text == path.filename()) return "";
   const auto is_named = [&](const Operation* operation) {
     return operation->name() == link.text;
   };
@@ -336,7 +335,7 @@ void CheckComplete(const Names& linked, Names* problems) {
       const std::string name = file.path().filename().string();
       const std::string path = std::string(folder) + "/" + name;
       const bool is_header = name.size() > 2 && name.ends_with(".h");
-      if (name.ends_with("_formula.h") || name.ends_with("_body.h")) {
+      if (name.ends_with("_body.h")) {
         wanted.insert(path);
       } else if (is_header && folder == std::string("reference")) {
         for (const std::string& function : PublicFunctions(TextOf(path))) {

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 
 namespace softmoe::verify {
 namespace {

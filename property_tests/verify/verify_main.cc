@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/process/exec_target.h"
+#include "core/process/process.h"
 #include "property_tests/verify/commands.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/explain.h"

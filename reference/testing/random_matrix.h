@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// random_matrix.h - reproducible normal test data, addressed by a name.
+// random_matrix.h - test data: reproducible normals, addressed by a name, and
+// rows that a test writes out.
 #ifndef SOFTMOE_REFERENCE_TESTING_RANDOM_MATRIX_H_
 #define SOFTMOE_REFERENCE_TESTING_RANDOM_MATRIX_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 
 #include "core/philox.h"
 #include "reference/matrix.h"
@@ -26,6 +29,12 @@ inline Matrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed,
 inline Vector RandomVector(int64_t size, uint64_t seed, uint32_t which,
                            double scale = 1) {
   return RandomMatrix(1, size, seed, which, scale).row(0);
+}
+
+inline Vector Row(std::initializer_list<double> values) {
+  Vector row(values.size());
+  std::copy(values.begin(), values.end(), row.begin());
+  return row;
 }
 
 }  // namespace softmoe::reference::testing

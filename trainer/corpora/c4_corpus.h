@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/corpora/document_source.h"
+#include "trainer/corpora/corpus.h"
 
 namespace softmoe::trainer {
 

@@ -2,7 +2,6 @@
 #include "trainer/corpora/c4_corpus.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,22 +26,8 @@ std::string Line(const std::string& text) {
          "\n";
 }
 
-void WriteGzip(const fs::path& path, const std::string& content) {
-  gzFile file = ::gzopen(path.c_str(), "wb");
-  ASSERT_NE(file, nullptr);
-  ASSERT_EQ(
-      ::gzwrite(file, content.data(), static_cast<unsigned>(content.size())),
-      static_cast<int>(content.size()));
-  ASSERT_EQ(::gzclose(file), Z_OK);
-}
-
 Documents Read(const fs::path& path) {
-  const auto source = OpenC4(FindC4Files(path));
-  Documents documents;
-  for (std::string document; source->Next(&document);) {
-    documents.push_back(document);
-  }
-  return documents;
+  return DocumentsOf(OpenC4(FindC4Files(path)));
 }
 
 std::string ErrorOf(const fs::path& path) {

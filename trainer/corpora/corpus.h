@@ -17,9 +17,21 @@
 #include <memory>
 #include <string>
 
-#include "trainer/corpora/document_source.h"
-
 namespace softmoe::trainer {
+
+// Longer documents are refused: each is held in memory while it becomes tokens.
+inline constexpr int64_t kMaxDocumentBytes = int64_t{64} << 20;
+
+// One pass over the documents of a corpus.
+class DocumentSource {
+ public:
+  virtual ~DocumentSource() = default;
+
+  // Moves to the next document: UTF-8, no NUL, not empty. Returns false at
+  // the end. Memory is bounded by the largest document. Throws DataError that
+  // names file and place.
+  virtual bool Next(std::string* document) = 0;
+};
 
 struct Corpus {
   std::string name;         // as asked for

@@ -18,14 +18,7 @@ namespace {
 
 using Documents = std::vector<std::string>;
 
-Documents ReadAll(const Corpus& corpus) {
-  const auto source = corpus.open();
-  Documents documents;
-  for (std::string document; source->Next(&document);) {
-    documents.push_back(document);
-  }
-  return documents;
-}
+Documents ReadAll(const Corpus& corpus) { return DocumentsOf(corpus.open()); }
 
 TEST(FindCorpus, ReadsATextFileAgainAndAgain) {
   const auto folder = FreshFolder("corpus");

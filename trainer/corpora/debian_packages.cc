@@ -10,7 +10,7 @@
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 
 namespace softmoe::trainer {
 namespace {

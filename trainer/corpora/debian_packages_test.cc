@@ -11,7 +11,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
-#include "trainer/testing/debian_test_util.h"
+#include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
 namespace {

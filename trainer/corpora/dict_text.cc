@@ -17,6 +17,9 @@
 namespace softmoe::trainer {
 namespace {
 
+// Debian's largest dictionary has 60 MB.
+constexpr int64_t kMaxInflatedBytes = int64_t{1} << 30;
+
 // Cuts off and returns what precedes `separator`, or everything without one.
 std::string_view Take(std::string_view* rest, char separator) {
   const size_t end = rest->find(separator);

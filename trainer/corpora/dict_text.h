@@ -16,11 +16,8 @@
 
 namespace softmoe::trainer {
 
-// Debian's largest dictionary has 60 MB.
-inline constexpr int64_t kMaxInflatedBytes = int64_t{1} << 30;
-
 // The uncompressed bytes of a gzip file. Throws EnvironmentError, or DataError
-// if the file is damaged or holds more than kMaxInflatedBytes.
+// if the file is damaged or holds more than 1 GiB.
 std::string InflateFile(const std::filesystem::path& path);
 
 // The entries that `index` names, each once, in order of their offsets, without

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
-#include <zlib.h>
 
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -149,9 +149,7 @@ TEST(InflateFile, ReadsGzipAndRefusesDamage) {
   const auto path = FreshFolder("gzip") / "t.dz";
   std::string text;
   for (int i = 0; i < 20000; ++i) text += std::to_string(i * i) + "\n";
-  gzFile file = ::gzopen(path.c_str(), "wb");
-  ::gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  ::gzclose(file);
+  WriteGzip(path, text);
   EXPECT_EQ(InflateFile(path), text);
 
   const std::string bytes = ReadWholeFile(path);

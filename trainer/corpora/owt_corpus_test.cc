@@ -62,12 +62,7 @@ std::string NestedTar(const Documents& documents) {
 }
 
 Documents Read(const fs::path& path) {
-  const auto source = OpenOwt(FindOwtFiles(path));
-  Documents documents;
-  for (std::string document; source->Next(&document);) {
-    documents.push_back(document);
-  }
-  return documents;
+  return DocumentsOf(OpenOwt(FindOwtFiles(path)));
 }
 
 std::string ErrorOf(const fs::path& path) {

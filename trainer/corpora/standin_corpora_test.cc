@@ -15,7 +15,6 @@
 #include "core/testing/file_test_util.h"
 #include "trainer/corpora/text_corpus.h"
 #include "trainer/testing/corpus_test_util.h"
-#include "trainer/testing/debian_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -26,12 +25,7 @@ using Strings = std::vector<std::string>;
 const StandinCorpus kTiny = {"tiny", "a test", {"dict-tiny", "tiny-fortunes"}};
 
 Strings ReadText(const fs::path& path) {
-  const auto source = OpenTextFile(path);
-  Strings documents;
-  for (std::string document; source->Next(&document);) {
-    documents.push_back(document);
-  }
-  return documents;
+  return DocumentsOf(OpenTextFile(path));
 }
 
 class Standin : public ::testing::Test {

@@ -16,7 +16,7 @@
 #include <memory>
 #include <string_view>
 
-#include "trainer/corpora/document_source.h"
+#include "trainer/corpora/corpus.h"
 
 namespace softmoe::trainer {
 

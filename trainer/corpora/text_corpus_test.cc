@@ -20,12 +20,7 @@ using Documents = std::vector<std::string>;
 Documents Read(const std::string& content) {
   const auto path = FreshFolder("text") / "text.txt";
   WriteFileAtomically(path, content);
-  const auto source = OpenTextFile(path);
-  Documents documents;
-  for (std::string document; source->Next(&document);) {
-    documents.push_back(document);
-  }
-  return documents;
+  return DocumentsOf(OpenTextFile(path));
 }
 
 std::string ErrorOf(const std::string& content) {

@@ -19,8 +19,8 @@
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/tokens/dataset.h"
-#include "trainer/tokens/identify_run.h"
-#include "trainer/tokens/token_format.h"
+#include "trainer/tokens/prepared_corpus.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 

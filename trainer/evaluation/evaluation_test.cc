@@ -17,8 +17,8 @@
 #include "trainer/run/trainer.h"
 #include "trainer/testing/corpus_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
-#include "trainer/tokens/identify_run.h"
 #include "trainer/tokens/prepare.h"
+#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::trainer {
 namespace {

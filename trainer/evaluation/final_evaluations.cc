@@ -15,7 +15,7 @@
 #include "trainer/evaluation/router_health.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
-#include "trainer/tokens/identify_run.h"
+#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::trainer {
 namespace {

@@ -15,7 +15,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/testing/file_test_util.h"
-#include "optimized/communicator/single.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"

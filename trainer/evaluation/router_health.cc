@@ -7,8 +7,8 @@
 
 #include "core/config/router_traits.h"
 #include "core/errors.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/communicator/shards.h"
-#include "optimized/communicator/single.h"
 
 namespace softmoe::trainer {
 namespace {

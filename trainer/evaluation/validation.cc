@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "optimized/communicator/single.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/gather_stats.h"
 #include "trainer/evaluation/routing_totals.h"
 

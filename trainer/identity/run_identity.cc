@@ -5,11 +5,24 @@
 
 #include <algorithm>
 
+#include "core/config/config_fields.h"
+#include "core/config/config_text.h"
 #include "core/errors.h"
-#include "trainer/identity/config_table.h"
+#include "core/hdf5/hdf5_file.h"
 
 namespace softmoe::trainer {
 namespace {
+
+// ("section.key", value as TOML) of every key, in canonical order.
+std::vector<std::pair<std::string, std::string>> ConfigRows(
+    const Config& config) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  VisitConfig(config, [&](const auto& section, const auto& key,
+                          const auto& field, const AllowedRange&) {
+    rows.emplace_back(fmt::format("{}.{}", section, key), TomlText(field));
+  });
+  return rows;
+}
 
 const IdentityDifference* Find(const IdentityDifferences& differences,
                                IdentityPart part) {
@@ -176,6 +189,57 @@ void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
                               "groups of a batch, or as many as these are"
                             : "--ranks " + there.ranks));
   }
+}
+
+std::string ConfigTable(const Config& config) {
+  const auto rows = ConfigRows(config);
+  const auto defaults = ConfigRows(Config());
+  size_t width = 0;
+  for (const auto& [key, value] : rows) width = std::max(width, key.size());
+  std::string table;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    table += fmt::format("{} {:<{}}  {}\n", rows[i] == defaults[i] ? ' ' : '*',
+                         rows[i].first, width, rows[i].second);
+  }
+  table += fmt::format("  {:<{}}  {}   (* differs from the default)\n",
+                       "config hash", width, ConfigHash(config));
+  return table;
+}
+
+void WriteIdentity(const RunIdentity& identity, const std::string& group,
+                   Hdf5Writer& file) {
+  file.WriteAttribute(group, "config_hash", ConfigHash(identity.config));
+  VisitIdentityTexts(identity, [&](IdentityPart part, const char* name,
+                                   const std::string& text) {
+    // The CPU has no device, and most numbers of ranks leave no trace.
+    const bool optional =
+        part == IdentityPart::kDevice || part == IdentityPart::kRanks;
+    if (optional && text.empty()) return;
+    file.WriteAttribute(group, name, text);
+  });
+}
+
+RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
+                         const Config& config) {
+  RunIdentity identity;
+  identity.config = config;
+  if (ConfigHash(config) != file.ReadString(group, "config_hash")) {
+    throw DataError(fmt::format(
+        "{}: its configuration does not have the hash it was stored with: it "
+        "was written by another version of this program; delete it to begin "
+        "anew, or use the version that wrote it",
+        file.path().string()));
+  }
+  VisitIdentityTexts(
+      identity, [&](IdentityPart part, const char* name, std::string& text) {
+        // Results without a recorded document index lack it, too.
+        const bool optional = part == IdentityPart::kDocuments ||
+                              part == IdentityPart::kDevice ||
+                              part == IdentityPart::kRanks;
+        if (optional && !file.HasAttribute(group, name)) return;
+        text = file.ReadString(group, name);
+      });
+  return identity;
 }
 
 }  // namespace softmoe::trainer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // run_identity.h - what identifies a run: results, checkpoints, prepared
-// corpora and grids hold and compare it.
+// corpora and grids hold, compare and store it, and people are shown it.
 #ifndef SOFTMOE_TRAINER_IDENTITY_RUN_IDENTITY_H_
 #define SOFTMOE_TRAINER_IDENTITY_RUN_IDENTITY_H_
 
@@ -10,6 +10,11 @@
 #include <vector>
 
 #include "core/config/config.h"
+
+namespace softmoe {
+class Hdf5Reader;
+class Hdf5Writer;
+}  // namespace softmoe
 
 namespace softmoe::trainer {
 
@@ -118,6 +123,23 @@ struct IdentityRemedies {
 // for the tokens, with what differs and the remedy.
 void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
                     const RunIdentity& here, const IdentityRemedies& remedies);
+
+// The resolved configuration as a table for people: aligned lines
+// "section.key  value", those that differ from the default marked with '*', and
+// the hash. Ends with a newline.
+std::string ConfigTable(const Config& config);
+
+// A RunIdentity in result.h5, checkpoint.h5 and records of runs: the attributes
+// config_hash, data_sha256, index_sha256, tokenizer_sha256 and isa of a group,
+// which is the root in a file of one run; for a GPU also backend, device and
+// libraries. Each file stores the configuration itself in its own way.
+void WriteIdentity(const RunIdentity& identity, const std::string& group,
+                   Hdf5Writer& file);
+
+// `config` is the file's configuration as given to the run. Throws DataError if
+// its hash is not the stored one.
+RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
+                         const Config& config);
 
 }  // namespace softmoe::trainer
 

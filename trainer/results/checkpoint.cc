@@ -5,7 +5,7 @@
 
 #include "core/config/config_toml.h"
 #include "core/errors.h"
-#include "trainer/identity/identity_attributes.h"
+#include "trainer/identity/run_identity.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_hdf5.h"
 #include "trainer/results/step_table.h"

@@ -27,20 +27,6 @@ std::string ReportLine(const Metric& metric, double value) {
                      in_unit && unit != "1" ? " " + unit : "");
 }
 
-std::string ShapeName(MetricShape shape) {
-  switch (shape) {
-    case MetricShape::kNumber:
-      return "";
-    case MetricShape::kLayers:
-      return "[num_layers]";
-    case MetricShape::kLayersAndCounts:
-      return "[num_layers, num_experts + 1]";
-    case MetricShape::kLayersAndExperts:
-      return "[num_layers, num_experts]";
-  }
-  throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
-}
-
 std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model) {
   switch (shape) {
     case MetricShape::kNumber:

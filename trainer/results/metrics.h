@@ -56,8 +56,6 @@ std::string Shown(const Metric& metric, double value);
 std::string Titled(const Metric& metric, double value);
 // "val loss              3.8037 nat/token\n": a line for reports of one run.
 std::string ReportLine(const Metric& metric, double value);
-// "[num_layers, num_experts]"; "" for one number.
-std::string ShapeName(MetricShape shape);
 // The sizes of a list; empty for one number.
 std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model);
 // Its name in results and checkpoints of `version`, 2 or later.

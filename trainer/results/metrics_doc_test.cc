@@ -6,8 +6,9 @@
 
 #include <string>
 
+#include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "trainer/results/metrics.h"
 
 namespace softmoe::trainer {
@@ -15,6 +16,21 @@ namespace {
 
 std::string Code(const std::string& text) {
   return text.empty() ? "" : "`" + text + "`";
+}
+
+// "[num_layers, num_experts]"; "" for one number.
+std::string ShapeName(MetricShape shape) {
+  switch (shape) {
+    case MetricShape::kNumber:
+      return "";
+    case MetricShape::kLayers:
+      return "[num_layers]";
+    case MetricShape::kLayersAndCounts:
+      return "[num_layers, num_experts + 1]";
+    case MetricShape::kLayersAndExperts:
+      return "[num_layers, num_experts]";
+  }
+  throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
 }
 
 std::string Row(const Metric& metric) {

@@ -1,26 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// run_result_file.cc - result.h5: kind "row-result". The root is a group as
-// described in run_result_hdf5.h; /steps/* is as described in step_table.h.
-//
-// Version 2, with other names for some metrics (Metric::name_in_version_2), is
-// still read.
 #include "trainer/results/run_result_file.h"
 
 #include <fmt/format.h>
 
+#include <type_traits>
+#include <vector>
+
+#include "core/config/config_toml.h"
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
-#include "trainer/results/run_result_hdf5.h"
+#include "trainer/identity/run_identity.h"
+#include "trainer/results/metrics.h"
+#include "trainer/results/metrics_hdf5.h"
 #include "trainer/results/step_table.h"
 
 namespace softmoe::trainer {
 namespace {
 
+template <typename Value>
+bool IsHistogram(Value Validation::*member) {
+  if constexpr (std::is_same_v<Value, std::vector<std::vector<int64_t>>>) {
+    return member == &Validation::active_histogram;
+  }
+  return false;
+}
+
+constexpr char kFinalValidation[] = "validation/final";
+constexpr char kScheduleValidation[] = "validation/schedule";
+constexpr char kEvaluations[] = "final_evaluations";
+constexpr char kInferenceTau[] = "inference_tau";
+constexpr char kRouterHealth[] = "router_health";
+
+// What each function lists is written or read; what is written is const.
+
+// An active_histogram is left out where it is empty; `histogram`: whether there
+// must be one.
+template <typename File, typename Values>
+void VisitValidation(File& file, const std::string& group,
+                     const ModelConfig& model, bool histogram,
+                     Values& validation) {
+  file.Group(group);
+  VisitValidationMetrics([&](const Metric& metric, auto member) {
+    if (IsHistogram(member)) {
+      if constexpr (File::kReads) {
+        if (!histogram && !file.Has(Hdf5Path(group, metric.name))) return;
+      } else {
+        if (validation.active_histogram.empty()) return;
+      }
+    }
+    VisitMetric(file, group, metric, model, validation.*member);
+  });
+}
+
+// Throws DataError for more dead experts than there are experts.
+void CheckHealth(const Hdf5Reader& file, const std::string& group,
+                 const ModelConfig& model,
+                 const std::vector<RouterHealth>& layers) {
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const int64_t dead = layers[l].dead_experts;
+    if (dead >= 0 && dead <= model.num_experts) continue;
+    throw DataError(fmt::format(
+        "{}: {}/{} is {} in layer {}, of {} experts; delete the file and run "
+        "the row again",
+        file.path().string(), group, metrics::kDeadExperts.name, dead, l,
+        model.num_experts));
+  }
+}
+
+// Columns of one number for each layer.
+template <typename File, typename Layers>
+void VisitHealth(File& file, const std::string& group, const Config& config,
+                 Layers& layers) {
+  if constexpr (File::kReads) {
+    if (!file.Has(group)) return;
+    RouterHealth health;
+    if (TraitsOf(config).lapsum) health.truncated_mass = 0;
+    layers.assign(static_cast<size_t>(config.model.num_layers), health);
+  }
+  if (layers.empty()) return;
+  file.Group(group);
+  VisitHealthMetrics(MetricColumns(file, group, 1, layers));
+  if constexpr (File::kReads) CheckHealth(file, group, config.model, layers);
+}
+
+template <typename File, typename Evaluations>
+void VisitEvaluations(File& file, const std::string& parent,
+                      const Config& config, Evaluations& evaluations) {
+  file.Group(parent);
+  file.Attribute(parent, "code_version", evaluations.code_version);
+  for (size_t i = 0;; ++i) {
+    const std::string group = fmt::format("{}/{}/{}", parent, kInferenceTau, i);
+    if constexpr (File::kReads) {
+      if (!file.Has(group)) break;
+      evaluations.inference_tau.emplace_back();
+    }
+    if (i == evaluations.inference_tau.size()) break;
+    auto& at = evaluations.inference_tau[i];
+    VisitValidation(file, group, config.model, /*histogram=*/false,
+                    at.validation);
+    VisitMetric(file, group, metrics::kTauFactor, config.model, at.factor);
+    VisitMetric(file, group, metrics::kTau, config.model, at.tau);
+  }
+  VisitHealth(file, Hdf5Path(parent, kRouterHealth), config,
+              evaluations.router_health);
+}
+
+// Everything but configuration and identity.
+template <typename File, typename Result>
+void VisitResult(File& file, const std::string& group, Result& result) {
+  const ModelConfig& model = result.config.model;
+  file.Attribute(group, "code_version", result.code_version);
+  VisitRunMetrics([&](const Metric& metric, auto member) {
+    VisitMetric(file, group, metric, model, result.*member);
+  });
+  file.Attribute(group, "tau_calibrated", result.tau_calibrated);
+  file.Attribute(group, "resumed", result.resumed);
+  VisitValidation(file, Hdf5Path(group, kFinalValidation), model,
+                  /*histogram=*/true, result.final_validation);
+  VisitValidation(file, Hdf5Path(group, kScheduleValidation), model,
+                  /*histogram=*/true, result.at_schedule_temperature);
+  if constexpr (File::kReads) {
+    if (file.Has(Hdf5Path(group, kEvaluations)))
+      result.final_evaluations.emplace();
+  }
+  if (result.final_evaluations) {
+    VisitEvaluations(file, Hdf5Path(group, kEvaluations), result.config,
+                     *result.final_evaluations);
+  }
+}
+
 const Hdf5Kind kResultKind{
     .name = "row-result", .version = 3, .oldest_version = 2};
 
 }  // namespace
+
+void WriteResultGroup(const RunResult& result, const std::string& group,
+                      Hdf5Writer& file) {
+  file.Group(group);
+  file.WriteAttribute(group, "config", ConfigToToml(result.config));
+  WriteIdentity(result.identity, group, file);
+  VisitResult(file, group, result);
+}
+
+RunResult ReadResultGroup(const Hdf5Reader& file, const std::string& group) {
+  RunResult result;
+  result.config = ParseConfig(file.ReadString(group, "config"),
+                              file.path().string() + ":config");
+  VisitResult(file, group, result);
+  Config given = result.config;
+  if (result.tau_calibrated) given.router.tau.reset();
+  result.identity = ReadIdentity(file, group, given);
+  return result;
+}
 
 void WriteRunResult(const RunResult& result,
                     const std::filesystem::path& path) {

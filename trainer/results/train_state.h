@@ -42,7 +42,12 @@ struct TrainState {
 };
 
 // Train-AE (SPEC.md 5.2): the mean of active experts over all steps.
-double TrainActiveExperts(const std::vector<StepRecord>& history);
+inline double TrainActiveExperts(const std::vector<StepRecord>& history) {
+  if (history.empty()) return 0;
+  double sum = 0;
+  for (const StepRecord& record : history) sum += record.active_experts;
+  return sum / static_cast<double>(history.size());
+}
 
 }  // namespace softmoe::trainer
 

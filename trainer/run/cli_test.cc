@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/config/config.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "core/testing/file_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result.h"

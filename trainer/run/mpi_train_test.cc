@@ -9,8 +9,8 @@
 #include <fstream>
 #include <string>
 
-#include "core/files/runfiles.h"
-#include "core/process/subprocess.h"
+#include "core/files/paths.h"
+#include "core/process/process.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/rank_test_util.h"
 #include "trainer/testing/trainer_test_util.h"

@@ -6,9 +6,9 @@
 #ifndef SOFTMOE_TRAINER_RUN_RANK_DEVICES_H_
 #define SOFTMOE_TRAINER_RUN_RANK_DEVICES_H_
 
-#include "optimized/carrier_kind.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
+#include "optimized/model_interface.h"
 
 namespace softmoe::trainer {
 

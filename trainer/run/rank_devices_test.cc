@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/errors.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/communicator/in_process.h"
-#include "optimized/communicator/single.h"
 
 namespace softmoe::trainer {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/testing/rank_test_util.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // rank_main.h - the main() of a program whose processes may be ranks of one
-// run: how they find each other and end together.
+// run: the options that say which ranks train together, how they find each
+// other, and how they stop and end together.
 #ifndef SOFTMOE_TRAINER_RUN_RANK_MAIN_H_
 #define SOFTMOE_TRAINER_RUN_RANK_MAIN_H_
 
@@ -10,7 +11,14 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/process/stop_signal.h"
 #include "optimized/communicator/communicator.h"
+#include "trainer/run/rank_devices.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace softmoe::trainer {
 
@@ -38,6 +46,37 @@ struct Ranks {
 // end all, with 5 and its name (optimized/communicator/mpi.h).
 int RunRankMain(const std::string& program, const RankMainOptions& options,
                 const std::function<ExitCode(const Ranks&)>& body);
+
+// A signal that comes to any rank stops all of them, at the same place.
+//
+// The first rank to which a signal has come, or -1; the same on all ranks,
+// which all call it.
+int RankAskedToStop(const StopSignal& stop,
+                    optimized::Communicator& communicator);
+
+// Throws StoppedError, which names the signal, or the rank to which it came.
+// `done` says what state the user will find and how to go on.
+[[noreturn]] void ThrowStopped(const StopSignal& stop, int asked_rank,
+                               const std::string& done);
+
+// What the command lines of //:train and of `grid run` say about ranks.
+struct RankOptions {
+  std::string ranks = "1";    // as it was given
+  RankMainOptions processes;  // limits; the rest is for the program to fill in
+  ExchangeChoice exchange = ExchangeChoice::kAuto;
+
+  bool mpi() const { return ranks == "mpi"; }
+  // The ranks in threads of each process: 1 where processes are the ranks.
+  // Errors   ConfigError for a word that means nothing.
+  int in_process() const;
+};
+
+// Adds --exchange to `app`, whose result goes into `options`.
+void AddExchangeOption(CLI::App& app, RankOptions* options);
+
+// Adds --ranks, --exchange and --silence-limit to `app`, whose results go into
+// `options`. Returns --ranks.
+CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options);
 
 }  // namespace softmoe::trainer
 

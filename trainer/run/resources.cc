@@ -10,7 +10,7 @@
 #include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
-#include "core/text/format_bytes.h"
+#include "core/text/text_table.h"
 #include "optimized/allocation.h"
 #include "optimized/memory_plan.h"
 #include "trainer/results/metrics.h"

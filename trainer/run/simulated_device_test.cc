@@ -79,6 +79,8 @@ class SimulatedRun : public testing::Test {
   void MakeFourGroups();
   // Of a run of two ranks, one of four, and one that was interrupted.
   void ExpectRanksTrainToTheBitsOfOne();
+  // Of a device that fails midway: the last checkpoint stays.
+  void ExpectAFailureLeavesTheCheckpoint(int ranks);
   // TrainRun's message when it throws an ErrorType.
   template <typename ErrorType>
   std::string Refusal(const RunOptions& options) const {
@@ -103,6 +105,21 @@ void ExpectSays(const std::string& text,
     EXPECT_NE(text.find(phrase), std::string::npos)
         << "expected: " << phrase << "\ngot: " << text;
   }
+}
+
+void SimulatedRun::ExpectAFailureLeavesTheCheckpoint(int ranks) {
+  Interrupt("run", 1);
+  RunOptions options = Options("run");
+  options.ranks = ranks;
+  options.on_step = [](const StepRecord& record) {
+    if (record.step == 2) {
+      simt::FailCall("cudaMemcpyAsync", 1, kLaunchFailure);
+    }
+  };
+  ExpectSays(Refusal<NumericsError>(options), {"on the device: "});
+  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
+  EXPECT_FALSE(fs::exists(folder_ / "run/result.h5"));
+  EXPECT_TRUE(Train("run").resumed);
 }
 
 TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
@@ -254,18 +271,7 @@ TEST_F(SimulatedRun, RanksEndTogetherWhenNcclFails) {
 
 TEST_F(SimulatedRun, RanksEndTogetherWhenTheDeviceFails) {
   config_.training.global_batch_sequences = 8;
-  Interrupt("run", 1);
-  RunOptions options = Options("run");
-  options.ranks = 2;
-  options.on_step = [](const StepRecord& record) {
-    if (record.step == 2) {
-      simt::FailCall("cudaMemcpyAsync", 1, kLaunchFailure);
-    }
-  };
-  ExpectSays(Refusal<NumericsError>(options), {"on the device: "});
-  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
-  EXPECT_FALSE(fs::exists(folder_ / "run/result.h5"));
-  EXPECT_TRUE(Train("run").resumed);
+  ExpectAFailureLeavesTheCheckpoint(2);
 }
 
 TEST_F(SimulatedRun, TheOtherRoutersTrainToo) {
@@ -415,19 +421,8 @@ TEST_F(SimulatedRun, SizesThatDoNotSuitBf16AreRefusedBeforeAnything) {
   EXPECT_FALSE(fs::exists(folder_ / "odd"));
 }
 
-// The device fails midway: the last checkpoint stays.
 TEST_F(SimulatedRun, AFailureEndsTheRunAndLeavesTheCheckpoint) {
-  Interrupt("run", 1);
-  RunOptions options = Options("run");
-  options.on_step = [](const StepRecord& record) {
-    if (record.step == 2) {
-      simt::FailCall("cudaMemcpyAsync", 1, kLaunchFailure);
-    }
-  };
-  ExpectSays(Refusal<NumericsError>(options), {"on the device: "});
-  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
-  EXPECT_FALSE(fs::exists(folder_ / "run/result.h5"));
-  EXPECT_TRUE(Train("run").resumed);
+  ExpectAFailureLeavesTheCheckpoint(1);
 }
 
 TEST_F(SimulatedRun, ANanEndsTheRunAndLeavesTheCheckpoint) {

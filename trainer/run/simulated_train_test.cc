@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/rank_test_util.h"
 

@@ -20,8 +20,8 @@
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/communicator/in_process.h"
-#include "optimized/communicator/single.h"
 #include "optimized/memory_plan.h"
 #include "optimized/rank_groups.h"
 #include "trainer/evaluation/final_evaluations.h"
@@ -33,10 +33,10 @@
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/calibration.h"
 #include "trainer/run/rank_devices.h"
-#include "trainer/run/rank_stop.h"
+#include "trainer/run/rank_main.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
-#include "trainer/tokens/identify_run.h"
+#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::trainer {
 namespace {

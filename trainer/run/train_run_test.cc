@@ -25,7 +25,7 @@
 #include "trainer/run/trainer.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/dataset.h"
-#include "trainer/tokens/token_writer.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 namespace {

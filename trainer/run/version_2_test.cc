@@ -9,7 +9,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// corpus_test_util.h - a little English of our own making for tests.
+// corpus_test_util.h - corpora for tests: a little English of our own making,
+// and Debian packages.
 #ifndef SOFTMOE_TRAINER_TESTING_CORPUS_TEST_UTIL_H_
 #define SOFTMOE_TRAINER_TESTING_CORPUS_TEST_UTIL_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace softmoe::trainer {
@@ -16,6 +19,43 @@ std::vector<std::string> TestDocuments(int64_t count, uint64_t seed = 1);
 
 // The documents as a text file for `path:FILE`, a blank line after each.
 std::string TestText(const std::vector<std::string>& documents);
+
+// The documents that `source`, a pointer to a DocumentSource, still has.
+template <typename Source>
+std::vector<std::string> DocumentsOf(const Source& source) {
+  std::vector<std::string> documents;
+  for (std::string document; source->Next(&document);) {
+    documents.push_back(document);
+  }
+  return documents;
+}
+
+// Writes `content` compressed, as one member.
+void WriteGzip(const std::filesystem::path& path, const std::string& content);
+
+// Path and content; gzip-compressed if the path ends with ".dz".
+using PackageFiles = std::vector<std::pair<std::string, std::string>>;
+
+// Builds NAME_VERSION_all.deb in `folder` with dpkg-deb; returns its path.
+std::filesystem::path BuildDeb(const std::filesystem::path& folder,
+                               const std::string& name,
+                               const std::string& version,
+                               const PackageFiles& files);
+
+// A dictd database NAME of these entries, as PackageFiles for BuildDeb.
+PackageFiles DictFiles(const std::string& name,
+                       const std::vector<std::string>& entries);
+
+// During its lifetime, programs are looked up in `folder` first, and an
+// `apt-get` there runs the given shell script.
+class FakeAptGet {
+ public:
+  FakeAptGet(const std::filesystem::path& folder, const std::string& script);
+  ~FakeAptGet();
+
+ private:
+  std::string old_path_;
+};
 
 }  // namespace softmoe::trainer
 

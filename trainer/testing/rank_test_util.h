@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "core/process/process.h"
-#include "core/process/subprocess.h"
 
 namespace softmoe::trainer {
 

@@ -13,7 +13,7 @@
 #include "kernels/benchmark_sizes.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
-#include "trainer/tokens/token_writer.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 

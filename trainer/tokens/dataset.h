@@ -28,7 +28,7 @@ class Dataset {
   // Throws what TokenFile throws, and DataError with the remedy if the corpus
   // is too small for one batch or one validation sequence. Whether PREFIX.json
   // fits `config` and the files are undamaged is IdentifyRun's business
-  // (identify_run.h).
+  // (prepared_corpus.h).
   Dataset(const Config& config, const std::filesystem::path& prefix);
 
   int64_t num_training_sequences() const { return num_training_; }

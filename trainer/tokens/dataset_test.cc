@@ -12,7 +12,7 @@
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
-#include "trainer/tokens/token_writer.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 namespace {

@@ -17,8 +17,7 @@
 #include "core/text/progress.h"
 #include "trainer/corpora/corpus.h"
 #include "trainer/corpora/document_sample.h"
-#include "trainer/tokens/token_format.h"
-#include "trainer/tokens/token_writer.h"
+#include "trainer/tokens/token_file.h"
 #include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::trainer {

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "core/files/atomic_file.h"
-#include "core/process/subprocess.h"
+#include "core/process/process.h"
 #include "core/testing/file_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
-#include "trainer/testing/debian_test_util.h"
 #include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::trainer {

@@ -13,9 +13,9 @@
 #include "core/files/input_file.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
-#include "core/files/sealed_json.h"
 #include "core/files/sha256.h"
-#include "trainer/tokens/token_format.h"
+#include "optimized/device.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -160,6 +160,32 @@ PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
   copy.prefix = prefix;
   WritePreparedCorpus(copy);
   return copy;
+}
+
+RunIdentity IdentifyRun(const Config& config,
+                        const std::filesystem::path& prefix,
+                        const optimized::DeviceIdentity& where) {
+  RunIdentity identity;
+  identity.config = config;
+  SetPlace(where, identity);
+  if (std::filesystem::exists(WithSuffix(prefix, ".json"))) {
+    identity.tokens =
+        OpenPreparedCorpus(prefix, config.model.vocab_size).tokens;
+  } else {
+    identity.tokens.data_sha256 = Sha256OfFile(WithSuffix(prefix, ".bin"));
+    identity.tokens.index_sha256 = Sha256OfFile(WithSuffix(prefix, ".idx"));
+    // In others' files a wrong id would end the run only when it is reached,
+    // perhaps after days. Files that we write never have one.
+    TokenFile(prefix, config.model.vocab_size).CheckIds();
+  }
+  return identity;
+}
+
+void SetPlace(const optimized::DeviceIdentity& where, RunIdentity& identity) {
+  identity.isa = where.isa;
+  identity.backend = where.backend;
+  identity.device = where.model;
+  identity.libraries = where.libraries;
 }
 
 }  // namespace softmoe::trainer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepared_corpus.h - PREFIX.json: what token files were made from.
+// prepared_corpus.h - PREFIX.json: what token files were made from, and the
+// identity that a run on them has.
 //
 // A prepared corpus is PREFIX.bin and PREFIX.idx (token_file.h), PREFIX.model
 // (the tokenizer) and PREFIX.json (this; TOKEN_FILES.md lists the keys).
@@ -12,6 +13,10 @@
 #include <string>
 
 #include "trainer/identity/run_identity.h"
+
+namespace softmoe::optimized {
+struct DeviceIdentity;
+}  // namespace softmoe::optimized
 
 namespace softmoe::trainer {
 
@@ -54,6 +59,18 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
 // Copies the four files to another prefix, PREFIX.json last.
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const std::filesystem::path& prefix);
+
+// The identity of a run of `config` on the token files PREFIX.{bin,idx}
+// computed on `where`. With PREFIX.json the files are checked against it;
+// without it, they are hashed, every id is checked, and the run has no
+// tokenizer. Throws EnvironmentError if a file is missing, DataError if one is
+// damaged, exchanged, or has a larger vocabulary.
+RunIdentity IdentifyRun(const Config& config,
+                        const std::filesystem::path& prefix,
+                        const optimized::DeviceIdentity& where);
+
+// Replaces the part of `identity` that says where the run is computed.
+void SetPlace(const optimized::DeviceIdentity& where, RunIdentity& identity);
 
 }  // namespace softmoe::trainer
 

@@ -4,7 +4,7 @@
 #include "core/files/atomic_file.h"
 #include "core/fuzzing/fuzz_support.h"
 #include "trainer/tokens/prepared_corpus.h"
-#include "trainer/tokens/token_format.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::fuzz {
 

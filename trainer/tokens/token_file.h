@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// token_file.h - reads Megatron-LM token files (TOKEN_FILES.md has the bytes).
+// token_file.h - reads and writes Megatron-LM token files (TOKEN_FILES.md has
+// the bytes, and where this was read).
 //
 // PREFIX.bin holds token ids, PREFIX.idx where sequences and documents begin.
 // In the files that we write, and in all that Megatron's preprocess_data.py
@@ -10,12 +11,32 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "core/files/atomic_file.h"
 #include "core/files/input_file.h"
-#include "trainer/tokens/token_format.h"
+#include "core/files/sha256.h"
 
 namespace softmoe::trainer {
+
+// Element type codes.
+inline constexpr uint8_t kTokenInt32 = 4;
+inline constexpr uint8_t kTokenUint16 = 8;
+
+// Megatron's choice of element type for a vocabulary.
+inline uint8_t TokenTypeFor(int64_t vocab_size) {
+  return vocab_size < 65500 ? kTokenUint16 : kTokenInt32;
+}
+
+inline int64_t TokenBytes(uint8_t type) { return type == kTokenUint16 ? 2 : 4; }
+
+// "PREFIX" + ".bin" and so on; PREFIX may contain dots.
+inline std::filesystem::path WithSuffix(const std::filesystem::path& prefix,
+                                        const std::string& suffix) {
+  return prefix.string() + suffix;
+}
 
 class TokenFile {
  public:
@@ -59,6 +80,40 @@ class TokenFile {
   int64_t num_tokens_ = 0;
   InputFile index_;
   InputFile tokens_;
+};
+
+// Writes documents, one sequence each, to PREFIX.bin and PREFIX.idx. Neither
+// file exists under its name before Commit; memory holds four bytes per
+// document, but not the tokens.
+class TokenWriter {
+ public:
+  // Throws EnvironmentError if the files cannot be made.
+  TokenWriter(const std::filesystem::path& prefix, int64_t vocab_size);
+
+  // Appends one document. ids in [0, vocab_size), fewer than 2^31 of them.
+  // Throws EnvironmentError, e.g. for a full disk.
+  void AddDocument(std::span<const int32_t> ids);
+
+  int64_t num_tokens() const { return num_tokens_; }
+  int64_t num_documents() const {
+    return static_cast<int64_t>(lengths_.size());
+  }
+
+  struct Hashes {
+    std::string tokens_sha256;  // of PREFIX.bin
+    std::string index_sha256;   // of PREFIX.idx
+  };
+  // Puts both files in place, PREFIX.idx last. Throws EnvironmentError.
+  Hashes Commit();
+
+ private:
+  int64_t vocab_size_;
+  int64_t num_tokens_ = 0;
+  std::vector<int32_t> lengths_;
+  std::vector<uint16_t> short_ids_;  // AddDocument's buffer
+  AtomicFile tokens_;
+  AtomicFile index_;
+  Sha256 tokens_hash_;
 };
 
 }  // namespace softmoe::trainer

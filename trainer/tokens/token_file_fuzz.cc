@@ -8,7 +8,6 @@
 #include "core/fuzzing/fuzz_support.h"
 #include "trainer/tokens/dataset.h"
 #include "trainer/tokens/token_file.h"
-#include "trainer/tokens/token_writer.h"
 
 namespace softmoe::fuzz {
 namespace {

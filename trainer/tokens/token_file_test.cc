@@ -14,7 +14,6 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
-#include "trainer/tokens/token_writer.h"
 
 namespace softmoe::trainer {
 namespace {

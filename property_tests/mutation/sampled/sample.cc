@@ -12,7 +12,6 @@
 #include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
-#include "core/files/runfiles.h"
 #include "core/files/sha256.h"
 #include "property_tests/mutation/build.h"
 #include "property_tests/mutation/driver.h"

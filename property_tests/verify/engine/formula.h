@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // formula.h - what an operation expects where one of the reference's own
-// formulas (reference/*_formula.h) covers it: run over numbers that carry their
-// error, the formula gives bounds; run over naive bf16 numbers, what the rule
-// for bf16 compares with.
+// formulas (namespace reference::formula) covers it: run over numbers that
+// carry their error, the formula gives bounds; run over naive bf16 numbers,
+// what the rule for bf16 compares with.
 //
 //   template <typename N>  // Bounded, RandomBounded, Naive, Stored...
 //   struct Formula {

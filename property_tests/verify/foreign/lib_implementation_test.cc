@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "core/errors.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
 #include "property_tests/verify/engine/campaign.h"

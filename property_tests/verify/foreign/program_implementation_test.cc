@@ -12,7 +12,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/check.h"

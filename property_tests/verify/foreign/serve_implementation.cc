@@ -15,7 +15,7 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
-#include "core/files/private_folder.h"
+#include "core/files/temporary_folder.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
 #include "property_tests/verify/foreign/case_file.h"

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/program_test_util.h"
 

@@ -13,7 +13,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/files/runfiles.h"
+#include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
 #include "property_tests/verify/engine/check.h"

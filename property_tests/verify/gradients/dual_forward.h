@@ -3,9 +3,9 @@
 // dual_forward.h - the forward pass of the operations over dual numbers, which
 // gives J v without a step size and without a hand-written derivative.
 //
-// The formulas are the reference's own (reference/*_formula.h), run over
-// another kind of number; LapSum's is the closed form of the root. The values
-// are checked against Operation::Forward before the slopes are trusted
+// The formulas are the reference's own (namespace reference::formula), run
+// over another kind of number; LapSum's is the closed form of the root. The
+// values are checked against Operation::Forward before the slopes are trusted
 // (gradient_check.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_DUAL_FORWARD_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_DUAL_FORWARD_H_

@@ -14,7 +14,7 @@
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/gradients/dual_forward.h"
 #include "property_tests/verify/gradients/slope.h"
-#include "reference/compensated_sum.h"
+#include "reference/scalar.h"
 
 namespace softmoe::verify {
 namespace {

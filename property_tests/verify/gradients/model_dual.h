@@ -3,7 +3,7 @@
 // model_dual.h - the forward pass of the whole model over dual numbers: the
 // function that reference::TransformerLossAndGradients claims to differentiate,
 // and how far roundings may take it from the derivative. The formulas are the
-// reference's own (reference/*_formula.h), without any of its backward code;
+// reference's own (reference::formula), without any of its backward code;
 // LapSum is the closed form (reference/lapsum_root.h), not the implicit
 // function theorem by which the reference's backward pass is written.
 //

@@ -16,7 +16,7 @@
 
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
-#include "reference/compensated_sum.h"
+#include "reference/scalar.h"
 #include "reference/testing/random_matrix.h"
 #include "reference/testing/routing_cases.h"
 

@@ -29,7 +29,6 @@
 
 #include <cmath>
 
-#include "reference/compensated_sum.h"
 #include "reference/dual.h"
 #include "reference/scalar.h"
 

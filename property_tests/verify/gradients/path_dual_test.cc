@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "reference/compensated_sum.h"
+#include "reference/scalar.h"
 #include "reference/testing/random_matrix.h"
 
 namespace softmoe::verify {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/lapsum_formula.h"
-#include "reference/softmax_formula.h"
+#include "reference/lapsum.h"
+#include "reference/softmax.h"
 
 namespace softmoe::verify {
 

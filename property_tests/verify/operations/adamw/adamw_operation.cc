@@ -4,7 +4,6 @@
 #include "property_tests/verify/operations/adamw/adamw_case.h"
 #include "property_tests/verify/operations/operation_table.h"
 #include "reference/adamw.h"
-#include "reference/adamw_formula.h"
 
 namespace softmoe::verify {
 namespace {

@@ -6,7 +6,6 @@
 #include "property_tests/verify/engine/formula.h"
 #include "property_tests/verify/operations/operation_table.h"
 #include "reference/attention.h"
-#include "reference/attention_formula.h"
 
 namespace softmoe::verify {
 namespace {

@@ -7,7 +7,7 @@
 #include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/row_bounds.h"
 #include "property_tests/verify/operations/score_parameters.h"
-#include "reference/load_balance_formula.h"
+#include "reference/load_balance.h"
 #include "reference/router.h"
 #include "reference/softmax.h"
 

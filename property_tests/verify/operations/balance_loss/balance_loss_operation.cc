@@ -5,7 +5,7 @@
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
 #include "property_tests/verify/operations/operation_table.h"
-#include "reference/load_balance_formula.h"
+#include "reference/load_balance.h"
 
 namespace softmoe::verify {
 namespace {

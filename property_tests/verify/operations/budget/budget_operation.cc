@@ -5,10 +5,8 @@
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/operations/operation_table.h"
 #include "reference/budget.h"
-#include "reference/budget_formula.h"
 #include "reference/load_balance.h"
 #include "reference/router.h"
-#include "reference/router_formula.h"
 
 namespace softmoe::verify {
 namespace {

@@ -4,7 +4,6 @@
 #include "property_tests/verify/engine/formula.h"
 #include "property_tests/verify/operations/operation_table.h"
 #include "reference/embedding.h"
-#include "reference/embedding_formula.h"
 
 namespace softmoe::verify {
 namespace {

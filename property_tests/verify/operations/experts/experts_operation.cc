@@ -7,7 +7,7 @@
 #include "property_tests/verify/engine/formula.h"
 #include "property_tests/verify/operations/expert_selection.h"
 #include "property_tests/verify/operations/operation_table.h"
-#include "reference/moe_layer_formula.h"
+#include "reference/moe_layer.h"
 
 namespace softmoe::verify {
 namespace {

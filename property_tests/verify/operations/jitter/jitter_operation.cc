@@ -5,7 +5,7 @@
 #include "property_tests/verify/operations/noise_parameters.h"
 #include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/scale_parameter.h"
-#include "reference/noise_formula.h"
+#include "reference/noise.h"
 
 namespace softmoe::verify {
 namespace {

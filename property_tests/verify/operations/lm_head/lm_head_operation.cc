@@ -4,7 +4,6 @@
 #include "property_tests/verify/engine/formula.h"
 #include "property_tests/verify/operations/operation_table.h"
 #include "reference/lm_head.h"
-#include "reference/lm_head_formula.h"
 
 namespace softmoe::verify {
 namespace {

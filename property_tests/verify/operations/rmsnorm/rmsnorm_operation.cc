@@ -6,7 +6,6 @@
 #include "property_tests/verify/engine/formula.h"
 #include "property_tests/verify/operations/operation_table.h"
 #include "reference/rmsnorm.h"
-#include "reference/rmsnorm_formula.h"
 
 namespace softmoe::verify {
 namespace {

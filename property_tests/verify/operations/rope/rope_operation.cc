@@ -5,7 +5,6 @@
 #include "property_tests/verify/operations/operation_table.h"
 #include "property_tests/verify/operations/scale_parameter.h"
 #include "reference/rope.h"
-#include "reference/rope_formula.h"
 
 namespace softmoe::verify {
 namespace {

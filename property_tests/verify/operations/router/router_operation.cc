@@ -12,7 +12,6 @@
 #include "property_tests/verify/operations/row_bounds.h"
 #include "property_tests/verify/operations/score_parameters.h"
 #include "reference/router.h"
-#include "reference/router_formula.h"
 
 namespace softmoe::verify {
 namespace {

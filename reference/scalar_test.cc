@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reference/compensated_sum.h"
+#include "reference/scalar.h"
 
 #include <gtest/gtest.h>
 
