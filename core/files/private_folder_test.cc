@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -36,14 +37,9 @@ TEST(PrivateFolder, IsBelowTheParentThatIsNamed) {
 TEST(PrivateFolder, SaysWhereItCannotBeMade) {
   // Not even root can make a folder there.
   ASSERT_EQ(::setenv("TMPDIR", "/proc", 1), 0);
-  try {
-    const PrivateFolder folder;
-    FAIL() << folder.path();
-  } catch (const EnvironmentError& error) {
-    const std::string what = error.what();
-    EXPECT_NE(what.find("/proc/softmoe-"), std::string::npos) << what;
-    EXPECT_NE(what.find("set TMPDIR"), std::string::npos) << what;
-  }
+  EXPECT_TRUE(
+      Says(MessageOf<EnvironmentError>([&] { const PrivateFolder folder; }),
+           "/proc/softmoe-", "set TMPDIR"));
 }
 
 }  // namespace

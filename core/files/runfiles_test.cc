@@ -8,6 +8,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -15,15 +16,13 @@ namespace {
 constexpr const char* kData = "core/HDF5_ENVELOPE.md";  // data of this test
 
 TEST(RunfilePath, FindsTheDataOfTheRule) {
-  EXPECT_NE(ReadWholeFile(RunfilePath(kData)).find("# Our HDF5 files"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ReadWholeFile(RunfilePath(kData)), "# Our HDF5 files"));
 }
 
 TEST(RunfilePath, FindsItBesideTheProgramWithoutBazelsVariables) {
   unsetenv("TEST_SRCDIR");
   unsetenv("RUNFILES_DIR");
-  EXPECT_NE(ReadWholeFile(RunfilePath(kData)).find("# Our HDF5 files"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ReadWholeFile(RunfilePath(kData)), "# Our HDF5 files"));
 }
 
 TEST(RunfilePath, PassesOverFoldersThatLackTheFile) {
@@ -33,16 +32,9 @@ TEST(RunfilePath, PassesOverFoldersThatLackTheFile) {
 
 TEST(RunfilePath, SaysWhereItLookedAndWhatToDo) {
   setenv("TEST_SRCDIR", "/nonexistent", 1);
-  try {
-    RunfilePath("core/no_such_file");
-    FAIL() << "a missing file was found";
-  } catch (const EnvironmentError& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("'/nonexistent/softmoe/core/no_such_file'"),
-              std::string::npos)
-        << message;
-    EXPECT_NE(message.find("./bazelw run"), std::string::npos) << message;
-  }
+  EXPECT_TRUE(Says(
+      MessageOf<EnvironmentError>([&] { RunfilePath("core/no_such_file"); }),
+      "'/nonexistent/softmoe/core/no_such_file'", "./bazelw run"));
   EXPECT_THROW(RunfilePath("/etc/passwd"), InternalError);
 }
 

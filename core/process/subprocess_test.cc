@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -34,13 +35,9 @@ TEST(RunProgram, GivesNoInputAndDropsEndlessOutput) {
 }
 
 TEST(RunProgram, NamesAProgramThatDoesNotExist) {
-  try {
-    RunProgram({"no-such-program-of-ours"}, "/");
-    FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("no-such-program-of-ours"),
-              std::string::npos);
-  }
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { RunProgram({"no-such-program-of-ours"}, "/"); }),
+                   "no-such-program-of-ours"));
 }
 
 TEST(HaveProgram, LooksInPath) {

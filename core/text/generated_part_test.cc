@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -30,15 +31,12 @@ TEST(GeneratedPart, NeedsBothLinesInThisOrder) {
   for (const std::string& document :
        {std::string("a\n"), std::string(kBegin), std::string(kEnd),
         std::string(kEnd) + kBegin}) {
-    try {
-      (void)WithGeneratedPart(document, "make table", "new\n", "here.md");
-      FAIL() << document;
-    } catch (const DataError& error) {
-      const std::string what = error.what();
-      EXPECT_NE(what.find("here.md"), std::string::npos) << what;
-      EXPECT_NE(what.find("'<!-- begin: make table -->'"), std::string::npos)
-          << what;
-    }
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       (void)WithGeneratedPart(document, "make table", "new\n",
+                                               "here.md");
+                     }),
+                     "here.md", "'<!-- begin: make table -->'"))
+        << document;
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "core/text/format_bytes.h"
 
 namespace softmoe::experiments {
@@ -33,7 +34,7 @@ void ExpectSays(const std::string& text, const std::string& part) {
   std::istringstream stream(text);
   std::string one_line;
   for (std::string word; stream >> word;) one_line += word + " ";
-  EXPECT_NE(one_line.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_TRUE(Says(one_line, part)) << text;
 }
 
 TEST(PlanDisk, NamesEveryKindOnce) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/testing/message_test_util.h"
 #include "experiments/plan/rank_plan.h"
 
 namespace softmoe::experiments {
@@ -36,10 +37,6 @@ std::vector<std::string> Warnings(const std::vector<RowEstimate>& rows,
   return PlanWarnings(Grid(), rows, disk);
 }
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(PlanWarnings, NoneWhereNothingIsWrong) {
   EXPECT_TRUE(Warnings({Row("a"), Row("b")}).empty());
 }
@@ -55,9 +52,8 @@ TEST(PlanWarnings, FewActiveExperts) {
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(warnings[0].starts_with("owt/a: with tau = 1.1 at T = 5, 0.499 "))
       << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "(zero AE 61.0%)")) << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "little gradient")) << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "\"calibrated\"")) << warnings[0];
+  EXPECT_TRUE(Says(warnings[0], "(zero AE 61.0%)", "little gradient",
+                   "\"calibrated\""));
 }
 
 // As T falls from 5 to 1 with tau = 1.8, the mean crosses 0.5 (SPEC.md 2.3: 2.4
@@ -67,11 +63,10 @@ TEST(PlanWarnings, SaysWhetherTheTemperatureWillMendIt) {
   row.run.config.router.tau = 1.8;
   row.initial = EstimateInitialActivity(row.run.config);
   std::string warning = Warnings({row}).at(0);
-  EXPECT_TRUE(Contains(warning, "no gradient")) << warning;
-  EXPECT_TRUE(Contains(warning, "would reach 0.5 after about")) << warning;
+  EXPECT_TRUE(Says(warning, "no gradient", "would reach 0.5 after about"));
   row.run.config.router.temperature_end = 5;
   warning = Warnings({row}).at(0);
-  EXPECT_TRUE(Contains(warning, "below that to the end")) << warning;
+  EXPECT_TRUE(Says(warning, "below that to the end"));
 }
 
 TEST(PlanWarnings, OneForAllRowsWithTheSameProblem) {
@@ -87,7 +82,7 @@ TEST(PlanWarnings, BatchThatDoesNotDivide) {
   row.run.corpus.gpus = 20;  // 240 sequences in groups of 30
   const std::vector<std::string> warnings = Warnings({row});
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(Contains(warnings[0], "owt/a: 8 balance groups of 30"));
+  EXPECT_TRUE(Says(warnings[0], "owt/a: 8 balance groups of 30"));
   row.run.corpus.gpus = 0;  // CPU: there are no GPUs to divide over
   EXPECT_TRUE(Warnings({row}).empty());
 }
@@ -103,16 +98,13 @@ TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
       RankMemory(row.run.config, 8, Recompute::kNone).bytes());
   EXPECT_TRUE(warnings(need).empty());
   ASSERT_EQ(warnings(need - 1).size(), 1u);
-  EXPECT_TRUE(Contains(warnings(need - 1)[0],
-                       "runtime.recompute = \"experts\" makes it fit"))
-      << warnings(need - 1)[0];
+  EXPECT_TRUE(Says(warnings(need - 1)[0],
+                   "runtime.recompute = \"experts\" makes it fit"));
   row.run.runtime.recompute = Recompute::kExperts;
   EXPECT_TRUE(warnings(need - 1).empty());
   ASSERT_EQ(warnings(1e9).size(), 1u);
-  EXPECT_TRUE(Contains(warnings(1e9)[0], " GiB on each GPU, which has 0.9 "))
-      << warnings(1e9)[0];
-  EXPECT_TRUE(Contains(warnings(1e9)[0], "no runtime.recompute makes it fit"))
-      << warnings(1e9)[0];
+  EXPECT_TRUE(Says(warnings(1e9)[0], " GiB on each GPU, which has 0.9 ",
+                   "no runtime.recompute makes it fit"));
   row.run.corpus.gpus = 0;
   EXPECT_TRUE(warnings(1e9).empty());
 }
@@ -124,9 +116,8 @@ TEST(PlanWarnings, MoreDiskThanIsFree) {
   EXPECT_TRUE(Warnings({row}, 2200).empty());
   const std::vector<std::string> warnings = Warnings({row}, 2199);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(Contains(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB"))
-      << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "--out")) << warnings[0];
+  EXPECT_TRUE(
+      Says(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB", "--out"));
 }
 
 }  // namespace

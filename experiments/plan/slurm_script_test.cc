@@ -12,6 +12,7 @@
 #include "core/files/atomic_file.h"
 #include "core/process/subprocess.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -128,36 +129,29 @@ TEST(SlurmScript, WithoutGpusATaskHasCores) {
   job.gpus = 0;
   job.cores = 6;
   const std::string script = SlurmScript(job);
-  for (const char* line :
-       {"#SBATCH --nodes=1\n", "#SBATCH --ntasks=1\n",
-        "#SBATCH --cpus-per-task=6\n",
-        "\nsrun --cpus-per-task=6 bazel-bin/experiments/grid run paper"}) {
-    EXPECT_NE(script.find(line), std::string::npos) << line << script;
-  }
-  EXPECT_EQ(script.find("GPU"), std::string::npos) << script;
-  EXPECT_EQ(script.find("gpu"), std::string::npos) << script;
-  EXPECT_EQ(script.find("mpi"), std::string::npos) << script;
+  EXPECT_TRUE(
+      Says(script, "#SBATCH --nodes=1\n", "#SBATCH --ntasks=1\n",
+           "#SBATCH --cpus-per-task=6\n",
+           "\nsrun --cpus-per-task=6 bazel-bin/experiments/grid run paper"));
+  EXPECT_FALSE(Says(script, "GPU"));
+  EXPECT_FALSE(Says(script, "gpu"));
+  EXPECT_FALSE(Says(script, "mpi"));
 
   // Ranks may be on any node.
   job.ranks = 3;
   const std::string ranks = SlurmScript(job);
-  for (const char* line :
-       {"#SBATCH --ntasks=3\n", "#SBATCH --cpus-per-task=6\n",
-        "(srun --mpi=pmix --kill-on-bad-exit=0 --cpus-per-task=6)\n",
-        "mpirun -n 3 "}) {
-    EXPECT_NE(ranks.find(line), std::string::npos) << line << ranks;
-  }
-  EXPECT_EQ(ranks.find("#SBATCH --nodes"), std::string::npos) << ranks;
+  EXPECT_TRUE(Says(ranks, "#SBATCH --ntasks=3\n", "#SBATCH --cpus-per-task=6\n",
+                   "(srun --mpi=pmix --kill-on-bad-exit=0 --cpus-per-task=6)\n",
+                   "mpirun -n 3 "));
+  EXPECT_FALSE(Says(ranks, "#SBATCH --nodes"));
 }
 
 // sbatch reads quotes in its lines, and replaces %x and the like.
 TEST(SlurmScript, NamesTheLogWhateverTheFolderIsCalled) {
   SlurmJob job = Job();
   job.logs = R"(/a b/"100%"\c)";
-  EXPECT_NE(
-      SlurmScript(job).find(R"(--output="/a b/\"100%%\"\\c/%x-%A_%a.log")"),
-      std::string::npos)
-      << SlurmScript(job);
+  EXPECT_TRUE(
+      Says(SlurmScript(job), R"(--output="/a b/\"100%%\"\\c/%x-%A_%a.log")"));
   EXPECT_EQ(SlurmLogName(job, "12", 3),
             R"(/a b/"100%"\c/softmoe-paper-c4-12_3.log)");
 }
@@ -228,8 +222,7 @@ TEST_F(SlurmScriptRun, WithoutPmixMpirunStartsTheRanks) {
             "[mpirun][-n][20][--bind-to][none][bazel-bin/experiments/grid][run]"
             "[paper][--corpora][c4][--out][/data/my runs][--rows][sparse-1]");
   // What `timeout` ends with.
-  EXPECT_NE(Run(0, 124, /*pmix=*/false).output.find("requeue"),
-            std::string::npos);
+  EXPECT_TRUE(Says(Run(0, 124, /*pmix=*/false).output, "requeue"));
 }
 
 TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {
@@ -239,13 +232,13 @@ TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {
     EXPECT_EQ(killed.output,
               Srun("softmoe-1.5-calibrated") + "[scontrol][requeue][70_1]");
     // Stops (75) do not count as kills.
-    EXPECT_NE(Run(1, 75).output.find("requeue"), std::string::npos);
+    EXPECT_TRUE(Says(Run(1, 75).output, "requeue"));
   }
   EXPECT_EQ(Run(1, 137).output, Srun("softmoe-1.5-calibrated"));
   // As is one with a rank that was silent.
   EXPECT_EQ(Run(1, 5).output, Srun("softmoe-1.5-calibrated"));
   // Another task has its own three retries.
-  EXPECT_NE(Run(0, 137).output.find("requeue"), std::string::npos);
+  EXPECT_TRUE(Says(Run(0, 137).output, "requeue"));
 }
 
 // Kills that cannot be counted could be retried for ever.
@@ -253,7 +246,7 @@ TEST_F(SlurmScriptRun, AKilledTaskThatCannotBeCountedDoesNotRequeueItself) {
   std::filesystem::create_directory(folder_ / "kills-70_1");
   const ProgramResult killed = Run(1, 137);
   EXPECT_EQ(killed.exit_status, 137);
-  EXPECT_EQ(killed.output.find("requeue"), std::string::npos) << killed.output;
+  EXPECT_FALSE(Says(killed.output, "requeue"));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
+#include "core/testing/message_test_util.h"
 #include "golden/document/document.h"
 #include "golden/testing/paper_test_util.h"
 
@@ -286,13 +287,8 @@ TEST(CheckArithmetic, EveryCheckIsTheOneThatWasRead) {
 TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {
   Document document = Paper();
   document.tables.erase(document.tables.begin());
-  try {
-    CheckArithmetic(document);
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("no table 'main_results'"),
-              std::string::npos);
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { CheckArithmetic(document); }),
+                   "no table 'main_results'"));
 }
 
 }  // namespace

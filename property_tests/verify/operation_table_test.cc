@@ -15,6 +15,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::verify {
 namespace {
@@ -147,9 +148,8 @@ TEST(KernelTable, ForEachArrayHasEveryArray) {
       const std::string name = (*it)[1];
       if (name == "host_offsets") continue;  // stays on the host
       ++arrays;
-      EXPECT_NE(text.find("f(\"" + name + "\", "), std::string::npos)
-          << "kernels/" << entry.path().filename().string() << " has a pointer "
-          << name << ", but no ForEachArray of that file names it";
+      EXPECT_TRUE(Says(text, "f(\"" + name + "\", "))
+          << entry.path().filename().string() << name;
     }
   }
   EXPECT_GT(arrays, 100);

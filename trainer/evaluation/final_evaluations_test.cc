@@ -15,6 +15,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/communicator/single.h"
 #include "optimized/model.h"
 #include "trainer/results/checkpoint.h"
@@ -256,7 +257,7 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
     ExpectSameResult(before, OnDisk("run"));
     const std::string text = Obstacle(before, CheckpointOf("run"));
     for (const std::string& word : words) {
-      EXPECT_NE(text.find(word), std::string::npos) << text;
+      EXPECT_TRUE(Says(text, word));
     }
   };
   expect_obstacle({CheckpointOf("run").string(), "is gone", "train the run"});
@@ -282,8 +283,7 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
 
   RunResult elsewhere = before;
   elsewhere.identity.isa = "v5";
-  EXPECT_NE(Obstacle(elsewhere, CheckpointOf("run")).find("--isa v5"),
-            std::string::npos);
+  EXPECT_TRUE(Says(Obstacle(elsewhere, CheckpointOf("run")), "--isa v5"));
 }
 
 TEST(MeasureFinalModel, RefusesAPlanThatCannotBeMeant) {

@@ -10,6 +10,7 @@
 
 #include "core/config/config_toml.h"
 #include "core/files/runfiles.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -19,10 +20,8 @@ TEST(ConfigTable, MarksWhatIsNotTheDefaultAndEndsWithTheHash) {
   config.training.steps = 77;
   config.router.tau = 1.2;
   const std::string table = ConfigTable(config);
-  EXPECT_NE(table.find("* training.steps "), std::string::npos) << table;
-  EXPECT_NE(table.find("* router.tau "), std::string::npos) << table;
-  EXPECT_NE(table.find("  model.num_layers "), std::string::npos) << table;
-  EXPECT_NE(table.find(ConfigHash(config)), std::string::npos) << table;
+  EXPECT_TRUE(Says(table, "* training.steps ", "* router.tau ",
+                   "  model.num_layers ", ConfigHash(config)));
   // Two marked rows and the legend.
   EXPECT_EQ(std::count(table.begin(), table.end(), '*'), 3) << table;
 }

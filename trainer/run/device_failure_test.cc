@@ -18,6 +18,7 @@
 #include "core/files/runfiles.h"
 #include "core/process/subprocess.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/run/trainer.h"
 #include "trainer/testing/trainer_test_util.h"
@@ -98,9 +99,7 @@ class DeviceFailure : public testing::Test {
 
   void ExpectGoesOn(const Strings& more) const {
     const ProgramResult result = Train("run", "", more);
-    EXPECT_EQ(result.exit_status, 0) << result.output;
-    EXPECT_NE(result.output.find("going on after step 1"), std::string::npos)
-        << result.output;
+    EXPECT_TRUE(EndedWith(result, 0, "going on after step 1"));
   }
 
   fs::path folder_, tokens_;
