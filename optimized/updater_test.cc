@@ -15,6 +15,7 @@
 #include "core/testing/message_test_util.h"
 #include "optimized/allocation.h"
 #include "optimized/optimizer.h"
+#include "optimized/testing/ranked_training.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -24,20 +25,10 @@ using Floats = std::vector<float>;
 // Three balance groups of one sequence each.
 constexpr int64_t kGroups = 3, kLength = 5;
 
-Config SmallConfig() {
-  Config config;
-  config.model = {.num_layers = 2,
-                  .d_model = 8,
-                  .num_heads = 2,
-                  .d_ffn = 6,
-                  .num_experts = 3,
-                  .vocab_size = 17,
-                  .sequence_length = kLength};
-  config.model.init_std = 0.3;
-  config.router.kind = RouterKind::kSoftLearned;
-  config.router.mean_active_experts = 1.5;
-  config.training.global_batch_sequences = kGroups;
-  config.training.balance_group_sequences = 1;
+Config WithoutNoise() {
+  Config config = GroupsOfOneSequence(kGroups);
+  config.router.noise = NoiseKind::kNone;
+  config.router.noise_amplitude = 0;
   return config;
 }
 
@@ -62,7 +53,7 @@ class UpdaterTest : public ::testing::Test {
   }
 
   ThreadPool pool_{2};
-  const Config config_ = SmallConfig();
+  const Config config_ = WithoutNoise();
   Model model_{config_, 1, pool_};
   Updater updater_{model_};
   std::vector<int32_t> text_;

@@ -15,9 +15,9 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/philox.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "core/testing/random_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -26,16 +26,6 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 const Hdf5Kind kKind = {"test-file", 3};
-
-std::vector<float> RandomFloats(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    const auto words = PhiloxWords({.seed = 5}, static_cast<uint64_t>(i));
-    values[static_cast<size_t>(i)] =
-        static_cast<float>(NormalsFromWords(words[0], words[1])[0]);
-  }
-  return values;
-}
 
 TEST(Hdf5File, ReadsBackEveryTypeBitForBit) {
   const fs::path path = FreshFolder("types") / "a.h5";
@@ -141,7 +131,7 @@ TEST(Hdf5File, KeepsEmptyAndScalarShapes) {
 TEST(Hdf5File, ReadsIntoNoOtherShape) {
   const fs::path path = FreshFolder("other_shapes") / "a.h5";
   Hdf5Writer writer(path, kKind);
-  writer.WriteDataset<float>("/d", RandomFloats(6), {2, 3});
+  writer.WriteDataset<float>("/d", NormalFloats(6, 5, 0), {2, 3});
   writer.Commit();
 
   const Hdf5Reader reader(path, kKind);
@@ -167,7 +157,7 @@ TEST(Hdf5File, ReadsBackLargeDatasetsOfAnyShape) {
   const std::vector<std::vector<int64_t>> shapes = {
       {16383},      {16384},      {16385},           {3, 300'001},
       {300'001, 3}, {1000, 1000}, {7, 11, 13, 1000}, {1, 4'400'000}};
-  const std::vector<float> values = RandomFloats(4'400'000);
+  const std::vector<float> values = NormalFloats(4'400'000, 5, 0);
   auto part = [&](const std::vector<int64_t>& shape) {
     size_t count = 1;
     for (int64_t extent : shape) count *= static_cast<size_t>(extent);
@@ -192,7 +182,7 @@ TEST(Hdf5File, ReadsBackLargeDatasetsOfAnyShape) {
 void WriteSample(const fs::path& path) {
   Hdf5Writer writer(path, kKind);
   writer.WriteAttribute("/", "name", "sample");
-  const std::vector<float> values = RandomFloats(100'000);
+  const std::vector<float> values = NormalFloats(100'000, 5, 0);
   writer.WriteDataset<float>("/large", values, {100, 1000});
   writer.WriteDataset("/strings", Strings({"a", "bb", ""}));
   writer.CreateGroup("/group");

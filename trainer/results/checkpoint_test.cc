@@ -9,9 +9,9 @@
 
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
-#include "core/philox.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "core/testing/random_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::trainer {
@@ -202,11 +202,7 @@ TEST(Checkpoint, FullDiskLeavesTheOldOne) {
   later.step = 4;
   later.history.push_back(NumberedRecord(4, 2));
   // 12 MiB that do not compress.
-  std::vector<float> large(1 << 20);
-  for (size_t i = 0; i < large.size(); ++i) {
-    large[i] =
-        static_cast<float>(UniformFromWord(PhiloxWords({.seed = 7}, i)[0]));
-  }
+  const std::vector<float> large = NormalFloats(1 << 20, 7, 0);
   for (int64_t limit : {int64_t{0}, int64_t{600}, int64_t{1} << 20}) {
     FullDisk full(limit);
     EXPECT_THROW(
