@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -21,6 +20,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/profile.h"
+#include "core/testing/bits_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
@@ -369,11 +369,7 @@ std::string UpdateError(optimized::ModelInterface& model,
                               .first_token = 1000 * group};
     });
   });
-  const std::vector<float> after = model.ReadParameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    EXPECT_EQ(std::bit_cast<uint32_t>(after[i]),
-              std::bit_cast<uint32_t>(parameters[i]));
-  }
+  EXPECT_TRUE(softmoe::SameBits(model.ReadParameters(), parameters));
   return text;
 }
 

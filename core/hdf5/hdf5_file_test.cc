@@ -9,12 +9,12 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <thread>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/testing/bits_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "core/testing/random_test_util.h"
@@ -53,10 +53,7 @@ TEST(Hdf5File, ReadsBackEveryTypeBitForBit) {
   const Hdf5Reader reader(path, kKind);
   const auto read = reader.ReadDataset<double>("/numbers/f64");
   EXPECT_EQ(read.shape, (std::vector<int64_t>{2, 3}));
-  ASSERT_EQ(read.values.size(), doubles.size());
-  EXPECT_EQ(std::memcmp(read.values.data(), doubles.data(),
-                        sizeof(double) * doubles.size()),
-            0);
+  EXPECT_TRUE(SameBits(read.values, doubles));
   EXPECT_EQ(reader.ReadDataset<float>("/numbers/f32").values, floats);
   EXPECT_EQ(reader.ReadDataset<int32_t>("/numbers/deeper/i32").values, ints);
   EXPECT_EQ(reader.ReadDataset<int64_t>("/numbers/i64").values, longs);

@@ -55,11 +55,7 @@ class EveryRouter : public testing::TestWithParam<RouterKind> {
 
   RunOptions Options(const std::string& run, const EvaluationPlan& plan,
                      int64_t threads = 2) const {
-    RunOptions options;
-    options.folder = folder_ / run;
-    options.tokens = tokens_;
-    options.quiet = true;
-    options.runtime.threads = threads;
+    RunOptions options = QuietOptions(folder_ / run, tokens_, threads);
     options.evaluations = plan;
     return options;
   }

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <fstream>
 
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
+#include "core/testing/bits_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "core/testing/random_test_util.h"
@@ -44,11 +44,6 @@ CheckpointTensors Tensors() {
   return {.parameters = {0.1f, -0.0f, 1e-40f, 3e38f},
           .first_moment = {0.2f, 1.0f, 2.0f, -3.0f},
           .second_moment = {0.3f, 4.0f, 5.0f, 6.0f}};
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 TEST(Checkpoint, ReadsBackEveryBit) {

@@ -23,17 +23,9 @@
 namespace softmoe::trainer {
 namespace {
 
-// A fresh model on generated tokens.
-struct Fresh {
+struct Fresh : FreshModel {
   explicit Fresh(const Config& config)
-      : pool(2),
-        data(config, WriteTinyTokens(FreshFolder("calibration"))),
-        model(config, config.training.balance_group_sequences, pool) {
-    model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
-  }
-  ThreadPool pool;
-  Dataset data;
-  optimized::Model model;
+      : FreshModel(config, static_cast<uint64_t>(config.training.seed)) {}
 };
 
 // Total number of active experts on the calibration batches with cutoff `tau`.

@@ -44,11 +44,7 @@ class DeviceFailure : public testing::Test {
 
   // A run of config_ that was stopped after its first step, and its checkpoint.
   void StopAfterOneStep(const std::string& device) {
-    RunOptions options;
-    options.folder = folder_ / "run";
-    options.tokens = tokens_;
-    options.quiet = true;
-    options.runtime.threads = 1;
+    RunOptions options = QuietOptions(folder_ / "run", tokens_, 1);
     options.runtime.device = device;
     options.on_step = [](const StepRecord&) { std::raise(SIGTERM); };
     EXPECT_THROW(TrainRun(config_, options), StoppedError);

@@ -49,12 +49,9 @@ class Ranks : public testing::TestWithParam<RouterKind> {
   }
 
   RunOptions Options(const std::string& run, int ranks) const {
-    RunOptions options;
-    options.folder = folder_ / run;
-    options.tokens = tokens_;
-    options.quiet = true;
+    // 1 and 2 threads of two ranks.
+    RunOptions options = QuietOptions(folder_ / run, tokens_, 3);
     options.ranks = ranks;
-    options.runtime.threads = 3;  // 1 and 2 of two ranks
     options.evaluations = {.inference_tau_factors = {0.5, 1},
                            .active_histogram = true,
                            .router_health = true};

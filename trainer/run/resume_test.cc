@@ -26,16 +26,6 @@
 namespace softmoe::trainer {
 namespace {
 
-RunOptions Options(const std::filesystem::path& folder,
-                   const std::filesystem::path& tokens) {
-  RunOptions options;
-  options.folder = folder;
-  options.tokens = tokens;
-  options.quiet = true;
-  options.runtime.threads = 2;
-  return options;
-}
-
 // Raises `signal` at the end of step `step`.
 void StopAt(RunOptions& options, int64_t step, int signal = SIGTERM) {
   options.on_step = [step, signal](const StepRecord& record) {
@@ -52,7 +42,7 @@ class EveryRouter : public testing::TestWithParam<RouterKind> {
     config_.training.eval_every = 4;
     config_.router.noise = NoiseKind::kInputJitter;
     config_.router.noise_amplitude = 0.01;
-    unbroken_ = TrainRun(config_, Options(folder_ / "unbroken", tokens_));
+    unbroken_ = TrainRun(config_, QuietOptions(folder_ / "unbroken", tokens_));
   }
 
   void ExpectAsUnbroken(const RunResult& result,
@@ -86,7 +76,7 @@ TEST_P(EveryRouter, GoesOnBitForBitAfterEverySignal) {
   for (const auto& [step, signal] :
        {std::pair{int64_t{1}, SIGTERM}, std::pair{int64_t{4}, SIGINT},
         std::pair{int64_t{5}, SIGTERM}, std::pair{int64_t{12}, SIGINT}}) {
-    RunOptions options = Options(run, tokens_);
+    RunOptions options = QuietOptions(run, tokens_);
     StopAt(options, step, signal);
     EXPECT_TRUE(
         Says(MessageOf<StoppedError>([&] { TrainRun(config_, options); }),
@@ -95,7 +85,7 @@ TEST_P(EveryRouter, GoesOnBitForBitAfterEverySignal) {
     EXPECT_EQ(Checkpoint(run / kCheckpointName).state().step, step);
     EXPECT_FALSE(std::filesystem::exists(run / kResultName));
   }
-  const RunResult result = TrainRun(config_, Options(run, tokens_));
+  const RunResult result = TrainRun(config_, QuietOptions(run, tokens_));
   EXPECT_TRUE(result.resumed);
   ExpectAsUnbroken(result, run);
 }
@@ -106,7 +96,7 @@ TEST_P(EveryRouter, GoesOnFromAnOlderCheckpointAfterACrash) {
   // checkpoint_every = 3 and a crash after step 8: the run resumes from step 6,
   // and the metrics of steps 7 and 8 are dropped and written again.
   const auto run = folder_ / "crashed";
-  RunOptions options = Options(run, tokens_);
+  RunOptions options = QuietOptions(run, tokens_);
   options.runtime.checkpoint_every = 3;
   options.on_step = [](const StepRecord& record) {
     if (record.step == 8) throw Crash();
@@ -130,7 +120,7 @@ TEST(Resume, WhatKilledProcessesLeftIsRemoved) {
   const auto folder = FreshFolder("leftovers");
   const auto tokens = WriteTinyTokens(folder / "data");
   const Config config = TinyConfig(RouterKind::kSparse);
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   StopAt(options, 3);
   EXPECT_THROW(TrainRun(config, options), StoppedError);
   // Temporary files of two processes, such as half a checkpoint; and a file of
@@ -149,21 +139,22 @@ TEST(Resume, WhatKilledProcessesLeftIsRemoved) {
 
 TEST_P(EveryRouter, FullDiskKeepsTheOldCheckpoint) {
   const auto run = folder_ / "full";
-  RunOptions options = Options(run, tokens_);
+  RunOptions options = QuietOptions(run, tokens_);
   StopAt(options, 3);
   EXPECT_THROW(TrainRun(config_, options), StoppedError);
   {
     // There is room for the metrics, but not for a checkpoint.
     const auto checkpoint = std::filesystem::file_size(run / kCheckpointName);
     FullDisk full(static_cast<int64_t>(checkpoint / 2));
-    EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
-                         [&] { TrainRun(config_, Options(run, tokens_)); }),
+    EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
+                       TrainRun(config_, QuietOptions(run, tokens_));
+                     }),
                      kCheckpointName));
   }
   EXPECT_EQ(Checkpoint(run / kCheckpointName).state().step, 3);
   EXPECT_EQ(FilesIn(run),
             (std::vector<std::string>{kCheckpointName, kMetricsName}));
-  ExpectAsUnbroken(TrainRun(config_, Options(run, tokens_)), run);
+  ExpectAsUnbroken(TrainRun(config_, QuietOptions(run, tokens_)), run);
 }
 
 // Rewrites a checkpoint with the changes of `edit`.
@@ -193,7 +184,7 @@ std::string Refusal(Damage damage) {
   const auto folder = FreshFolder("refusal");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(RouterKind::kSoftLearned);
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   StopAt(options, 3);
   EXPECT_THROW(TrainRun(config, options), StoppedError);
   options.on_step = nullptr;
@@ -256,7 +247,7 @@ TEST(Resume, NamesEveryVersionThatTrainedIt) {
   const auto folder = FreshFolder("versions");
   const Config config = TinyConfig(RouterKind::kSparse);
   RunOptions options =
-      Options(folder / "run", WriteTinyTokens(folder / "data"));
+      QuietOptions(folder / "run", WriteTinyTokens(folder / "data"));
   for (const int64_t step : {2, 3}) {
     StopAt(options, step);
     EXPECT_THROW(TrainRun(config, options), StoppedError);
@@ -277,10 +268,10 @@ TEST(Resume, TwoRunsDoNotShareAFolder) {
   const auto folder = FreshFolder("shared");
   const auto tokens = WriteTinyTokens(folder / "data");
   const Config config = TinyConfig(RouterKind::kSparse);
-  RunOptions outer = Options(folder / "run", tokens);
+  RunOptions outer = QuietOptions(folder / "run", tokens);
   outer.on_step = [&](const StepRecord& record) {
     if (record.step > 1) return;
-    EXPECT_THROW(TrainRun(config, Options(folder / "run", tokens)),
+    EXPECT_THROW(TrainRun(config, QuietOptions(folder / "run", tokens)),
                  EnvironmentError);
   };
   EXPECT_NO_THROW(TrainRun(config, outer));

@@ -55,11 +55,7 @@ class SimulatedRun : public testing::Test {
 
   RunOptions Options(const std::string& run,
                      const std::string& device = "cuda") const {
-    RunOptions options;
-    options.folder = folder_ / run;
-    options.tokens = tokens_;
-    options.quiet = true;
-    options.runtime.threads = 2;
+    RunOptions options = QuietOptions(folder_ / run, tokens_);
     options.runtime.device = device;
     return options;
   }

@@ -31,16 +31,6 @@
 namespace softmoe::trainer {
 namespace {
 
-RunOptions Options(const std::filesystem::path& folder,
-                   const std::filesystem::path& tokens, int64_t threads = 2) {
-  RunOptions options;
-  options.folder = folder;
-  options.tokens = tokens;
-  options.quiet = true;
-  options.runtime.threads = threads;
-  return options;
-}
-
 double MeanLoss(const std::vector<StepRecord>& steps, size_t begin,
                 size_t end) {
   double sum = 0;
@@ -65,7 +55,7 @@ TEST_P(TrainRunOfEveryRouter, LearnsAndReportsWhatItDid) {
   config.training.steps = 100;
   config.training.eval_every = 40;
   std::vector<int64_t> seen;
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   options.on_step = [&](const StepRecord& record) {
     seen.push_back(record.step);
   };
@@ -124,7 +114,8 @@ TEST_P(TrainRunOfEveryRouter, MetricsFileHasEveryNumber) {
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
   config.training.eval_every = 5;
-  const RunResult result = TrainRun(config, Options(folder / "run", tokens));
+  const RunResult result =
+      TrainRun(config, QuietOptions(folder / "run", tokens));
 
   std::ifstream lines(folder / "run" / kMetricsName);
   std::string line;
@@ -160,8 +151,10 @@ TEST_P(TrainRunOfEveryRouter, AnyNumberOfThreadsGivesTheSameBits) {
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
   config.training.eval_every = 5;
-  const RunResult one = TrainRun(config, Options(folder / "one", tokens, 1));
-  const RunResult four = TrainRun(config, Options(folder / "four", tokens, 4));
+  const RunResult one =
+      TrainRun(config, QuietOptions(folder / "one", tokens, 1));
+  const RunResult four =
+      TrainRun(config, QuietOptions(folder / "four", tokens, 4));
   ExpectSameResult(one, four);
   ExpectSameTensors(folder / "one" / kCheckpointName,
                     folder / "four" / kCheckpointName);
@@ -173,14 +166,15 @@ TEST_P(TrainRunOfEveryRouter, NoiseIsDrawnByAddressToo) {
   Config config = TinyConfig(GetParam());
   config.router.noise = NoiseKind::kInputJitter;
   config.router.noise_amplitude = 0.05;
-  const RunResult one = TrainRun(config, Options(folder / "one", tokens, 1));
+  const RunResult one =
+      TrainRun(config, QuietOptions(folder / "one", tokens, 1));
   const RunResult three =
-      TrainRun(config, Options(folder / "three", tokens, 3));
+      TrainRun(config, QuietOptions(folder / "three", tokens, 3));
   ExpectSameResult(one, three);
   config.router.noise = NoiseKind::kNone;
   config.router.noise_amplitude = 0;
   const RunResult quiet =
-      TrainRun(config, Options(folder / "quiet", tokens, 1));
+      TrainRun(config, QuietOptions(folder / "quiet", tokens, 1));
   EXPECT_NE(one.steps.back().loss, quiet.steps.back().loss);
 }
 
@@ -190,13 +184,16 @@ TEST(TrainRun, MicroBatchesDoNotChangeTheBits) {
   const auto folder = FreshFolder("micro");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(RouterKind::kSoftLearned);
-  const RunResult small = TrainRun(config, Options(folder / "small", tokens));
+  const RunResult small =
+      TrainRun(config, QuietOptions(folder / "small", tokens));
   config.training.micro_batch_sequences = 4;
-  const RunResult large = TrainRun(config, Options(folder / "large", tokens));
+  const RunResult large =
+      TrainRun(config, QuietOptions(folder / "large", tokens));
   ExpectSameRecords(small.steps, large.steps);
   // With another balance group the definition differs.
   config.training.balance_group_sequences = 4;
-  const RunResult other = TrainRun(config, Options(folder / "other", tokens));
+  const RunResult other =
+      TrainRun(config, QuietOptions(folder / "other", tokens));
   EXPECT_NE(small.steps[0].load_balance_loss, other.steps[0].load_balance_loss);
 }
 
@@ -256,7 +253,7 @@ TEST_P(TrainRunOfEveryRouter, MemorisesOneBatch) {
     writer.Commit();
   }
   const RunResult result =
-      TrainRun(config, Options(folder / "run", folder / "tokens"));
+      TrainRun(config, QuietOptions(folder / "run", folder / "tokens"));
   const double one_token = ContextEntropy(train, length, 1);
   const double two_tokens = ContextEntropy(train, length, 2);
   ASSERT_GT(one_token, two_tokens);
@@ -272,7 +269,7 @@ TEST(TrainRun, TrainsWithTheTauThatItCalibrated) {
   const auto tokens = WriteTinyTokens(folder / "data");
   const Config config = TinyConfig(RouterKind::kSoftLearned);
   const RunResult calibrated =
-      TrainRun(config, Options(folder / "calibrated", tokens));
+      TrainRun(config, QuietOptions(folder / "calibrated", tokens));
   ThreadPool pool(2);
   const Dataset data(config, tokens);
   optimized::Model model(config, config.training.balance_group_sequences, pool);
@@ -281,7 +278,8 @@ TEST(TrainRun, TrainsWithTheTauThatItCalibrated) {
   // Given as a number, the same tau gives the same run.
   Config given = config;
   given.router.tau = calibrated.tau;
-  const RunResult again = TrainRun(given, Options(folder / "given", tokens));
+  const RunResult again =
+      TrainRun(given, QuietOptions(folder / "given", tokens));
   ExpectSameRecords(calibrated.steps, again.steps);
   ExpectSameValidation(calibrated.final_validation, again.final_validation);
   EXPECT_FALSE(again.tau_calibrated);
@@ -296,10 +294,11 @@ TEST(TrainRun, AFinishedRunIsOnlyRead) {
   const auto folder = FreshFolder("finished");
   const auto tokens = WriteTinyTokens(folder / "data");
   const Config config = TinyConfig(RouterKind::kSoftFixed);
-  const RunResult first = TrainRun(config, Options(folder / "run", tokens));
+  const RunResult first =
+      TrainRun(config, QuietOptions(folder / "run", tokens));
   const auto written =
       std::filesystem::last_write_time(folder / "run" / kMetricsName);
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   options.on_step = [](const StepRecord&) { FAIL() << "it trained again"; };
   ExpectSameResult(first, TrainRun(config, options));
   EXPECT_EQ(std::filesystem::last_write_time(folder / "run" / kMetricsName),
@@ -320,9 +319,11 @@ TEST(TrainRun, SeedAndDataMatter) {
   const auto folder = FreshFolder("seed");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(RouterKind::kSparse);
-  const RunResult first = TrainRun(config, Options(folder / "first", tokens));
+  const RunResult first =
+      TrainRun(config, QuietOptions(folder / "first", tokens));
   config.training.seed = 99;
-  const RunResult second = TrainRun(config, Options(folder / "second", tokens));
+  const RunResult second =
+      TrainRun(config, QuietOptions(folder / "second", tokens));
   EXPECT_NE(first.steps[0].loss, second.steps[0].loss);
 }
 
@@ -331,7 +332,8 @@ TEST(TrainRun, TheCutoffThatActivatesNobodyIsReported) {
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(RouterKind::kSoftFixed);
   config.router.tau = 100.0;
-  const RunResult none = TrainRun(config, Options(folder / "none", tokens));
+  const RunResult none =
+      TrainRun(config, QuietOptions(folder / "none", tokens));
   EXPECT_EQ(none.tau, 100.0);
   EXPECT_FALSE(none.tau_calibrated);
   for (const StepRecord& step : none.steps) {
@@ -340,7 +342,8 @@ TEST(TrainRun, TheCutoffThatActivatesNobodyIsReported) {
     EXPECT_EQ(step.layer_relative_load_variance, (std::vector<double>{0, 0}));
   }
   config.router.fallback = Fallback::kTop1;
-  const RunResult top1 = TrainRun(config, Options(folder / "top1", tokens));
+  const RunResult top1 =
+      TrainRun(config, QuietOptions(folder / "top1", tokens));
   for (const StepRecord& step : top1.steps) {
     EXPECT_EQ(step.active_experts, 1);
     EXPECT_EQ(step.zero_active_fraction, 1);  // before the fallback
@@ -353,13 +356,15 @@ TEST(TrainRun, RefusesBadInputAndWritesNothing) {
   const Config good = TinyConfig(RouterKind::kSoftLearned);
   Config bad = good;
   bad.router.mean_active_experts = 0.5;
-  EXPECT_THROW(TrainRun(bad, Options(folder / "run", tokens)), ConfigError);
+  EXPECT_THROW(TrainRun(bad, QuietOptions(folder / "run", tokens)),
+               ConfigError);
   bad = good;
   bad.router.temperature_end = 0;
-  EXPECT_THROW(TrainRun(bad, Options(folder / "run", tokens)), ConfigError);
-  EXPECT_THROW(TrainRun(good, Options(folder / "run", folder / "missing")),
+  EXPECT_THROW(TrainRun(bad, QuietOptions(folder / "run", tokens)),
+               ConfigError);
+  EXPECT_THROW(TrainRun(good, QuietOptions(folder / "run", folder / "missing")),
                EnvironmentError);
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   options.runtime.isa = "v5";
   EXPECT_THROW(TrainRun(good, options), ConfigError);
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
@@ -371,7 +376,7 @@ TEST(TrainRun, RefusesTokensOfAnotherVocabulary) {
   Config config = TinyConfig(RouterKind::kSparse);
   config.model.vocab_size = 32;
   EXPECT_TRUE(Says(MessageOf<DataError>([&] {
-                     TrainRun(config, Options(folder / "run", tokens));
+                     TrainRun(config, QuietOptions(folder / "run", tokens));
                    }),
                    "tokens.bin"));
 }
@@ -390,7 +395,7 @@ TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
   writer.AddDocument(ids);
   writer.Commit();
   int64_t steps = 0;
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   options.on_step = [&](const StepRecord&) { ++steps; };
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { TrainRun(config, options); }),
                    "foreign.bin: token 5999: id 64"));
@@ -413,10 +418,10 @@ TEST(TrainRun, AnotherSplitIsAnotherRun) {
     writer.Commit();
     return folder / name;
   };
-  TrainRun(config, Options(folder / "run", write("one", 3000)));
+  TrainRun(config, QuietOptions(folder / "run", write("one", 3000)));
   EXPECT_TRUE(Says(MessageOf<DataError>([&] {
                      TrainRun(config,
-                              Options(folder / "run", write("two", 2000)));
+                              QuietOptions(folder / "run", write("two", 2000)));
                    }),
                    "result.h5", "another split"));
 }

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/parallel_for.h"
+#include "core/testing/bits_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "optimized/model.h"
@@ -21,27 +21,12 @@
 namespace softmoe::trainer {
 namespace {
 
-struct Fresh {
-  explicit Fresh(const Config& config)
-      : pool(2),
-        data(config, WriteTinyTokens(FreshFolder("train_step"))),
-        model(config, config.training.balance_group_sequences, pool),
-        updater(model),
-        step(model, updater, data) {
-    model.InitializeParameters(1);
-  }
+struct Fresh : FreshModel {
+  explicit Fresh(const Config& config) : FreshModel(config) {}
   std::vector<float> Parameters() const { return model.ReadParameters(); }
-  ThreadPool pool;
-  Dataset data;
-  optimized::Model model;
-  optimized::Updater updater;
-  TrainStep step;
+  optimized::Updater updater{model};
+  TrainStep step{model, updater, data};
 };
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 TEST(TrainStep, TheFirstUpdateOnlyFillsTheMoments) {
   Fresh fresh(TinyConfig(RouterKind::kSparse));
