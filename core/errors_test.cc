@@ -15,6 +15,8 @@
 #include <string>
 #include <system_error>
 
+#include "core/testing/message_test_util.h"
+
 namespace softmoe {
 namespace {
 
@@ -67,12 +69,12 @@ TEST(RunMain, KnowsExceptionsThatAreNotOurs) {
   const Ending memory =
       RunAndCapture([]() -> ExitCode { throw std::bad_alloc(); });
   EXPECT_EQ(memory.code, 5);
-  EXPECT_NE(memory.text.find("out of memory"), std::string::npos);
+  EXPECT_TRUE(Says(memory.text, "out of memory"));
   const Ending file = RunAndCapture([]() -> ExitCode {
     return static_cast<ExitCode>(std::filesystem::file_size("/absent/file"));
   });
   EXPECT_EQ(file.code, 5);
-  EXPECT_NE(file.text.find("/absent/file"), std::string::npos) << file.text;
+  EXPECT_TRUE(Says(file.text, "/absent/file"));
   const Ending other =
       RunAndCapture([]() -> ExitCode { throw std::logic_error("surprise"); });
   EXPECT_EQ(other.code, 6);
@@ -84,7 +86,7 @@ TEST(RunMain, AFullDiskBehindWhatWasPrintedIsNoInternalError) {
     throw std::system_error(ENOSPC, std::generic_category(), "cannot write");
   });
   EXPECT_EQ(ending.code, 5);
-  EXPECT_NE(ending.text.find("No space left"), std::string::npos);
+  EXPECT_TRUE(Says(ending.text, "No space left"));
 }
 
 // Run in a process of its own: calls `prepare`, then exits with what RunMain
@@ -130,15 +132,9 @@ TEST(RunMainDeathTest, AFileBeyondALimitIsAnErrorOfWrite) {
 
 TEST(SoftmoeCheck, ThrowsWithPlaceConditionAndValues) {
   const int rows = -3;
-  try {
-    SOFTMOE_CHECK(rows > 0) << "rows=" << rows;
-    FAIL() << "no exception";
-  } catch (const InternalError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("core/errors_test.cc:"), std::string::npos) << text;
-    EXPECT_NE(text.find("check failed: rows > 0 rows=-3"), std::string::npos)
-        << text;
-  }
+  EXPECT_TRUE(Says(MessageOf<InternalError>(
+                       [&] { SOFTMOE_CHECK(rows > 0) << "rows=" << rows; }),
+                   "core/errors_test.cc:", "check failed: rows > 0 rows=-3"));
 }
 
 TEST(SoftmoeCheck, EvaluatesTheConditionOnceAndTheTextOnlyOnFailure) {

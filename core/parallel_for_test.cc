@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -46,14 +47,13 @@ TEST(ParallelFor, BlocksDoNotDependOnTheNumberOfThreads) {
 TEST(ParallelFor, RethrowsTheFailureOfTheLowestTask) {
   for (int threads : {1, 4}) {
     ThreadPool pool(threads);
-    try {
-      pool.ParallelFor(100, [](int64_t i) {
-        if (i % 30 == 29) throw DataError("task " + std::to_string(i));
-      });
-      FAIL() << "no exception";
-    } catch (const DataError& error) {
-      EXPECT_STREQ(error.what(), "task 29");
-    }
+    EXPECT_EQ(MessageOf<DataError>([&] {
+                pool.ParallelFor(100, [](int64_t i) {
+                  if (i % 30 == 29)
+                    throw DataError("task " + std::to_string(i));
+                });
+              }),
+              "task 29");
     std::vector<int> runs(8, 0);  // and the pool still works
     pool.ParallelFor(8, [&](int64_t i) { ++runs[i]; });
     EXPECT_EQ(std::accumulate(runs.begin(), runs.end(), 0), 8);

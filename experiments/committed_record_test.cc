@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/files/atomic_file.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/testing/grid_test_util.h"
 
 namespace softmoe::experiments {
@@ -53,17 +54,17 @@ TEST_F(CommittedRecord, OfTheRegimeGivesTheCommittedVerdicts) {
   EXPECT_EQ(Bytes("told/regime/claims.txt"), verdicts) << kRenew;
   const auto judged =
       RunProgram({golden_, "compare", record.string()}, folder_);
-  ExpectEnd(judged, 3, {"OVERALL NOT_COMPARABLE"});
+  EXPECT_TRUE(EndedWith(judged, 3, "OVERALL NOT_COMPARABLE"));
   EXPECT_TRUE(judged.output.ends_with(verdicts)) << judged.output;
 }
 
 TEST_F(CommittedRecord, IsJudgedAlikeByGolden) {
   const auto judged = RunProgram({golden_, "compare", record_}, folder_);
-  ExpectEnd(judged, 3, {"OVERALL NOT_COMPARABLE"});
+  EXPECT_TRUE(EndedWith(judged, 3, "OVERALL NOT_COMPARABLE"));
   // Both texts begin with the claims.
   const std::string claims =
       verdicts_.substr(0, verdicts_.find("\nEvery case"));
-  EXPECT_NE(claims.find("\nH2 "), std::string::npos) << verdicts_;
+  EXPECT_TRUE(Says(claims, "\nH2 ")) << verdicts_;
   EXPECT_TRUE(judged.output.ends_with(claims)) << kRenew << "\n"
                                                << judged.output;
 }
@@ -72,7 +73,7 @@ TEST_F(CommittedRecord, IsWhatTheResultsSay) {
   WriteFileAtomically(folder_ / "RESULTS.md", results_);
   const auto written = RunProgram(
       {golden_, "claims-table", record_, "--into", "RESULTS.md"}, folder_);
-  ExpectEnd(written, 0, {});
+  EXPECT_TRUE(EndedWith(written, 0));
   EXPECT_EQ(Bytes("RESULTS.md"), results_)
       << "`./bazelw run //:golden -- claims-table golden/runs/mini.h5 --into "
          "golden/RESULTS.md` writes the tables anew";
@@ -80,15 +81,13 @@ TEST_F(CommittedRecord, IsWhatTheResultsSay) {
 
 // The record's runs predate the definitions that judge them.
 TEST_F(CommittedRecord, IsJudgedAfterTheFact) {
-  for (const char* says :
-       {"C3     NOT_TESTABLE, after the fact  C3: CONTRADICTED",
-        "C4     NOT_TESTABLE, after the fact  C4: CONTRADICTED",
-        "C1b    NOT_TESTABLE, after the fact  C1: CONTRADICTED",
-        "H1          NOT_TESTABLE, after the fact  C8: NOT_TESTABLE",
-        "H2          NOT_TESTABLE, after the fact  C9: SHOWN",
-        "C2.order       REPORTED", "rounding of caps alone gives +0.42"}) {
-    EXPECT_NE(verdicts_.find(says), std::string::npos) << says;
-  }
+  EXPECT_TRUE(
+      Says(verdicts_, "C3     NOT_TESTABLE, after the fact  C3: CONTRADICTED",
+           "C4     NOT_TESTABLE, after the fact  C4: CONTRADICTED",
+           "C1b    NOT_TESTABLE, after the fact  C1: CONTRADICTED",
+           "H1          NOT_TESTABLE, after the fact  C8: NOT_TESTABLE",
+           "H2          NOT_TESTABLE, after the fact  C9: SHOWN",
+           "C2.order       REPORTED", "rounding of caps alone gives +0.42"));
 }
 
 }  // namespace

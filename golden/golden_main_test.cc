@@ -15,6 +15,7 @@
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "core/testing/program_test_util.h"
 #include "golden/document/document.h"
 #include "golden/document/document_format.h"
@@ -27,60 +28,50 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Output = ProgramOutput;
-
 // Runs //:golden with `arguments`, split as a shell does; returns stdout and
 // stderr.
-Output RunGolden(const std::string& arguments, const fs::path& folder = ".") {
+ProgramResult RunGolden(const std::string& arguments,
+                        const fs::path& folder = ".") {
   return RunTestProgram("golden/golden", arguments + " 2>&1", folder);
 }
 
-void ExpectSays(const Output& output, const std::string& part) {
-  EXPECT_NE(output.text.find(part), std::string::npos)
-      << "expected: " << part << "\ngot: " << output.text;
-}
-
 TEST(Golden, HelpTeaches) {
-  const Output help = RunGolden("--help");
-  EXPECT_EQ(help.exit_code, 0);
-  for (const char* part : {"show", "compare", "Examples:", "Exit codes:",
-                           "INCONCLUSIVE", "golden/FORMAT.md"}) {
-    ExpectSays(help, part);
-  }
-  ExpectSays(RunGolden("compare --help"), "--allow");
+  const ProgramResult help = RunGolden("--help");
+  EXPECT_TRUE(EndedWith(help, 0, "show", "compare", "Examples:", "Exit codes:",
+                        "INCONCLUSIVE", "golden/FORMAT.md"));
+  EXPECT_TRUE(Says(RunGolden("compare --help").output, "--allow"));
 }
 
 TEST(Golden, UsageErrorsEndWithTwo) {
   for (const char* arguments :
        {"", "shwo", "show --tabel x", "compare", "compare a.h5 --allow fail",
         "show --table", "show a b"}) {
-    EXPECT_EQ(RunGolden(arguments).exit_code, 2) << arguments;
+    EXPECT_EQ(RunGolden(arguments).exit_status, 2) << arguments;
   }
-  const Output table = RunGolden("show --table tau_ablations");
-  EXPECT_EQ(table.exit_code, 2);
-  ExpectSays(table, "no table 'tau_ablations'; did you mean 'tau_ablation'?");
+  const ProgramResult table = RunGolden("show --table tau_ablations");
+  EXPECT_TRUE(EndedWith(
+      table, 2, "no table 'tau_ablations'; did you mean 'tau_ablation'?"));
 }
 
 // Conformance vectors need the reference, which is not linked into //:golden.
 TEST(Golden, LeavesConformanceVectorsToTheVerifier) {
-  ExpectSays(RunGolden("--help"), "//:verify -- export-vectors");
+  EXPECT_TRUE(Says(RunGolden("--help").output, "//:verify -- export-vectors"));
   for (const char* command : {"export-vectors", "check-vectors"}) {
-    EXPECT_EQ(RunGolden(command).exit_code, 2) << command;
+    EXPECT_EQ(RunGolden(command).exit_status, 2) << command;
   }
 }
 
 TEST(Golden, ShowsThePaper) {
-  const Output all = RunGolden("show");
-  EXPECT_EQ(all.exit_code, 0);
-  ExpectSays(all, "T1: SoftMoE and Sparse MoE on OWT and C4");
-  ExpectSays(all, "c4/softmoe_star/k1/a4");
-  const Output tau = RunGolden("show paper --table tau_ablation --notes");
-  EXPECT_EQ(tau.exit_code, 0);
-  ExpectSays(tau, "62.63!");
-  ExpectSays(tau, "62.63 is not c/1838");
-  EXPECT_EQ(tau.text.find("T1: SoftMoE"), std::string::npos);
-  ExpectSays(RunGolden("show --table main_results"), "63.82*");
-  ExpectSays(RunGolden("show paper --protocol"), "owt/softmoe_star/k1/a4");
+  const ProgramResult all = RunGolden("show");
+  EXPECT_TRUE(EndedWith(all, 0, "T1: SoftMoE and Sparse MoE on OWT and C4",
+                        "c4/softmoe_star/k1/a4"));
+  const ProgramResult tau =
+      RunGolden("show paper --table tau_ablation --notes");
+  EXPECT_TRUE(EndedWith(tau, 0, "62.63!", "62.63 is not c/1838"));
+  EXPECT_FALSE(Says(tau.output, "T1: SoftMoE"));
+  EXPECT_TRUE(Says(RunGolden("show --table main_results").output, "63.82*"));
+  EXPECT_TRUE(Says(RunGolden("show paper --protocol").output,
+                   "owt/softmoe_star/k1/a4"));
 }
 
 std::string OneSpaceBetweenWords(const std::string& text) {
@@ -91,35 +82,33 @@ std::string OneSpaceBetweenWords(const std::string& text) {
 }
 
 TEST(Golden, ShowsWhatNumbersStandFor) {
-  const Output cells = RunGolden("show --cells --table inference_tau_ablation");
-  EXPECT_EQ(cells.exit_code, 0);
-  const std::string words = OneSpaceBetweenWords(cells.text);
+  const ProgramResult cells =
+      RunGolden("show --cells --table inference_tau_ablation");
+  EXPECT_EQ(cells.exit_status, 0);
+  const std::string words = OneSpaceBetweenWords(cells.output);
   // Truncated, either rule, rounded: 1157 of 1838 is 62.949 %.
-  for (const char* line :
-       {"infer_tau2.4/piqa 62.94 62.94 62.95 1157 1838 1 -",
-        "c4/softmoe/k2/a2/infer_tau1.2/ae 3.75 3.745 3.76 - - 1 - N3",
-        "infer_tau1.2/piqa 63.55 63.545 63.555 1168 1838 1 - N3"}) {
-    EXPECT_NE(words.find(line), std::string::npos) << line << "\n" << words;
-  }
-  EXPECT_EQ(cells.text.find("jitter"), std::string::npos);
-  const Output tau = RunGolden("show --cells --table tau_ablation");
-  ExpectSays(tau, "GRIM_IMPOSSIBLE N2");
-  EXPECT_EQ(RunGolden("show --cells").exit_code, 0);
+  EXPECT_TRUE(
+      Says(words, "infer_tau2.4/piqa 62.94 62.94 62.95 1157 1838 1 -",
+           "c4/softmoe/k2/a2/infer_tau1.2/ae 3.75 3.745 3.76 - - 1 - N3",
+           "infer_tau1.2/piqa 63.55 63.545 63.555 1168 1838 1 - N3"));
+  EXPECT_FALSE(Says(cells.output, "jitter"));
+  const ProgramResult tau = RunGolden("show --cells --table tau_ablation");
+  EXPECT_TRUE(Says(tau.output, "GRIM_IMPOSSIBLE N2"));
+  EXPECT_EQ(RunGolden("show --cells").exit_status, 0);
 }
 
 TEST(Golden, ShowsWhatIsInconsistent) {
-  const Output arithmetic = RunGolden("show --arithmetic");
-  EXPECT_EQ(arithmetic.exit_code, 0);
-  ExpectSays(arithmetic,
-             "count tau_ablation/owt/softmoe_star/k1.5/a2/tau1.8/piqa");
-  ExpectSays(arithmetic, "139967");
-  const Output claims = RunGolden("show --claims");
-  ExpectSays(claims, "REFUTED                star_lower_loss.6");
-  ExpectSays(claims,
-             "soft_higher_hellaswag         10               10               "
-             "     1\n");
-  ExpectSays(claims, "resolved above 1.96 standard errors");
-  EXPECT_EQ(RunGolden("show --notes").exit_code, 0);
+  const ProgramResult arithmetic = RunGolden("show --arithmetic");
+  EXPECT_TRUE(EndedWith(
+      arithmetic, 0, "count tau_ablation/owt/softmoe_star/k1.5/a2/tau1.8/piqa",
+      "139967"));
+  const ProgramResult claims = RunGolden("show --claims");
+  EXPECT_TRUE(
+      Says(claims.output, "REFUTED                star_lower_loss.6",
+           "soft_higher_hellaswag         10               10               "
+           "     1\n",
+           "resolved above 1.96 standard errors"));
+  EXPECT_EQ(RunGolden("show --notes").exit_status, 0);
 }
 
 Document OwnRuns(double loss) {
@@ -136,20 +125,17 @@ TEST(Golden, ComparesWithOwnGoldens) {
   WriteDocument(ExampleDocument(), folder / "golden.h5");
   WriteDocument(OwnRuns(2.845), folder / "good.h5");
   WriteDocument(OwnRuns(3.5), folder / "bad.h5");
-  const Output good = RunGolden("compare good.h5 golden.h5", folder);
+  const ProgramResult good = RunGolden("compare good.h5 golden.h5", folder);
   // The items' sampling noise alone leaves PIQA undecided, and one cell has no
   // value.
-  EXPECT_EQ(good.exit_code, 4) << good.text;
-  ExpectSays(good, "OVERALL INCONCLUSIVE (exit code 4)");
-  ExpectSays(good, "A1 training.aux: 0.01 in the golden, 0.01 here");
-  const Output allowed =
+  EXPECT_TRUE(EndedWith(good, 4, "OVERALL INCONCLUSIVE (exit code 4)",
+                        "A1 training.aux: 0.01 in the golden, 0.01 here"));
+  const ProgramResult allowed =
       RunGolden("compare good.h5 golden.h5 --allow inconclusive", folder);
-  EXPECT_EQ(allowed.exit_code, 0) << allowed.text;
-  ExpectSays(allowed, "allowed: INCONCLUSIVE, UNSUPPORTED");
-  const Output bad =
+  EXPECT_TRUE(EndedWith(allowed, 0, "allowed: INCONCLUSIVE, UNSUPPORTED"));
+  const ProgramResult bad =
       RunGolden("compare bad.h5 golden.h5 --json verdicts.json", folder);
-  EXPECT_EQ(bad.exit_code, 1) << bad.text;
-  ExpectSays(bad, "FAIL");
+  EXPECT_TRUE(EndedWith(bad, 1, "FAIL"));
   const auto json =
       nlohmann::json::parse(ReadWholeFile(folder / "verdicts.json"));
   EXPECT_EQ(json["overall"], "FAIL");
@@ -161,21 +147,19 @@ TEST(Golden, ComparesWithOwnGoldens) {
 TEST(Golden, NothingInCommonIsNotComparable) {
   const fs::path folder = FreshFolder("main_nothing");
   WriteDocument(ExampleDocument(), folder / "other.h5");
-  const Output output =
+  const ProgramResult result =
       RunGolden("compare other.h5", folder);  // with the paper
-  EXPECT_EQ(output.exit_code, 3);
-  ExpectSays(output, "nothing to compare");
+  EXPECT_TRUE(EndedWith(result, 3, "nothing to compare"));
   EXPECT_EQ(
-      RunGolden("compare other.h5 --allow not_comparable", folder).exit_code,
+      RunGolden("compare other.h5 --allow not_comparable", folder).exit_status,
       0);
 }
 
 TEST(Golden, ArithmeticNeedsThePaper) {
   const fs::path folder = FreshFolder("main_arithmetic");
   WriteDocument(ExampleDocument(), folder / "own.h5");
-  const Output output = RunGolden("show own.h5 --arithmetic", folder);
-  EXPECT_EQ(output.exit_code, 2);
-  ExpectSays(output, "no table 'main_results'");
+  const ProgramResult result = RunGolden("show own.h5 --arithmetic", folder);
+  EXPECT_TRUE(EndedWith(result, 2, "no table 'main_results'"));
 }
 
 TEST(Golden, BadFilesEndWithTwoAndSayWhy) {
@@ -203,15 +187,12 @@ TEST(Golden, BadFilesEndWithTwoAndSayWhy) {
       {"checkpoint.h5", "checkpoint"}};
   for (const auto& [file, message] : kBad) {
     for (const std::string command : {"show ", "compare "}) {
-      const Output output = RunGolden(command + file, folder);
-      EXPECT_EQ(output.exit_code, 2) << command << file << output.text;
-      ExpectSays(output, "golden: error: ");
-      ExpectSays(output, file);
-      ExpectSays(output, message);
-      ExpectSays(output, "; ");  // the remedy
+      const ProgramResult result = RunGolden(command + file, folder);
+      EXPECT_TRUE(EndedWith(result, 2, "golden: error: ", file, message, "; "))
+          << command << file;  // the remedy
     }
   }
-  EXPECT_EQ(RunGolden("compare whole.h5 text.h5", folder).exit_code, 2);
+  EXPECT_EQ(RunGolden("compare whole.h5 text.h5", folder).exit_status, 2);
 }
 
 // WriteDocument refuses NaN, so the test makes the file by hand.
@@ -267,37 +248,35 @@ TEST(Golden, NanInAFileEndsWithTwoAndIsNamed) {
   };
   copy("/");
   bad.Commit();
-  const Output output = RunGolden("show nan.h5", folder);
-  EXPECT_EQ(output.exit_code, 2);
-  ExpectSays(output, "'/tables/main/cells/loss/value[0]' is nan");
-  ExpectSays(output, "nan.h5");
+  const ProgramResult result = RunGolden("show nan.h5", folder);
+  EXPECT_TRUE(EndedWith(result, 2, "'/tables/main/cells/loss/value[0]' is nan",
+                        "nan.h5"));
 }
 
 TEST(Golden, MissingFilesEndWithFive) {
   const fs::path folder = FreshFolder("main_missing");
   for (const char* arguments :
        {"show none.h5", "compare none.h5", "compare paper none.h5"}) {
-    const Output output = RunGolden(arguments, folder);
-    EXPECT_EQ(output.exit_code, 5) << arguments;
-    ExpectSays(output, "none.h5");
+    const ProgramResult result = RunGolden(arguments, folder);
+    EXPECT_TRUE(EndedWith(result, 5, "none.h5")) << arguments;
   }
   EXPECT_EQ(
-      RunGolden("compare paper --json /nonexistent/a.json", folder).exit_code,
+      RunGolden("compare paper --json /nonexistent/a.json", folder).exit_status,
       5);
 }
 
 // With one published run against itself nothing can pass or fail.
 TEST(Golden, ThePaperDoesNotConfirmItself) {
-  const Output output = RunGolden("compare paper");
-  EXPECT_EQ(output.exit_code, 4) << output.text.substr(0, 4000);
-  ExpectSays(output, "seed noise is unknown");
+  const ProgramResult result = RunGolden("compare paper");
+  EXPECT_TRUE(EndedWith(result, 4, "seed noise is unknown"))
+      << result.output.substr(0, 4000);
 }
 
 TEST(Golden, PathsStartWhereTheUserStands) {
   const fs::path folder = FreshFolder("main_user");
   WriteDocument(ExampleDocument(), folder / "mine.h5");
   setenv("BUILD_WORKING_DIRECTORY", folder.c_str(), 1);
-  EXPECT_EQ(RunGolden("show mine.h5", "/").exit_code, 0);
+  EXPECT_EQ(RunGolden("show mine.h5", "/").exit_status, 0);
   unsetenv("BUILD_WORKING_DIRECTORY");
 }
 
@@ -319,17 +298,16 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   WriteDocument(ExampleDocument(), folder / "golden.h5");
   WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "record.h5");
   // The cells decide the exit code, as they do alone.
-  const Output output = RunGolden("compare record.h5 golden.h5", folder);
-  EXPECT_EQ(output.exit_code, 4) << output.text;
-  ExpectSays(output, "OVERALL INCONCLUSIVE (exit code 4)");
-  ExpectSays(output, "No reproduction of the paper");
-  ExpectSays(output, "C1a    SHOWN         SoftMoE* has the lower loss");
+  const ProgramResult result = RunGolden("compare record.h5 golden.h5", folder);
+  EXPECT_TRUE(EndedWith(result, 4, "OVERALL INCONCLUSIVE (exit code 4)",
+                        "No reproduction of the paper",
+                        "C1a    SHOWN         SoftMoE* has the lower loss"));
   for (const MiniatureClaim& claim : FrozenClaims().claims) {
-    ExpectSays(output, "\n" + claim.id + "  ");
+    EXPECT_TRUE(Says(result.output, "\n" + claim.id + "  "));
   }
-  ASSERT_EQ(
-      RunGolden("compare record.h5 golden.h5 --json v.json", folder).exit_code,
-      4);
+  ASSERT_EQ(RunGolden("compare record.h5 golden.h5 --json v.json", folder)
+                .exit_status,
+            4);
   const std::string text = ReadWholeFile(folder / "v.json");
   EXPECT_TRUE(text.starts_with("{\n  \"")) << text.substr(0, 40);
   EXPECT_TRUE(text.ends_with("\n}\n"));
@@ -343,62 +321,58 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   twins.runs[1] = twins.runs[0];
   twins.runs[1].seed = seed;
   WriteRecord(margins, twins, folder / "twins.h5");
-  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5", folder).exit_code, 7);
+  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5", folder).exit_status, 7);
   EXPECT_EQ(RunGolden("compare twins.h5 golden.h5 --allow mistrusted", folder)
-                .exit_code,
+                .exit_status,
             4);
 
   WriteRecord(std::string(64, '0'), twins, folder / "margins.h5");
-  const Output other = RunGolden("compare margins.h5 golden.h5", folder);
-  EXPECT_EQ(other.exit_code, 2);
-  ExpectSays(other, "margins.h5 was recorded under other margins");
+  const ProgramResult other = RunGolden("compare margins.h5 golden.h5", folder);
+  EXPECT_TRUE(
+      EndedWith(other, 2, "margins.h5 was recorded under other margins"));
   // Recorded under earlier definitions that are in the history: after the fact.
   WriteRecord(FrozenClaims().history[0].hash, MadeUpResults(FrozenClaims()),
               folder / "earlier.h5");
-  const Output earlier = RunGolden("compare earlier.h5 golden.h5", folder);
-  EXPECT_EQ(earlier.exit_code, 4) << earlier.text;
-  ExpectSays(earlier, "\nC3     SHOWN, after the fact");
-  EXPECT_EQ(output.text.find("after the fact"), std::string::npos);
+  const ProgramResult earlier =
+      RunGolden("compare earlier.h5 golden.h5", folder);
+  EXPECT_TRUE(EndedWith(earlier, 4, "\nC3     SHOWN, after the fact"));
+  EXPECT_FALSE(Says(result.output, "after the fact"));
   std::string bytes = ReadWholeFile(folder / "record.h5");
   bytes[bytes.size() / 2] ^= 1;
   WriteFileAtomically(folder / "damaged.h5", bytes);
-  const Output damaged = RunGolden("compare damaged.h5", folder);
-  EXPECT_EQ(damaged.exit_code, 2);
-  ExpectSays(damaged, "is damaged");
+  const ProgramResult damaged = RunGolden("compare damaged.h5", folder);
+  EXPECT_TRUE(EndedWith(damaged, 2, "is damaged"));
 }
 
 TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
   const fs::path folder = FreshFolder("main_claims");
   const std::string margins = FrozenClaims().Hash();
   WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "record.h5");
-  const Output printed = RunGolden("claims-table record.h5", folder);
-  EXPECT_EQ(printed.exit_code, 0) << printed.text;
-  ExpectSays(printed, "76 of 76 planned runs.\n");
-  ExpectSays(
-      printed,
+  const ProgramResult printed = RunGolden("claims-table record.h5", folder);
+  EXPECT_TRUE(EndedWith(
+      printed, 0, "76 of 76 planned runs.\n",
       "| C1a SoftMoE* has the lower loss in all configurations | SHOWN | "
-      "C1a.group: ");
+      "C1a.group: "));
   const std::string begin =
       "<!-- begin: ./bazelw run //:golden -- claims-table -->\n";
   const std::string end = "<!-- end -->\n";
   WriteFileAtomically(folder / "README.md", "a\n" + begin + "old\n" + end);
-  const Output written =
+  const ProgramResult written =
       RunGolden("claims-table record.h5 --into README.md", folder);
-  EXPECT_EQ(written.exit_code, 0) << written.text;
+  EXPECT_TRUE(EndedWith(written, 0));
   EXPECT_EQ(ReadWholeFile(folder / "README.md"),
-            "a\n" + begin + "\n" + printed.text + "\n" + end);
+            "a\n" + begin + "\n" + printed.output + "\n" + end);
 
   WriteFileAtomically(folder / "plain.md", "a\n");
-  const Output placeless =
+  const ProgramResult placeless =
       RunGolden("claims-table record.h5 --into plain.md", folder);
-  EXPECT_EQ(placeless.exit_code, 2);
-  ExpectSays(placeless, "plain.md: what this command writes goes between");
+  EXPECT_TRUE(EndedWith(placeless, 2,
+                        "plain.md: what this command writes goes between"));
   WriteRecord(margins, {}, folder / "other.h5");
-  const Output other = RunGolden("claims-table other.h5", folder);
-  EXPECT_EQ(other.exit_code, 2);
-  ExpectSays(other, "other.h5: holds no run of the mini grid");
+  const ProgramResult other = RunGolden("claims-table other.h5", folder);
+  EXPECT_TRUE(EndedWith(other, 2, "other.h5: holds no run of the mini grid"));
   WriteRecord(std::string(64, '0'), {}, folder / "margins.h5");
-  EXPECT_EQ(RunGolden("claims-table margins.h5", folder).exit_code, 2);
+  EXPECT_EQ(RunGolden("claims-table margins.h5", folder).exit_status, 2);
 }
 
 TEST(Golden, ComparesARecordOfTheRegime) {
@@ -407,12 +381,12 @@ TEST(Golden, ComparesARecordOfTheRegime) {
   WriteDocument(ExampleDocument(), folder / "golden.h5");
   WriteRecord(hash, {.runs = MadeUpRegime(-0.02), .throughput = {}},
               folder / "record.h5");
-  const Output output =
+  const ProgramResult result =
       RunGolden("compare record.h5 golden.h5 --json v.json", folder);
-  EXPECT_EQ(output.exit_code, 4) << output.text;  // as the cells do alone
-  ExpectSays(output, "OVERALL INCONCLUSIVE (exit code 4)");
-  ExpectSays(output, "Bottom line: Soft routing ends with a lower loss");
-  EXPECT_EQ(output.text.find("Claims in miniature"), std::string::npos);
+  EXPECT_TRUE(EndedWith(result, 4));  // as the cells do alone
+  EXPECT_TRUE(Says(result.output, "OVERALL INCONCLUSIVE (exit code 4)",
+                   "Bottom line: Soft routing ends with a lower loss"));
+  EXPECT_FALSE(Says(result.output, "Claims in miniature"));
   const auto json = nlohmann::json::parse(ReadWholeFile(folder / "v.json"));
   EXPECT_EQ(json.at("regime").at("estimates")[0].at("status"), "SUPERIOR");
 
@@ -420,9 +394,9 @@ TEST(Golden, ComparesARecordOfTheRegime) {
   std::vector<MiniatureRun> twins = MadeUpRegime(-0.02);
   RunOf(twins, "regime-1", 1235).loss = RunOf(twins, "regime-1", 1234).loss;
   WriteRecord(hash, {.runs = twins, .throughput = {}}, folder / "twins.h5");
-  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5", folder).exit_code, 7);
+  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5", folder).exit_status, 7);
   EXPECT_EQ(RunGolden("compare twins.h5 golden.h5 --allow mistrusted", folder)
-                .exit_code,
+                .exit_status,
             4);
 
   // The rows belong to the regime experiment, so any other hash is refused.
@@ -431,19 +405,18 @@ TEST(Golden, ComparesARecordOfTheRegime) {
     WriteRecord(other, {.runs = MadeUpRegime(0), .throughput = {}},
                 folder / "other.h5");
     for (const char* command : {"compare", "claims-table"}) {
-      const Output refused =
+      const ProgramResult refused =
           RunGolden(std::string(command) + " other.h5", folder);
-      EXPECT_EQ(refused.exit_code, 2);
-      ExpectSays(refused,
-                 "other.h5 was recorded under other definitions of the "
-                 "experiment regime (hash " +
-                     other);
+      EXPECT_TRUE(
+          EndedWith(refused, 2,
+                    "other.h5 was recorded under other definitions of the "
+                    "experiment regime (hash " +
+                        other));
     }
   }
   WriteRecord(hash, MadeUpResults(FrozenClaims()), folder / "mini.h5");
-  const Output mini = RunGolden("compare mini.h5 golden.h5", folder);
-  EXPECT_EQ(mini.exit_code, 2);
-  ExpectSays(mini, "is not planned");
+  const ProgramResult mini = RunGolden("compare mini.h5 golden.h5", folder);
+  EXPECT_TRUE(EndedWith(mini, 2, "is not planned"));
 }
 
 TEST(Golden, WritesTheRegimeIntoItsOwnPartOfADocument) {
@@ -451,10 +424,9 @@ TEST(Golden, WritesTheRegimeIntoItsOwnPartOfADocument) {
   WriteRecord(FrozenRegime().Hash(),
               {.runs = MadeUpRegime(-0.02), .throughput = {}},
               folder / "record.h5");
-  const Output printed = RunGolden("claims-table record.h5", folder);
-  EXPECT_EQ(printed.exit_code, 0) << printed.text;
-  ExpectSays(printed, "120 of 120 planned runs.\n");
-  ExpectSays(printed, "| primary | SUPERIOR | ");
+  const ProgramResult printed = RunGolden("claims-table record.h5", folder);
+  EXPECT_TRUE(EndedWith(printed, 0, "120 of 120 planned runs.\n",
+                        "| primary | SUPERIOR | "));
   const std::string mini =
       "<!-- begin: ./bazelw run //:golden -- claims-table -->\nmini\n"
       "<!-- end -->\n";
@@ -463,11 +435,11 @@ TEST(Golden, WritesTheRegimeIntoItsOwnPartOfADocument) {
       "golden/runs/regime.h5 -->\n";
   const std::string end = "<!-- end -->\n";
   WriteFileAtomically(folder / "README.md", mini + begin + "old\n" + end);
-  const Output written =
+  const ProgramResult written =
       RunGolden("claims-table record.h5 --into README.md", folder);
-  EXPECT_EQ(written.exit_code, 0) << written.text;
+  EXPECT_TRUE(EndedWith(written, 0));
   EXPECT_EQ(ReadWholeFile(folder / "README.md"),
-            mini + begin + "\n" + printed.text + "\n" + end);
+            mini + begin + "\n" + printed.output + "\n" + end);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "core/errors.h"
 #include "core/parallel_for.h"
+#include "core/testing/message_test_util.h"
 #include "kernels/budget_gradient.h"
 
 namespace softmoe::optimized {
@@ -105,12 +106,9 @@ TEST(Allocation, NamesTheLayerOfABadBudgetLogit) {
   const Config config = MakeConfig(RouterKind::kSoftLearned, 1.5, 3, 8);
   const std::vector<float> logits = {
       0.0f, std::numeric_limits<float>::quiet_NaN(), 0.0f};
-  try {
-    ComputeAllocations(config, logits, 1.0);
-    FAIL();
-  } catch (const NumericsError& error) {
-    EXPECT_NE(std::string(error.what()).find("layer 1"), std::string::npos);
-  }
+  EXPECT_TRUE(Says(MessageOf<NumericsError>(
+                       [&] { ComputeAllocations(config, logits, 1.0); }),
+                   "layer 1"));
 }
 
 // SPEC.md 1.5, law 18; and the bound that sizes the workspace.

@@ -8,6 +8,7 @@
 
 #include "core/errors.h"
 #include "core/parallel_for.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -35,12 +36,7 @@ TEST(MakeDevice, RefusesWhatItDoesNotKnow) {
 }
 
 std::string PrecisionError(const Config& config, const std::string& device) {
-  try {
-    CheckPrecision(config, On(device));
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "none";
+  return MessageOf<ConfigError>([&] { CheckPrecision(config, On(device)); });
 }
 
 TEST(CheckPrecision, Bf16IsForDevicesAndSizesThatSuitIt) {
@@ -48,20 +44,17 @@ TEST(CheckPrecision, Bf16IsForDevicesAndSizesThatSuitIt) {
   config.model.d_model = 20;
   config.model.num_heads = 5;
   for (const char* device : {"", "cpu", "cuda"}) {
-    EXPECT_EQ(PrecisionError(config, device), "none");
+    EXPECT_EQ(PrecisionError(config, device), kNoError);
   }
   config.training.precision = Precision::kBf16;
   for (const char* device : {"", "cpu"}) {
     const std::string text = PrecisionError(config, device);
-    for (const char* part : {"training.precision = \"bf16\"", "the CPU",
-                             "--device=cuda", "leave"}) {
-      EXPECT_NE(text.find(part), std::string::npos) << part << ": " << text;
-    }
+    EXPECT_TRUE(Says(text, "training.precision = \"bf16\"", "the CPU",
+                     "--device=cuda", "leave"));
   }
   const auto expect_names = [&](const std::string& key) {
     const std::string text = PrecisionError(config, "cuda");
-    EXPECT_NE(text.find(key), std::string::npos) << key << ": " << text;
-    EXPECT_NE(text.find("must be a multiple of 8"), std::string::npos) << text;
+    EXPECT_TRUE(Says(text, key, "must be a multiple of 8"));
   };
   expect_names("model.d_model is 20");
   config.model.d_model = 40;
@@ -74,7 +67,7 @@ TEST(CheckPrecision, Bf16IsForDevicesAndSizesThatSuitIt) {
   config.model.vocab_size = 30;
   expect_names("model.vocab_size is 30");
   config.model.vocab_size = 32;
-  EXPECT_EQ(PrecisionError(config, "cuda"), "none");
+  EXPECT_EQ(PrecisionError(config, "cuda"), kNoError);
 }
 
 // Where the machine has a device, MakeDevice finds it.

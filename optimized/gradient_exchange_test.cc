@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/philox.h"
+#include "core/testing/random_test_util.h"
 #include "kernels/adamw.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/gradient_tree.h"
@@ -22,16 +22,12 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// The gradient of a group: numbers over many binades, so that the order of a
-// sum shows in its bits.
+// The gradient of a group.
 void FillLeaf(int64_t group, std::span<float> gradient) {
-  const RandomKey key{5, RandomStream::kTestData, 0,
-                      static_cast<uint32_t>(group)};
-  for (size_t i = 0; i < gradient.size(); ++i) {
-    const auto words = PhiloxWords(key, i);
-    gradient[i] = static_cast<float>(
-        std::ldexp(UniformFromWord(words[0]) - 0.5, words[1] % 16));
-  }
+  std::ranges::copy(
+      FloatsOfManyBinades(std::ssize(gradient),
+                          {.seed = 5, .layer = static_cast<uint32_t>(group)}),
+      gradient.begin());
 }
 
 Floats TreeSum(int64_t size, GroupRange groups, ThreadPool& pool) {

@@ -5,29 +5,26 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>
 
 #include "core/errors.h"
-#include "core/philox.h"
+#include "core/testing/random_test_util.h"
 
 namespace softmoe::optimized {
 namespace {
 
 constexpr int64_t kSize = 53;
 
-// Numbers over many binades, so that the order of a sum shows in its bits.
-float LeafValue(int64_t group, int64_t i) {
-  const RandomKey key{5, RandomStream::kTestData, 0,
-                      static_cast<uint32_t>(group)};
-  const auto words = PhiloxWords(key, static_cast<uint64_t>(i));
-  return static_cast<float>(
-      std::ldexp(UniformFromWord(words[0]) - 0.5, words[1] % 16));
+std::vector<float> Leaf(int64_t group) {
+  return FloatsOfManyBinades(
+      kSize, {.seed = 5, .layer = static_cast<uint32_t>(group)});
 }
 
 void FillLeaf(int64_t group, std::span<float> gradient) {
-  for (int64_t i = 0; i < kSize; ++i) gradient[i] = LeafValue(group, i);
+  std::ranges::copy(Leaf(group), gradient.begin());
 }
 
 std::vector<float> TreeSum(int64_t begin, int64_t end, ThreadPool& pool) {
@@ -38,7 +35,7 @@ std::vector<float> TreeSum(int64_t begin, int64_t end, ThreadPool& pool) {
 
 // The definition, taken literally.
 float Definition(int64_t begin, int64_t end, int64_t i) {
-  if (end - begin == 1) return LeafValue(begin, i);
+  if (end - begin == 1) return Leaf(begin)[static_cast<size_t>(i)];
   const int64_t middle = begin + (end - begin) / 2;
   return Definition(begin, middle, i) + Definition(middle, end, i);
 }
@@ -59,7 +56,7 @@ TEST(GradientTree, OrderMattersForTheseNumbers) {
   int different = 0;
   for (int64_t i = 0; i < kSize; ++i) {
     float chain = 0;
-    for (int64_t g = 0; g < 8; ++g) chain += LeafValue(g, i);
+    for (int64_t g = 0; g < 8; ++g) chain += Leaf(g)[static_cast<size_t>(i)];
     different += chain != sum[i];
   }
   EXPECT_GT(different, 0) << "the other tests would pass with any order";

@@ -8,21 +8,17 @@
 #include <vector>
 
 #include "core/philox.h"
+#include "core/testing/config_test_util.h"
 
 namespace softmoe::optimized {
 namespace {
 
-Config SmallConfig() {
-  Config config;
-  config.model = {.num_layers = 2,
-                  .d_model = 24,
-                  .num_heads = 2,
-                  .d_ffn = 30,
-                  .num_experts = 5,
-                  .vocab_size = 77,
-                  .sequence_length = 8};
-  config.router.kind = RouterKind::kSoftLearned;
-  config.router.mean_active_experts = 1.5;
+// Each deviation is another one: 0.02 / sqrt(2 * 2) where layers add to the
+// residual stream.
+Config TwoLayers() {
+  Config config = SmallConfig(RouterKind::kSoftLearned);
+  config.model.num_layers = 2;
+  config.model.init_std = 0.02;
   config.router.init_std = 0.07;
   return config;
 }
@@ -36,7 +32,7 @@ std::vector<float> Initial(const Config& config, uint64_t seed, int threads) {
 }
 
 TEST(InitializeParameters, FollowsItsDefinitionElementByElement) {
-  const Config config = SmallConfig();
+  const Config config = TwoLayers();
   const ParameterLayout layout(config);
   const std::vector<float> parameters = Initial(config, 42, 3);
   for (size_t i = 0; i < layout.tensors.size(); ++i) {
@@ -72,7 +68,7 @@ TEST(InitializeParameters, FollowsItsDefinitionElementByElement) {
 // The key changes the router's weights, and nothing when it repeats the
 // model's.
 TEST(InitializeParameters, RouterFollowsTheModelUnlessItHasItsOwn) {
-  Config config = SmallConfig();
+  Config config = TwoLayers();
   config.router.init_std = 0;
   const std::vector<float> as_model = Initial(config, 7, 1);
   config.router.init_std = config.model.init_std;
@@ -88,7 +84,7 @@ TEST(InitializeParameters, RouterFollowsTheModelUnlessItHasItsOwn) {
 }
 
 TEST(InitializeParameters, DoesNotDependOnThreads) {
-  const Config config = SmallConfig();
+  const Config config = TwoLayers();
   EXPECT_EQ(Initial(config, 7, 1), Initial(config, 7, 4));
   EXPECT_NE(Initial(config, 7, 1), Initial(config, 8, 1));
 }
@@ -96,7 +92,7 @@ TEST(InitializeParameters, DoesNotDependOnThreads) {
 // Sample mean and variance of n normals: z = 5 standard errors is exceeded by
 // chance once in 1.7 million; the draws are fixed, so it is exceeded or not.
 TEST(InitializeParameters, HasTheStandardDeviationsOfTheSpecification) {
-  Config config = SmallConfig();
+  Config config = TwoLayers();
   config.model.vocab_size = 2000;
   const ParameterLayout layout(config);
   const std::vector<float> parameters = Initial(config, 1234, 2);

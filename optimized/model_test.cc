@@ -18,23 +18,15 @@
 
 #include "core/errors.h"
 #include "core/philox.h"
+#include "core/testing/config_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "kernels/router.h"
 
 namespace softmoe::optimized {
 namespace {
 
-Config SmallConfig(RouterKind kind) {
-  Config config;
-  config.model = {.num_layers = 3,
-                  .d_model = 24,
-                  .num_heads = 2,
-                  .d_ffn = 20,
-                  .num_experts = 5,
-                  .vocab_size = 61,
-                  .sequence_length = 19};
-  config.model.init_std = 0.2;
-  config.router.kind = kind;
-  config.router.mean_active_experts = kind == RouterKind::kSparse ? 2.0 : 1.5;
+Config WithZLoss(RouterKind kind) {
+  Config config = SmallConfig(kind);
   config.router.z_loss_coeff = 1e-3;
   return config;
 }
@@ -131,7 +123,7 @@ std::vector<float> GatesWithoutCutoff(const Config& config,
 
 class ModelTest : public ::testing::TestWithParam<RouterKind> {
  protected:
-  Config config_ = SmallConfig(GetParam());
+  Config config_ = WithZLoss(GetParam());
   RoutingState routing_{.temperature = 1.3, .tau = 1.1, .noise = true};
 };
 
@@ -233,15 +225,11 @@ TEST_P(ModelTest, NamesLayerTokenAndExpertOfABadScore) {
   model.WriteParameters(infinity, weight + 3);
   const Tokens tokens(config_, 4);
   std::vector<float> gradients(static_cast<size_t>(model.layout().total));
-  try {
-    model.ForwardBackward(tokens.batch(4, 1000), routing_, 1, 1, gradients);
-    FAIL();
-  } catch (const NumericsError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("layer 1, token 1000 "), std::string::npos) << text;
-    EXPECT_NE(text.find("expert 3"), std::string::npos) << text;
-    EXPECT_NE(text.find("inf"), std::string::npos) << text;
-  }
+  EXPECT_TRUE(Says(MessageOf<NumericsError>([&] {
+                     model.ForwardBackward(tokens.batch(4, 1000), routing_, 1,
+                                           1, gradients);
+                   }),
+                   "layer 1, token 1000 ", "expert 3", "inf"));
   EXPECT_THROW(model.Forward(tokens.batch(4), routing_), NumericsError);
   if (config_.router.kind != RouterKind::kSparse) {
     EXPECT_THROW(model.CollectSoftWeightRatios(tokens.batch(4), routing_),
@@ -269,7 +257,7 @@ TEST_P(ModelTest, RefusesTokensOutsideTheVocabularyAndPartialSequences) {
 }
 
 TEST(Model, RatiosAreThoseOfTheCappedSoftWeights) {
-  Config config = SmallConfig(RouterKind::kSoftFixed);
+  Config config = WithZLoss(RouterKind::kSoftFixed);
   ThreadPool pool(2);
   Model model(config, 4, pool);
   model.InitializeParameters(9);
@@ -289,7 +277,7 @@ TEST(Model, RatiosAreThoseOfTheCappedSoftWeights) {
   for (size_t i = 0; i < 76 * 3; ++i) above += ratios[i] > routing.tau;
   for (const int64_t count : stats.layers[0].tokens_per_expert) active += count;
   EXPECT_EQ(active, above);
-  EXPECT_THROW(Model(SmallConfig(RouterKind::kSparse), 1, pool)
+  EXPECT_THROW(Model(WithZLoss(RouterKind::kSparse), 1, pool)
                    .CollectSoftWeightRatios(tokens.batch(1), routing),
                InternalError);
 }
@@ -297,7 +285,7 @@ TEST(Model, RatiosAreThoseOfTheCappedSoftWeights) {
 // The layers' shares of the budget are unequal, and so are their caps: each
 // weight is divided by its own layer's k_l/E, and tau is left out of the pass.
 TEST(Model, RatiosAreDividedByTheirOwnLayersShareWithoutTau) {
-  Config config = SmallConfig(RouterKind::kSoftLearned);
+  Config config = WithZLoss(RouterKind::kSoftLearned);
   config.router.expansion_factor = 1.6;  // caps 4, 2, 3
   ThreadPool pool(2);
   Model model(config, 4, pool);
@@ -335,7 +323,7 @@ TEST(Model, RatiosAreDividedByTheirOwnLayersShareWithoutTau) {
 // No weight reaches the cutoff: without fallback experts learn nothing and the
 // MoE half is the identity; with it every token keeps one expert.
 TEST(Model, FallbackDecidesWhatHappensToTokensWithoutExperts) {
-  Config config = SmallConfig(RouterKind::kSoftFixed);
+  Config config = WithZLoss(RouterKind::kSoftFixed);
   const RoutingState routing{.temperature = 1.0, .tau = 100.0};
   const ParameterLayout layout(config);
   const Step none = RunStep(config, 2, routing);

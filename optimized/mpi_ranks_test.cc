@@ -8,6 +8,7 @@
 
 #include "core/files/paths.h"
 #include "core/process/process.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/communicator/testing/mpi_test_util.h"
 #include "optimized/testing/ranked_training.h"
 
@@ -39,34 +40,32 @@ class MpiRanks : public ::testing::TestWithParam<int> {
     for (int rank = 0; rank < ranks(); ++rank) {
       const std::string line = "rank " + std::to_string(rank) + " of " +
                                std::to_string(ranks()) + ": " + text + "\n";
-      EXPECT_NE(result.output.find(line), std::string::npos)
-          << line << "not in\n"
-          << result.output;
+      EXPECT_TRUE(Says(result.output, line));
     }
   }
 };
 
 TEST_P(MpiRanks, GiveWhatEveryOperationPromises) {
   const ProgramResult result = Run("operations");
-  EXPECT_EQ(result.exit_status, 0) << result.output;
+  EXPECT_TRUE(EndedWith(result, 0));
   ExpectFromEveryRank(result, "all right");
 }
 
 TEST_P(MpiRanks, NameEveryMistakeOnEveryRank) {
   const ProgramResult result = Run("mistakes");
-  EXPECT_EQ(result.exit_status, 0) << result.output;
+  EXPECT_TRUE(EndedWith(result, 0));
   ExpectFromEveryRank(result, "all named");
 }
 
 TEST_P(MpiRanks, TrainToTheBitsOfOneProcess) {
   const ProgramResult result = Run("train");
-  EXPECT_EQ(result.exit_status, 0) << result.output;
+  EXPECT_TRUE(EndedWith(result, 0));
   ExpectFromEveryRank(result, Digest(TrainAlone(LargerConfig(4), 2)));
 }
 
 TEST_P(MpiRanks, AllEndWithTheCodeAndTheNameOfTheOneThatFailed) {
   const ProgramResult result = Run("failure");
-  EXPECT_EQ(result.exit_status, 2) << result.output;
+  EXPECT_TRUE(EndedWith(result, 2));
   EXPECT_EQ(Count(result, "mpi_ranks: error: token 7 is damaged\n"), 1)
       << result.output;
   EXPECT_EQ(
@@ -78,7 +77,7 @@ TEST_P(MpiRanks, AllEndWithTheCodeAndTheNameOfTheOneThatFailed) {
 // The first one that has waited for too long ends all, the silent one too.
 TEST_P(MpiRanks, EndWithTheNameOfOneThatIsSilentInAStep) {
   const ProgramResult result = Run("silence");
-  EXPECT_EQ(result.exit_status, 5) << result.output;
+  EXPECT_TRUE(EndedWith(result, 5));
   EXPECT_GE(Count(result,
                   "mpi_ranks: error: step 7: waits at a barrier: nothing from "
                   "rank 1 within 1 s; see what it says"),
@@ -88,7 +87,7 @@ TEST_P(MpiRanks, EndWithTheNameOfOneThatIsSilentInAStep) {
 
 TEST_P(MpiRanks, WaitForRankZeroOutsideOfAStepAndSaySo) {
   const ProgramResult result = Run("patience");
-  EXPECT_EQ(result.exit_status, 0) << result.output;
+  EXPECT_TRUE(EndedWith(result, 0));
   ExpectFromEveryRank(result, "all here");
   EXPECT_GE(
       Count(result, "the preparation: waits at a barrier: waits for rank 0, "),

@@ -6,23 +6,16 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/device.h"
 
 namespace softmoe::optimized {
 namespace {
 
 TEST(NoCudaDevice, SaysWhatTheBuildNeeds) {
-  try {
-    (void)backend_cuda::MakeGpuDevice(0);
-    FAIL() << "there is a device";
-  } catch (const EnvironmentError& error) {
-    EXPECT_EQ(error.code(), ExitCode::kEnvironment);
-    EXPECT_NE(std::string(error.what()).find("without a CUDA toolkit"),
-              std::string::npos)
-        << error.what();
-    EXPECT_NE(std::string(error.what()).find("CUDA_HOME"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { (void)backend_cuda::MakeGpuDevice(0); }),
+                   "without a CUDA toolkit", "CUDA_HOME"));
 }
 
 }  // namespace

@@ -12,32 +12,11 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/philox.h"
+#include "core/testing/config_test_util.h"
+#include "core/testing/random_test_util.h"
 
 namespace softmoe::optimized {
 namespace {
-
-Config SmallConfig() {
-  Config config;
-  config.model = {.num_layers = 2,
-                  .d_model = 8,
-                  .num_heads = 2,
-                  .d_ffn = 12,
-                  .num_experts = 3,
-                  .vocab_size = 50,
-                  .sequence_length = 4};
-  return config;
-}
-
-std::vector<float> RandomVector(int64_t size, uint32_t stream) {
-  const RandomKey key{11, RandomStream::kTestData, stream, 0};
-  std::vector<float> x(static_cast<size_t>(size));
-  for (int64_t i = 0; i < size; ++i) {
-    x[i] =
-        static_cast<float>(UniformFromWord(PhiloxWords(key, i)[0]) * 2.0 - 1.0);
-  }
-  return x;
-}
 
 // One update, clipped by the norm that it returns.
 double Update(Optimizer& optimizer, double learning_rate,
@@ -51,15 +30,15 @@ double Update(Optimizer& optimizer, double learning_rate,
 
 class OptimizerTest : public ::testing::Test {
  protected:
-  Config config_ = SmallConfig();
+  Config config_ = SmallConfig(RouterKind::kSparse);
   ParameterLayout layout_{config_};
   ThreadPool pool_{2};
 };
 
 TEST_F(OptimizerTest, ReturnsTheNormBeforeClipping) {
   Optimizer optimizer(config_.training, layout_, pool_);
-  const std::vector<float> gradient = RandomVector(layout_.total, 1);
-  std::vector<float> parameters = RandomVector(layout_.total, 2);
+  const std::vector<float> gradient = NormalFloats(layout_.total, 11, 1);
+  std::vector<float> parameters = NormalFloats(layout_.total, 11, 2);
   double squares = 0;
   for (const float g : gradient) squares += static_cast<double>(g) * g;
   // Two orders of summation of n positive doubles differ by at most 2 n u.
@@ -70,8 +49,8 @@ TEST_F(OptimizerTest, ReturnsTheNormBeforeClipping) {
 
 TEST_F(OptimizerTest, FirstUpdateHasLearningRateZeroAndOnlyFillsTheMoments) {
   Optimizer optimizer(config_.training, layout_, pool_);
-  const std::vector<float> gradient = RandomVector(layout_.total, 1);
-  const std::vector<float> before = RandomVector(layout_.total, 2);
+  const std::vector<float> gradient = NormalFloats(layout_.total, 11, 1);
+  const std::vector<float> before = NormalFloats(layout_.total, 11, 2);
   std::vector<float> parameters = before;
   Update(optimizer, 0.0, 0, gradient, parameters);
   EXPECT_EQ(parameters, before);
@@ -85,7 +64,7 @@ TEST_F(OptimizerTest, DecaysMatricesOnly) {
   config_.training.weight_decay = 0.25;
   Optimizer optimizer(config_.training, layout_, pool_);
   const std::vector<float> gradient(static_cast<size_t>(layout_.total), 0.0f);
-  const std::vector<float> before = RandomVector(layout_.total, 2);
+  const std::vector<float> before = NormalFloats(layout_.total, 11, 2);
   std::vector<float> parameters = before;
   Update(optimizer, 0.5, 0, gradient, parameters);
   for (const ParameterTensor& tensor : layout_.tensors) {
@@ -102,10 +81,10 @@ TEST_F(OptimizerTest, DecaysMatricesOnly) {
 // commutes with every rounding, but for that of the scale itself (u each in
 // the scale, in g, and twice in m).
 TEST_F(OptimizerTest, ClipsToTheGlobalNorm) {
-  const std::vector<float> gradient = RandomVector(layout_.total, 1);
+  const std::vector<float> gradient = NormalFloats(layout_.total, 11, 1);
   std::vector<float> large = gradient;
   for (float& g : large) g *= 1024.0f;
-  std::vector<float> p1 = RandomVector(layout_.total, 2), p2 = p1;
+  std::vector<float> p1 = NormalFloats(layout_.total, 11, 2), p2 = p1;
   Optimizer a(config_.training, layout_, pool_);
   Optimizer b(config_.training, layout_, pool_);
   const double norm = Update(a, 1e-3, 0, gradient, p1);
@@ -122,8 +101,8 @@ TEST_F(OptimizerTest, ClipsToTheGlobalNorm) {
 }
 
 TEST_F(OptimizerTest, SmallGradientsAndClipNormZeroAreNotScaled) {
-  std::vector<float> gradient = RandomVector(layout_.total, 1);
-  std::vector<float> parameters = RandomVector(layout_.total, 2);
+  std::vector<float> gradient = NormalFloats(layout_.total, 11, 1);
+  std::vector<float> parameters = NormalFloats(layout_.total, 11, 2);
   // No limit, and one far above the norm.
   for (const double clip_norm : {0.0, 1e6}) {
     config_.training.clip_norm = clip_norm;
@@ -145,10 +124,11 @@ TEST_F(OptimizerTest, DoesNotDependOnThreads) {
   for (const int threads : {1, 2, 4}) {
     ThreadPool pool(threads);
     Optimizer optimizer(config_.training, layout, pool);
-    std::vector<float> parameters = RandomVector(layout.total, 2);
+    std::vector<float> parameters = NormalFloats(layout.total, 11, 2);
     for (uint32_t step = 0; step < 3; ++step) {
       norms.push_back(Update(optimizer, 1e-2, step,
-                             RandomVector(layout.total, 5 + step), parameters));
+                             NormalFloats(layout.total, 11, 5 + step),
+                             parameters));
     }
     results.push_back(parameters);
   }
@@ -161,7 +141,7 @@ TEST_F(OptimizerTest, RefusesAGradientThatIsNotFinite) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
                           std::numeric_limits<float>::infinity()}) {
     Optimizer optimizer(config_.training, layout_, pool_);
-    std::vector<float> gradient = RandomVector(layout_.total, 1);
+    std::vector<float> gradient = NormalFloats(layout_.total, 11, 1);
     gradient[layout_.total / 2] = bad;
     EXPECT_THROW(optimizer.GradientNorm(gradient), NumericsError);
   }

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/philox.h"
+#include "core/testing/random_test_util.h"
 #include "kernels/cuda/device.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/simulator.h"
@@ -23,17 +23,10 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Numbers over many binades, so that the order of a sum shows in its bits.
 Floats Partial(int rank, int round, int64_t size) {
-  const RandomKey key{5, RandomStream::kTestData, static_cast<uint32_t>(round),
-                      static_cast<uint32_t>(rank)};
-  Floats values;
-  for (int64_t i = 0; i < size; ++i) {
-    const auto words = PhiloxWords(key, static_cast<uint64_t>(i));
-    values.push_back(static_cast<float>(
-        std::ldexp(UniformFromWord(words[0]) - 0.5, words[1] % 16)));
-  }
-  return values;
+  return FloatsOfManyBinades(size, {.seed = 5,
+                                    .step = static_cast<uint32_t>(round),
+                                    .layer = static_cast<uint32_t>(rank)});
 }
 
 // The definition, taken literally.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/config_test_util.h"
 #include "optimized/model.h"
 #include "optimized/updater.h"
 
@@ -75,17 +76,9 @@ TEST(StepProfileTable, HasOneHalfWithOneThread) {
   EXPECT_THROW(StepProfileTable(MadeUp(2, 1), MadeUp(2, 1), 1), InternalError);
 }
 
-Config SmallConfig(int64_t group_sequences) {
-  Config config;
-  config.model = {.num_layers = 3,
-                  .d_model = 24,
-                  .num_heads = 2,
-                  .d_ffn = 20,
-                  .num_experts = 5,
-                  .vocab_size = 61,
-                  .sequence_length = 19};
-  config.router.kind = RouterKind::kSparse;
-  config.router.mean_active_experts = 2;
+// A batch of four sequences, in groups.
+Config FourSequences(int64_t group_sequences) {
+  Config config = SmallConfig(RouterKind::kSparse);
   config.training.global_batch_sequences = 4;
   config.training.balance_group_sequences = group_sequences;
   return config;
@@ -96,7 +89,7 @@ struct SmallStep {
   explicit SmallStep(int threads, int64_t group_sequences = 4)
       : group_sequences(group_sequences),
         pool(threads),
-        model(SmallConfig(group_sequences), group_sequences, pool),
+        model(FourSequences(group_sequences), group_sequences, pool),
         updater(model),
         ids(77) {
     model.InitializeParameters(9);

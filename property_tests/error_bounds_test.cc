@@ -13,6 +13,7 @@
 #include <random>
 #include <vector>
 
+#include "core/testing/message_test_util.h"
 #include "property_tests/testing/kernel_case.h"
 
 namespace softmoe::property_tests {
@@ -114,7 +115,7 @@ TEST_F(MismatchTest, RejectsNaNOtherSizesAndBoundsOfAnotherFormula) {
   bounds_[2].error = NAN;
   EXPECT_NE(Run(), "");
   bounds_[2] = {0.5 + 1e-6, 1e-3};
-  EXPECT_NE(Run().find("another formula"), std::string::npos);
+  EXPECT_TRUE(Says(Run(), "another formula"));
   bounds_[2] = {0.5, 1e-3};
   bounds_.push_back({0.5, 1e-3});
   EXPECT_NE(Run(), "");

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -21,6 +20,8 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/profile.h"
+#include "core/testing/bits_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
 #include "kernels/simt/device/device.h"
@@ -280,8 +281,7 @@ std::string MemoryError(const Config& config, int64_t more) {
   const LimitsGuard guard;
   simt::SetDeviceLimits(
       {.memory = simt::LiveBytes() + static_cast<size_t>(planned + more)});
-  std::string text = "none";
-  try {
+  return MessageOf<EnvironmentError>([&] {
     const auto model = MakeSimulated(config, 1, *queue);
     const auto updater = model->MakeUpdater();
     const std::vector<float> parameters = WithUnevenBudget(config);
@@ -292,24 +292,20 @@ std::string MemoryError(const Config& config, int64_t more) {
       EXPECT_EQ(model->ReadParameters(), parameters);
       throw;
     }
-  } catch (const EnvironmentError& error) {
-    text = error.what();
-  }
-  return text;
+  });
 }
 
 TEST(SimulatedMemory, TooLittleIsAnErrorThatSaysWhatNeedsIt) {
   simt::SetSchedule(simt::Schedule::kAscending);
   const Config config = TrainingConfigOf({RouterKind::kSoftLearned});
-  EXPECT_EQ(MemoryError(config, 1 << 20), "none");
+  EXPECT_EQ(MemoryError(config, 1 << 20), kNoError);
   // Not enough for the step's caps; for the first caps; for the updates.
   const int64_t updates = optimized::PlanUpdates(config).bytes();
   for (const int64_t more : {int64_t{0}, -updates / 2, -updates - 1024}) {
     const std::string text = MemoryError(config, more);
-    for (const char* part : {"of memory left", "runtime.recompute",
-                             "balance_group_sequences", "together"}) {
-      EXPECT_NE(text.find(part), std::string::npos) << more << ": " << text;
-    }
+    EXPECT_TRUE(Says(text, "of memory left", "runtime.recompute",
+                     "balance_group_sequences", "together"))
+        << more;
     EXPECT_EQ(text.find("moments") != std::string::npos, more == -updates / 2)
         << text;
   }
@@ -365,22 +361,15 @@ std::string UpdateError(optimized::ModelInterface& model,
                         const std::vector<ModelCase>& groups) {
   const auto updater = model.MakeUpdater();
   model.WriteParameters(parameters, 0);
-  std::string text = "none";
-  try {
+  const std::string text = MessageOf<NumericsError>([&] {
     updater->ComputeGradient(SmallRouting(0), [&](int64_t group) {
       return optimized::Batch{.num_sequences = 1,
                               .inputs = groups[group].inputs,
                               .targets = groups[group].targets,
                               .first_token = 1000 * group};
     });
-  } catch (const NumericsError& error) {
-    text = error.what();
-  }
-  const std::vector<float> after = model.ReadParameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    EXPECT_EQ(std::bit_cast<uint32_t>(after[i]),
-              std::bit_cast<uint32_t>(parameters[i]));
-  }
+  });
+  EXPECT_TRUE(softmoe::SameBits(model.ReadParameters(), parameters));
   return text;
 }
 
@@ -415,22 +404,17 @@ TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
   const std::string in_group_1 =
       errors(layout.embedding + 22 * config.model.d_model, config.model.d_model,
              std::numeric_limits<float>::quiet_NaN());
-  EXPECT_NE(in_group_1.find("layer 0, token 1000 (sequence 0 of its group, "
-                            "position 0), expert 0: router score is "),
-            std::string::npos)
-      << in_group_1;
-  EXPECT_NE(in_group_1.find("nan"), std::string::npos) << in_group_1;
+  EXPECT_TRUE(Says(in_group_1,
+                   "layer 0, token 1000 (sequence 0 of its group, "
+                   "position 0), expert 0: router score is ",
+                   "nan"));
   const std::string in_layer_1 = errors(layout.layers[1].router_weight + 2, 1,
                                         std::numeric_limits<float>::infinity());
-  EXPECT_NE(in_layer_1.find("layer 1, token 0 "), std::string::npos)
-      << in_layer_1;
-  EXPECT_NE(in_layer_1.find("expert 2: router score is "), std::string::npos)
-      << in_layer_1;
-  EXPECT_NE(in_layer_1.find("inf"), std::string::npos) << in_layer_1;
-  EXPECT_NE(
-      errors(layout.head_weight + 1, 1, std::numeric_limits<float>::infinity())
-          .find("the loss is "),
-      std::string::npos);
+  EXPECT_TRUE(Says(in_layer_1, "layer 1, token 0 ",
+                   "expert 2: router score is ", "inf"));
+  EXPECT_TRUE(Says(
+      errors(layout.head_weight + 1, 1, std::numeric_limits<float>::infinity()),
+      "the loss is "));
 }
 
 // In a model whose parameters are written in parts and updated, products read

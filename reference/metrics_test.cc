@@ -9,6 +9,7 @@
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/testing/bounded.h"
+#include "core/testing/config_test_util.h"
 #include "reference/router.h"
 
 namespace softmoe::reference {
@@ -176,14 +177,7 @@ TEST(ActiveParameters, AreThePapers) {
 // With every expert active, all parameters are active: as many as the layout
 // that the models really use has.
 TEST(ActiveParameters, WithAllExpertsAreTheWholeModel) {
-  Config config;
-  config.model = {.num_layers = 3,
-                  .d_model = 24,
-                  .num_heads = 2,
-                  .d_ffn = 40,
-                  .num_experts = 5,
-                  .vocab_size = 100,
-                  .sequence_length = 16};
+  const Config config = SmallConfig(RouterKind::kSparse);
   EXPECT_EQ(ActiveParameters(config.model, 5),
             static_cast<double>(ParameterLayout(config).total));
 }

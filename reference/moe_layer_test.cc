@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "reference/expert.h"
 #include "reference/testing/finite_difference.h"
 #include "reference/testing/random_matrix.h"
@@ -314,15 +315,12 @@ TEST(MoeLayer, NonFiniteScoresAreRefusedByTokenAndExpert) {
   MoeLayerWeights weights = RandomWeights(10);
   weights.router_weight(0, 2) = std::nan("");
   Matrix hidden = RandomMatrix(kTokens, kDModel, 10, 99);
-  try {
-    MoeLayerForward(Settings(RouterKind::kSoftFixed, LoadBalanceKind::kSoft),
-                    weights, hidden);
-    FAIL();
-  } catch (const NumericsError& error) {
-    EXPECT_NE(std::string(error.what()).find("token 0, expert 2"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(MessageOf<NumericsError>([&] {
+                     MoeLayerForward(Settings(RouterKind::kSoftFixed,
+                                              LoadBalanceKind::kSoft),
+                                     weights, hidden);
+                   }),
+                   "token 0, expert 2"));
 }
 
 TEST(MoeLayer, RefusesShapesThatDoNotFit) {

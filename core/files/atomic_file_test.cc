@@ -10,6 +10,7 @@
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -71,15 +72,11 @@ TEST(AtomicFile, FullDiskIsAnEnvironmentErrorAndTheOldFileStays) {
   WriteFileAtomically(folder / "data", "old");
   for (size_t size : {5000, 1 << 20, 3 << 20}) {
     FullDisk disk(4096);
-    try {
-      WriteFileAtomically(folder / "data", std::string(size, 'x'));
-      FAIL() << "no exception";
-    } catch (const EnvironmentError& error) {
-      EXPECT_EQ(error.code(), ExitCode::kEnvironment);
-      const std::string text = error.what();
-      EXPECT_NE(text.find((folder / "data").string()), std::string::npos);
-      EXPECT_NE(text.find("ulimit -f"), std::string::npos) << text;
-    }
+    EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
+                       WriteFileAtomically(folder / "data",
+                                           std::string(size, 'x'));
+                     }),
+                     (folder / "data").string(), "ulimit -f"));
     EXPECT_EQ(FilesIn(folder), Names({"data"})) << size;
     EXPECT_EQ(ReadWholeFile(folder / "data"), "old");
   }

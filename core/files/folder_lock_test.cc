@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -37,16 +38,10 @@ TEST(FolderLock, AskingLeavesItAsItIs) {
       ASSERT_TRUE(holder.has_value());
       EXPECT_EQ(holder->process, getpid());
     }
-    try {
-      const FolderLock another(folder);
-      FAIL() << "held twice";
-    } catch (const FolderHeldError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find("another process is working in this folder (" +
-                          Describe(*HolderOf(folder)) + ")"),
-                std::string::npos)
-          << text;
-    }
+    EXPECT_TRUE(Says(
+        MessageOf<FolderHeldError>([&] { const FolderLock another(folder); }),
+        "another process is working in this folder (" +
+            Describe(*HolderOf(folder)) + ")"));
   }
   EXPECT_FALSE(HolderOf(folder).has_value());
   EXPECT_FALSE(HolderOf(folder / "missing").has_value());
@@ -108,12 +103,9 @@ TEST(FolderLock, AMachineThatCannotBeAskedIsNamed) {
     FAIL() << "nobody will wait for it: " << error.what();
   } catch (const EnvironmentError& error) {
     const std::string text = error.what();
-    for (const std::string& part :
-         {(folder / kLockName).string(),
-          std::string("process 12 on node7, since noon"),
-          std::string("delete that file")}) {
-      EXPECT_NE(text.find(part), std::string::npos) << text;
-    }
+    EXPECT_TRUE(Says(text, (folder / kLockName).string(),
+                     std::string("process 12 on node7, since noon"),
+                     std::string("delete that file")));
   }
   EXPECT_EQ(ReadWholeFile(folder / kLockName), left);
   EXPECT_NO_THROW(FolderLock(folder, with("local_lock=none")));

@@ -10,6 +10,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -63,33 +64,19 @@ TEST(InputFile, SaysWhenTheFileBecameShorter) {
   const InputFile file(path);
   fs::resize_file(path, 4);
   EXPECT_EQ(Read(file, 0, 4), "0123");
-  try {
-    Read(file, 2, 5);
-    FAIL() << "read what is no longer there";
-  } catch (const DataError& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("shrinks/tokens.bin: became shorter"),
-              std::string::npos)
-        << message;
-    EXPECT_NE(message.find("10 bytes, and none from byte 4"), std::string::npos)
-        << message;
-    EXPECT_NE(message.find("restore this one"), std::string::npos) << message;
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(file, 2, 5); }),
+                   "shrinks/tokens.bin: became shorter",
+                   "10 bytes, and none from byte 4", "restore this one"));
 }
 
 TEST(InputFile, SaysWhyTheSystemDoesNotRead) {
   const fs::path path = FreshFolder("unreadable") / "file";
   WriteFileAtomically(path, "0123456789");
   const InputFile file(path);
-  try {
-    file.Read(0, 10, nullptr);  // EFAULT, which stands in for EIO
-    FAIL() << "read to nowhere";
-  } catch (const EnvironmentError& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("cannot read"), std::string::npos) << message;
-    EXPECT_NE(message.find("unreadable/file"), std::string::npos) << message;
-    EXPECT_NE(message.find("check the disk"), std::string::npos) << message;
-  }
+  // EFAULT, which stands in for EIO.
+  EXPECT_TRUE(
+      Says(MessageOf<EnvironmentError>([&] { file.Read(0, 10, nullptr); }),
+           "cannot read", "unreadable/file", "check the disk"));
 }
 
 }  // namespace

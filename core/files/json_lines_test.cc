@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -84,16 +85,14 @@ TEST(JsonLines, ADamagedLineIsNamedAndNothingIsChanged) {
     WriteFileAtomically(path, text);
     const std::string place = path.string() + ":2: not a JSON object";
     for (bool writing : {false, true}) {
-      try {
+      const std::string message = MessageOf<DataError>([&] {
         if (writing) {
           JsonLinesWriter writer(path);
         } else {
           ReadJsonLines(path);
         }
-        FAIL() << "no exception";
-      } catch (const DataError& error) {
-        EXPECT_EQ(std::string(error.what()).find(place), 0u) << error.what();
-      }
+      });
+      EXPECT_EQ(message.find(place), 0u) << message;
     }
     EXPECT_EQ(ReadWholeFile(path), text);
   }

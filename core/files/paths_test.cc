@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -48,14 +49,9 @@ TEST(MakeFolder, AFileInTheWayIsAnEnvironmentErrorThatNamesIt) {
   const fs::path file = fs::path(::testing::TempDir()) / "plain_file";
   std::ofstream(file) << "x";
   for (const fs::path& folder : {file, file / "below"}) {
-    try {
-      MakeFolder(folder);
-      FAIL() << folder;
-    } catch (const EnvironmentError& error) {
-      EXPECT_NE(std::string(error.what()).find(folder.string()),
-                std::string::npos)
-          << error.what();
-    }
+    EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { MakeFolder(folder); }),
+                     folder.string()))
+        << folder;
   }
 }
 

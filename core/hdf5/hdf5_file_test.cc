@@ -9,14 +9,15 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <thread>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/philox.h"
+#include "core/testing/bits_test_util.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
+#include "core/testing/random_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -25,16 +26,6 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 const Hdf5Kind kKind = {"test-file", 3};
-
-std::vector<float> RandomFloats(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    const auto words = PhiloxWords({.seed = 5}, static_cast<uint64_t>(i));
-    values[static_cast<size_t>(i)] =
-        static_cast<float>(NormalsFromWords(words[0], words[1])[0]);
-  }
-  return values;
-}
 
 TEST(Hdf5File, ReadsBackEveryTypeBitForBit) {
   const fs::path path = FreshFolder("types") / "a.h5";
@@ -62,10 +53,7 @@ TEST(Hdf5File, ReadsBackEveryTypeBitForBit) {
   const Hdf5Reader reader(path, kKind);
   const auto read = reader.ReadDataset<double>("/numbers/f64");
   EXPECT_EQ(read.shape, (std::vector<int64_t>{2, 3}));
-  ASSERT_EQ(read.values.size(), doubles.size());
-  EXPECT_EQ(std::memcmp(read.values.data(), doubles.data(),
-                        sizeof(double) * doubles.size()),
-            0);
+  EXPECT_TRUE(SameBits(read.values, doubles));
   EXPECT_EQ(reader.ReadDataset<float>("/numbers/f32").values, floats);
   EXPECT_EQ(reader.ReadDataset<int32_t>("/numbers/deeper/i32").values, ints);
   EXPECT_EQ(reader.ReadDataset<int64_t>("/numbers/i64").values, longs);
@@ -140,7 +128,7 @@ TEST(Hdf5File, KeepsEmptyAndScalarShapes) {
 TEST(Hdf5File, ReadsIntoNoOtherShape) {
   const fs::path path = FreshFolder("other_shapes") / "a.h5";
   Hdf5Writer writer(path, kKind);
-  writer.WriteDataset<float>("/d", RandomFloats(6), {2, 3});
+  writer.WriteDataset<float>("/d", NormalFloats(6, 5, 0), {2, 3});
   writer.Commit();
 
   const Hdf5Reader reader(path, kKind);
@@ -150,14 +138,11 @@ TEST(Hdf5File, ReadsIntoNoOtherShape) {
     int64_t count = 1;
     for (const int64_t extent : other) count *= extent;
     std::vector<float> values(static_cast<size_t>(count), 7.0f);
-    try {
-      reader.ReadDatasetInto<float>("/d", values, other);
-      ADD_FAILURE() << other.size() << " dimensions";
-    } catch (const DataError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find("/d"), std::string::npos) << text;
-      EXPECT_NE(text.find("has shape [2, 3]"), std::string::npos) << text;
-    }
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       reader.ReadDatasetInto<float>("/d", values, other);
+                     }),
+                     "/d", "has shape [2, 3]"))
+        << other.size();
     EXPECT_EQ(values, std::vector<float>(values.size(), 7.0f));
   }
 }
@@ -169,7 +154,7 @@ TEST(Hdf5File, ReadsBackLargeDatasetsOfAnyShape) {
   const std::vector<std::vector<int64_t>> shapes = {
       {16383},      {16384},      {16385},           {3, 300'001},
       {300'001, 3}, {1000, 1000}, {7, 11, 13, 1000}, {1, 4'400'000}};
-  const std::vector<float> values = RandomFloats(4'400'000);
+  const std::vector<float> values = NormalFloats(4'400'000, 5, 0);
   auto part = [&](const std::vector<int64_t>& shape) {
     size_t count = 1;
     for (int64_t extent : shape) count *= static_cast<size_t>(extent);
@@ -194,7 +179,7 @@ TEST(Hdf5File, ReadsBackLargeDatasetsOfAnyShape) {
 void WriteSample(const fs::path& path) {
   Hdf5Writer writer(path, kKind);
   writer.WriteAttribute("/", "name", "sample");
-  const std::vector<float> values = RandomFloats(100'000);
+  const std::vector<float> values = NormalFloats(100'000, 5, 0);
   writer.WriteDataset<float>("/large", values, {100, 1000});
   writer.WriteDataset("/strings", Strings({"a", "bb", ""}));
   writer.CreateGroup("/group");

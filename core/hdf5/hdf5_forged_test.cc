@@ -14,6 +14,7 @@
 #include "core/hdf5/hdf5_file.h"
 #include "core/hdf5/hdf5_handles.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -65,18 +66,10 @@ void Create(hid_t file, const std::vector<hsize_t>& extents,
 // The error that reading `object` as numbers gives.
 std::string ErrorOf(const fs::path& path, const std::string& object) {
   const Hdf5Reader reader(path, kKind);
-  try {
-    reader.ReadDataset<double>(object);
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos);
-    return error.what();
-  }
-  ADD_FAILURE() << object << " was read";
-  return "";
-}
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+  const std::string text =
+      MessageOf<DataError>([&] { reader.ReadDataset<double>(object); });
+  EXPECT_TRUE(Says(text, path.string()));
+  return text;
 }
 
 TEST(Hdf5Forged, LinksToOtherNamesAndFilesAreNotFollowed) {
@@ -92,7 +85,7 @@ TEST(Hdf5Forged, LinksToOtherNamesAndFilesAreNotFollowed) {
   });
   for (const char* object :
        {"/group/soft", "/soft/data", "/out/data", "/out", "/group/out"}) {
-    EXPECT_TRUE(Contains(ErrorOf(path, object), "is a link")) << object;
+    EXPECT_TRUE(Says(ErrorOf(path, object), "is a link")) << object;
     EXPECT_THROW(Hdf5Reader(path, kKind).Has(object), DataError) << object;
   }
   // They are listed, so that a reader that accounts for every name sees them.
@@ -115,7 +108,7 @@ TEST(Hdf5Forged, DimensionsWithoutBytesAllocateNothing) {
         H5Pset_deflate(creation, 9);
       });
     });
-    EXPECT_TRUE(Contains(ErrorOf(path, "/group/x"), "than a file of"));
+    EXPECT_TRUE(Says(ErrorOf(path, "/group/x"), "than a file of"));
   }
   // Up to 16 MiB, we write compressed datasets ourselves.
   const fs::path path = Forge("large", [&](hid_t file) {
@@ -149,14 +142,14 @@ TEST(Hdf5Forged, BytesOfOtherFilesAndOtherFiltersAreRefused) {
   for (const auto& change : changes) {
     const fs::path path =
         Forge("stored", [&](hid_t file) { Create(file, {4}, change); });
-    EXPECT_TRUE(Contains(ErrorOf(path, "/group/x"), "is not stored as"));
+    EXPECT_TRUE(Says(ErrorOf(path, "/group/x"), "is not stored as"));
   }
 }
 
 TEST(Hdf5Forged, ADatasetWithoutAShapeIsRefused) {
   const fs::path path =
       Forge("null", [](hid_t file) { Create(file, {}, [](hid_t) {}); });
-  EXPECT_TRUE(Contains(ErrorOf(path, "/group/x"), "has no shape"));
+  EXPECT_TRUE(Says(ErrorOf(path, "/group/x"), "has no shape"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -162,12 +163,7 @@ TEST(Process, AGroupOfItsOwnEndsWithItsChildren) {
 
 TEST(Process, WhatCannotBeStartedIsAnEnvironmentError) {
   const auto message = [](const ProcessOptions& options) -> std::string {
-    try {
-      Process process(options);
-    } catch (const EnvironmentError& error) {
-      return error.what();
-    }
-    return "started";
+    return MessageOf<EnvironmentError>([&] { Process process(options); });
   };
   ProcessOptions options;
   options.arguments = {"no-such-program-of-ours"};
@@ -175,12 +171,10 @@ TEST(Process, WhatCannotBeStartedIsAnEnvironmentError) {
             "cannot start 'no-such-program-of-ours' in '.': No such file or "
             "directory");
   options.arguments = {"./no-such-program-of-ours"};
-  EXPECT_NE(message(options).find("a script names its interpreter"),
-            std::string::npos);
+  EXPECT_TRUE(Says(message(options), "a script names its interpreter"));
   options = Shell("true");
   options.folder = "/no-such-folder-of-ours";
-  EXPECT_NE(message(options).find("in '/no-such-folder-of-ours'"),
-            std::string::npos);
+  EXPECT_TRUE(Says(message(options), "in '/no-such-folder-of-ours'"));
 }
 
 TEST(RunProgram, ReturnsStatusAndBothStreams) {

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -35,13 +36,9 @@ TEST(StopSignal, TheFirstSignalOnlySetsTheFlag) {
     raise(number);
     EXPECT_TRUE(stop.requested());
     EXPECT_EQ(stop.name(), name);
-    try {
-      stop.ThrowIfRequested("state saved");
-      FAIL() << "no exception";
-    } catch (const StoppedError& error) {
-      EXPECT_EQ(error.code(), ExitCode::kStopped);
-      EXPECT_EQ(error.what(), std::string(name) + ": state saved");
-    }
+    EXPECT_EQ(
+        MessageOf<StoppedError>([&] { stop.ThrowIfRequested("state saved"); }),
+        std::string(name) + ": state saved");
   }
 }
 

@@ -12,30 +12,10 @@
 #include "core/config/config_enums.h"
 #include "core/config/config_fields.h"
 #include "core/config/router_traits.h"
-#include "core/philox.h"
+#include "core/testing/random_test_util.h"
 
 namespace softmoe {
 namespace {
-
-// Random numbers, in the order in which they are asked for.
-class Draws {
- public:
-  explicit Draws(uint64_t seed) : seed_(seed) {}
-  uint32_t Word() { return PhiloxWords({.seed = seed_}, index_++)[0]; }
-  int64_t Integer(int64_t low, int64_t high) {  // both included
-    return low +
-           static_cast<int64_t>(Word() % static_cast<uint64_t>(high - low + 1));
-  }
-  double Uniform() {  // (0, 1), 53 random bits
-    const auto words = PhiloxWords({.seed = seed_}, index_++);
-    const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 12;
-    return (static_cast<double>(bits) + 0.5) * 0x1p-52;
-  }
-
- private:
-  uint64_t seed_;
-  uint64_t index_ = 0;
-};
 
 double DrawReal(Draws& draws, const AllowedRange& range) {
   const double low = range.low;  // every real key has a finite lower end
@@ -89,6 +69,21 @@ std::string ExactText(const T& field) {
 }
 
 }  // namespace
+
+Config SmallConfig(RouterKind kind) {
+  Config config;
+  config.model = {.num_layers = 3,
+                  .d_model = 24,
+                  .num_heads = 2,
+                  .d_ffn = 20,
+                  .num_experts = 5,
+                  .vocab_size = 61,
+                  .sequence_length = 19,
+                  .init_std = 0.2};
+  config.router.kind = kind;
+  config.router.mean_active_experts = TraitsOf(config).exact_k ? 2 : 1.5;
+  return config;
+}
 
 Config RandomConfig(uint64_t seed) {
   Draws draws(seed);

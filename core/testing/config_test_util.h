@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// config_test_util.h - random valid configurations, and the fields of one as
-// text, both through VisitConfig.
+// config_test_util.h - a small configuration, random valid ones, and the fields
+// of one as text.
 #ifndef SOFTMOE_CORE_TESTING_CONFIG_TEST_UTIL_H_
 #define SOFTMOE_CORE_TESTING_CONFIG_TEST_UTIL_H_
 
@@ -12,6 +12,11 @@
 #include "core/config/config.h"
 
 namespace softmoe {
+
+// Three layers, sizes that no power of 2 divides for long, and initial weights
+// so large that the layers are not nearly linear; on average 1.5 experts per
+// token, or 2 where each must have as many. All else is as by default.
+Config SmallConfig(RouterKind kind);
 
 // A valid configuration drawn from `seed`: every field takes values all over
 // its range, with decimals that need 17 digits and text that needs escapes.

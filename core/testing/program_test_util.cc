@@ -8,7 +8,7 @@
 
 namespace softmoe {
 
-ProgramOutput RunTestProgram(const std::string& program,
+ProgramResult RunTestProgram(const std::string& program,
                              const std::string& arguments,
                              const std::filesystem::path& folder) {
   const auto path = std::filesystem::absolute(RunfilePath(program));
@@ -17,16 +17,16 @@ ProgramOutput RunTestProgram(const std::string& program,
   options.folder = folder;
   options.output = ProcessOptions::Output::kApart;
   Process process(options);
-  ProgramOutput output;
+  ProgramResult result;
   process.ListenToEnd([&](Process::Stream stream, std::string_view bytes) {
     if (stream == Process::Stream::kOutput) {
-      output.text += bytes;
+      result.output += bytes;
     } else {
       std::fwrite(bytes.data(), 1, bytes.size(), stderr);
     }
   });
-  if (process.Signal() == 0) output.exit_code = process.ExitStatus();
-  return output;
+  result.exit_status = process.ExitStatus();
+  return result;
 }
 
 }  // namespace softmoe

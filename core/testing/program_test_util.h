@@ -7,16 +7,13 @@
 #include <filesystem>
 #include <string>
 
+#include "core/process/process.h"
+
 namespace softmoe {
 
-struct ProgramOutput {
-  int exit_code = -1;  // -1: a signal ended it
-  std::string text;
-};
-
 // Runs the runfile `program` in `folder`. A shell splits `arguments`; "2>&1"
-// among them adds stderr to `text`.
-ProgramOutput RunTestProgram(const std::string& program,
+// among them adds stderr to the output.
+ProgramResult RunTestProgram(const std::string& program,
                              const std::string& arguments,
                              const std::filesystem::path& folder = ".");
 

@@ -18,6 +18,7 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_select.h"
 #include "golden/document/document.h"
 #include "golden/verdict/regime.h"
@@ -315,15 +316,10 @@ TEST(Regime, IsWhereAScaleNamesItAndNoPartOfAll) {
     EXPECT_NE(run.first_experiment, "regime");
   }
   for (const std::string scale : {"smoke", "midi", "paper"}) {
-    try {
-      Experiment("regime", scale);
-      ADD_FAILURE() << scale;
-    } catch (const ConfigError& error) {
-      EXPECT_NE(
-          std::string(error.what()).find("[experiments] does not name it"),
-          std::string::npos)
-          << error.what();
-    }
+    EXPECT_TRUE(
+        Says(MessageOf<ConfigError>([&] { Experiment("regime", scale); }),
+             "[experiments] does not name it"))
+        << scale;
   }
   // Seeds are chosen by position, as everywhere: the first two, no pilots.
   EXPECT_EQ(Experiment("regime", "mini", {7, 8}).runs.size(), 2u * 11);
@@ -381,12 +377,7 @@ title = "A text"
 }
 
 std::string Refusal(const std::string& more) {
-  try {
-    LoadExperiments(WriteScale(more), {});
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return MessageOf<ConfigError>([&] { LoadExperiments(WriteScale(more), {}); });
 }
 
 TEST(Experiments, AScaleOfTheUsers) {
@@ -406,13 +397,10 @@ kind = "sparse"
 mean_active_experts = 2
 noise = "input_jitter"
 noise_amplitude = )";
-  EXPECT_EQ(Refusal(row + "0.05\n"), "");  // the same run
+  EXPECT_EQ(Refusal(row + "0.05\n"), kNoError);  // the same run
   const std::string refusal = Refusal(row + "0.04\n");
-  EXPECT_NE(refusal.find("jitter.toml:"), std::string::npos) << refusal;
-  EXPECT_NE(refusal.find("scale.toml:"), std::string::npos) << refusal;
-  EXPECT_NE(refusal.find("row 'sparse-2-jitter-0.05'"), std::string::npos)
-      << refusal;
-  EXPECT_NE(refusal.find("noise_amplitude"), std::string::npos) << refusal;
+  EXPECT_TRUE(Says(refusal, "jitter.toml:", "scale.toml:",
+                   "row 'sparse-2-jitter-0.05'", "noise_amplitude"));
 }
 
 TEST(Experiments, WhatTheScaleLacksIsNamed) {
@@ -430,8 +418,7 @@ TEST(Experiments, WhatTheScaleLacksIsNamed) {
       {"[evaluations]\nhealth = true\n", "unknown key 'health'"}};
   for (const auto& [more, message] : kCases) {
     const std::string refusal = Refusal(more);
-    EXPECT_NE(refusal.find("scale.toml:"), std::string::npos) << refusal;
-    EXPECT_NE(refusal.find(message), std::string::npos) << refusal;
+    EXPECT_TRUE(Says(refusal, "scale.toml:", message));
   }
   // A scale without a row that an experiment builds on.
   std::ifstream in(WriteScale());
@@ -440,17 +427,10 @@ TEST(Experiments, WhatTheScaleLacksIsNamed) {
   text.replace(at, 18, "softmoe_star/k9/a4");
   const fs::path path = fs::path(std::getenv("TEST_TMPDIR")) / "lacking.toml";
   std::ofstream(path) << text;
-  try {
-    LoadExperiments(path, {});
-    ADD_FAILURE() << "it was not refused";
-  } catch (const ConfigError& error) {
-    const std::string refusal = error.what();
-    EXPECT_NE(refusal.find("tau.toml:"), std::string::npos) << refusal;
-    EXPECT_NE(refusal.find("lacking.toml has no row with paper_row = "
-                           "\"softmoe_star/k1/a4\""),
-              std::string::npos)
-        << refusal;
-  }
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { LoadExperiments(path, {}); }),
+                   "tau.toml:",
+                   "lacking.toml has no row with paper_row = "
+                   "\"softmoe_star/k1/a4\""));
 }
 
 TEST(SelectGrid, KnowsScalesExperimentsAndFiles) {

@@ -15,6 +15,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_file.h"
 #include "experiments/report/run_columns.h"
 
@@ -53,8 +54,7 @@ TEST(GridsDoc, KnowsEveryKeyOfAConfiguration) {
   const auto check = [&](const std::string& name, const std::string& key,
                          const auto&, const AllowedRange&) {
     const std::string row = Between(keys, "\n| `" + name + "` |", "\n");
-    EXPECT_NE(row.find("`" + key + "`"), std::string::npos)
-        << name << "." << key;
+    EXPECT_TRUE(Says(row, "`" + key + "`")) << name << key;
     ++count;
   };
   const Config config;
@@ -86,20 +86,14 @@ TEST(GridsDoc, KnowsEveryKeyOfAGrid) {
     text = at == std::string::npos
                ? wrong + text
                : text.replace(at, std::string(table).size() + 1, wrong);
-    std::string refusal;
-    try {
-      Load(text);
-    } catch (const ConfigError& error) {
-      refusal = error.what();
-    }
+    const std::string refusal = MessageOf<ConfigError>([&] { Load(text); });
     // "...; known are 'a', 'b' and 'c'"
     const std::string list = refusal.substr(refusal.find("known are"));
     size_t known = 0;
     for (size_t quote = list.find('\''); quote != std::string::npos; ++known) {
       const size_t end = list.find('\'', quote + 1);
       const std::string key = list.substr(quote, end + 1 - quote);
-      EXPECT_NE(documented.find(key), std::string::npos)
-          << key << " of " << table << " is not in GRIDS.md";
+      EXPECT_TRUE(Says(documented, key)) << table;
       quote = list.find('\'', end + 1);
     }
     EXPECT_EQ(static_cast<size_t>(
@@ -119,9 +113,7 @@ TEST(MetricsDoc, HasTheColumnsOfRunsCsv) {
                          metric.unit, metric.definition);
   }
   const std::string doc = ReadWholeFile(RunfilePath("trainer/METRICS.md"));
-  EXPECT_NE(doc.find("\n\n" + table + "\n"), std::string::npos)
-      << "METRICS.md must have this table:\n"
-      << table;
+  EXPECT_TRUE(Says(doc, "\n\n" + table + "\n")) << table;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_file.h"
 
 namespace softmoe::experiments {
@@ -52,7 +53,7 @@ TEST(BenchmarkSizes, AreThoseOfThePeer) {
   for (const kernels::BenchmarkSize& size : kernels::kBenchmarkSizes) {
     const std::string line =
         fmt::format("\"{}\": \"{}\"", size.name, size.Label());
-    EXPECT_NE(peer.find(line), std::string::npos) << line;
+    EXPECT_TRUE(Says(peer, line));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/run/resources.h"
 
 namespace softmoe::experiments {
@@ -141,21 +142,17 @@ TEST(BatchSplit, PapersBatchesDivide) {
 TEST(BatchSplit, SaysWhatDoesNotDivide) {
   // 8 groups over 20 GPUs; 240/20 = 12 sequences each.
   const BatchSplit groups = SplitBatch(Batch(240, 30, 30), 20);
-  EXPECT_NE(groups.problem.find("8 balance groups of 30"), std::string::npos);
-  EXPECT_NE(groups.problem.find("a divisor of 12"), std::string::npos)
-      << groups.problem;
+  EXPECT_TRUE(
+      Says(groups.problem, "8 balance groups of 30", "a divisor of 12"));
   EXPECT_EQ(groups.groups_per_gpu, 0);
   // 240 sequences do not divide over 7 GPUs whatever the groups are.
   const BatchSplit sequences = SplitBatch(Batch(240, 30, 30), 7);
-  EXPECT_NE(sequences.problem.find("set the GPUs to a divisor of 8"),
-            std::string::npos)
-      << sequences.problem;
+  EXPECT_TRUE(Says(sequences.problem, "set the GPUs to a divisor of 8"));
   // The groups divide, but micro-batches exceed a GPU's share.
   const BatchSplit micro = SplitBatch(Batch(240, 30, 5), 16);
-  EXPECT_NE(micro.problem.find("micro-batches of 30 sequences do not divide "
-                               "the 15 sequences"),
-            std::string::npos)
-      << micro.problem;
+  EXPECT_TRUE(Says(micro.problem,
+                   "micro-batches of 30 sequences do not divide "
+                   "the 15 sequences"));
   EXPECT_EQ(micro.groups_per_gpu, 3);
   EXPECT_EQ(micro.micro_batches, 0);
 }

@@ -16,6 +16,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/process/process.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_select.h"
 
 namespace softmoe::experiments {
@@ -77,10 +78,6 @@ std::vector<std::string> Entry(const std::string& text, const std::string& word,
 
 using Words = std::vector<std::string>;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Acceptance numbers: 1,631,409,280 parameters and 10 budget logits (DESIGN.md,
 // ruling 17); tokens and GPU hours of the paper's Table
 // tab:training_time_gpus and section 5 (SPEC.md 6b, T3).
@@ -108,18 +105,16 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   EXPECT_EQ(c4[1], "164,000");
   EXPECT_EQ(c4[2], "201,523,200,000");
   EXPECT_EQ(c4[5], "424.3");
-  EXPECT_TRUE(Contains(plan, "on each of 8 GPUs: 30 sequences = 1 micro-batch"))
-      << plan;
+  EXPECT_TRUE(Says(plan, "on each of 8 GPUs: 30 sequences = 1 micro-batch"));
   // 8,847,360,000 / 0.98 tokens of 2 bytes are 18.06e9 bytes.
-  EXPECT_TRUE(
-      Contains(plan, "tokens of owt, vocabulary 32768: about 16.8 GiB"));
+  EXPECT_TRUE(Says(plan, "tokens of owt, vocabulary 32768: about 16.8 GiB"));
   // 10 batches of 240 (600) sequences, 10 layers, 4 weights of 4 bytes.
-  EXPECT_TRUE(Contains(plan, "calibrating tau: up to 750.0 MiB of host"));
-  EXPECT_TRUE(Contains(plan, "calibrating tau: up to 1.8 GiB of host"));
+  EXPECT_TRUE(Says(plan, "calibrating tau: up to 750.0 MiB of host",
+                   "calibrating tau: up to 1.8 GiB of host"));
   // Each of the paper's 18 rows counts once, although two of ours repeat some
   // of them.
-  EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 180)"));
-  EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 4,052)"));
+  EXPECT_TRUE(
+      Says(plan, "the paper's 9 rows: 180)", "the paper's 9 rows: 4,052)"));
 }
 
 // At T = 5 and tau = 1.8 no expert is active (DESIGN.md, ruling 7; SPEC.md
@@ -130,23 +125,21 @@ TEST(GridPlan, WarnsOfRowsThatTrainNoExpertAndOfNoOthers) {
   ASSERT_NE(first, std::string::npos) << plan;
   const std::string warning =
       plan.substr(first, plan.find("\nWARNING", first) - first);
-  for (const char* row :
-       {"owt/softmoe-star-1.5-paper-none", "owt/softmoe-1.5-paper-none"}) {
-    EXPECT_TRUE(Contains(warning, row)) << row << "\n" << warning;
-  }
+  EXPECT_TRUE(Says(warning, "owt/softmoe-star-1.5-paper-none",
+                   "owt/softmoe-1.5-paper-none"));
   for (const char* row :
        {"sparse", "calibrated,", "star-1-", "-2-", "paper-tau,", "c4/"}) {
-    EXPECT_FALSE(Contains(warning, row)) << row << "\n" << warning;
+    EXPECT_FALSE(Says(warning, row));
   }
-  EXPECT_TRUE(Contains(warning, "tau = 1.8 at T =")) << warning;
+  EXPECT_TRUE(Says(warning, "tau = 1.8 at T ="));
 }
 
 TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
   const std::string& plan = PlanOf("smoke");
-  EXPECT_TRUE(Contains(plan, "No warnings.")) << plan;
-  EXPECT_FALSE(Contains(plan, "sbatch")) << plan;
-  EXPECT_FALSE(Contains(plan, "GPU")) << plan;
-  EXPECT_TRUE(Contains(plan, "core minutes")) << plan;
+  EXPECT_TRUE(Says(plan, "No warnings."));
+  EXPECT_FALSE(Says(plan, "sbatch"));
+  EXPECT_FALSE(Says(plan, "GPU"));
+  EXPECT_TRUE(Says(plan, "core minutes"));
 }
 
 // At every scale: corpora, tokens, checkpoints and results.
@@ -176,10 +169,9 @@ TEST(GridPlan, FitsATerminal) {
 // Acceptance numbers for the plan of everything.
 TEST(GridPlan, AllExperimentsOfThePaper) {
   const std::string& plan = PlanOf("all");
-  EXPECT_TRUE(Contains(plan,
-                       "43 trainings: 33 of main, 7 of tau, none of "
-                       "inference_tau, 3 of jitter,"))
-      << plan;
+  EXPECT_TRUE(Says(plan,
+                   "43 trainings: 33 of main, 7 of tau, none of "
+                   "inference_tau, 3 of jitter,"));
   for (const char* row : {"softmoe-star-1-tau-1.5", "sparse-3-jitter-0.05"}) {
     EXPECT_EQ(Entry(plan, row, 0).back(),
               row[0] == 's' && row[1] == 'p' ? "206,001,280" : "107,697,280");
@@ -189,9 +181,8 @@ TEST(GridPlan, AllExperimentsOfThePaper) {
     const int tables = row[1] == 'p' ? 4 : 5;
     EXPECT_TRUE(Entry(plan, row, tables).size() <= 1) << "on OWT only: " << row;
   }
-  EXPECT_TRUE(Contains(plan, "validation at 0.5, 1, 1.5, 2 times tau (2 runs)"))
-      << plan;
-  EXPECT_TRUE(Contains(plan, "grid run all \\\n  --scale=paper \\\n")) << plan;
+  EXPECT_TRUE(Says(plan, "validation at 0.5, 1, 1.5, 2 times tau (2 runs)",
+                   "grid run all \\\n  --scale=paper \\\n"));
 }
 
 TEST(GridPlan, WritesNothing) {
@@ -203,8 +194,7 @@ TEST(GridPlan, WritesNothing) {
 TEST(GridPlan, ScriptsRepeatTheCommandLine) {
   const std::string plan =
       PlanIn(Shipped("paper", {"router.fallback=\"top1\""}), "/data/my runs");
-  EXPECT_TRUE(
-      Contains(plan, R"("${start[@]}" bazel-bin/experiments/grid run paper \
+  EXPECT_TRUE(Says(plan, R"("${start[@]}" bazel-bin/experiments/grid run paper \
   --seeds 1234 \
   --set 'router.fallback="top1"' \
   --out '/data/my runs' \
@@ -215,7 +205,7 @@ TEST(GridPlan, ScriptsRepeatTheCommandLine) {
 )")) << plan;
   // With a fallback every token has an expert: the only warning is about the
   // disk.
-  EXPECT_FALSE(Contains(plan, "WARNING owt/")) << plan;
+  EXPECT_FALSE(Says(plan, "WARNING owt/"));
 }
 
 // A user's grid whose GPU numbers do not fit.
@@ -254,15 +244,12 @@ TEST(GridPlan, UsersGrid) {
   EXPECT_EQ(row[6], "k");  // not a corpus of the paper: nothing assumed from it
   EXPECT_EQ(Entry(plan, "wide", 1)[5], "-");
   // 240 sequences in 8 groups do not divide over 20 GPUs.
-  EXPECT_TRUE(Contains(plan, "WARNING text/wide: 8 balance groups of 30"))
-      << plan;
-  EXPECT_FALSE(Contains(plan, "WARNING text/wide: needs ")) << plan;
-  EXPECT_TRUE(Contains(plan, "run " + path.string() + " \\\n")) << plan;
-  EXPECT_TRUE(Contains(plan, "--seeds 1,2 \\\n")) << plan;
-  EXPECT_TRUE(Contains(plan, "#SBATCH --partition=big\n")) << plan;
+  EXPECT_TRUE(Says(plan, "WARNING text/wide: 8 balance groups of 30"));
+  EXPECT_FALSE(Says(plan, "WARNING text/wide: needs "));
+  EXPECT_TRUE(Says(plan, "run " + path.string() + " \\\n", "--seeds 1,2 \\\n",
+                   "#SBATCH --partition=big\n"));
   // The fewest nodes with equally many GPUs, at most 8 each: 4 nodes of 5.
-  EXPECT_TRUE(Contains(plan, "#SBATCH --nodes=4\n")) << plan;
-  EXPECT_TRUE(Contains(plan, "#SBATCH --gpus-per-node=5\n")) << plan;
+  EXPECT_TRUE(Says(plan, "#SBATCH --nodes=4\n", "#SBATCH --gpus-per-node=5\n"));
 }
 
 // The runner accepts the script's command down to the row: srun passes it on,
@@ -288,10 +275,9 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "bash", "job.sh"},
                  folder);
   EXPECT_EQ(ended.exit_status, static_cast<int>(ExitCode::kUsage));
-  EXPECT_TRUE(Contains(ended.output,
-                       "--rows nowhere: grid 'mine' has no such "
-                       "row"))
-      << ended.output;
+  EXPECT_TRUE(Says(ended.output,
+                   "--rows nowhere: grid 'mine' has no such "
+                   "row"));
 }
 
 // GRIDS.md's script for one node with 8 GPUs is what the launcher writes.
@@ -312,7 +298,7 @@ TEST(GridPlan, GuideShowsTheScriptOfOneNode) {
     shown += line.empty() ? "\n" : "    " + line + "\n";
   }
   const std::string guide = ReadWholeFile(RunfilePath("experiments/GRIDS.md"));
-  EXPECT_TRUE(Contains(guide, shown)) << shown;
+  EXPECT_TRUE(Says(guide, shown));
 }
 
 TEST(GridPlan, FollowsTheLauncher) {
@@ -322,19 +308,16 @@ TEST(GridPlan, FollowsTheLauncher) {
   ::setenv("XDG_CACHE_HOME", "/tmp/cache", 1);
   const SlurmPlace place = {.program = "/opt/grid", .folder = "/data/smoke"};
   const std::string slurm = DescribePlan(smoke, place, Launcher::kSlurm);
-  for (const char* text :
-       {"/data/smoke/slurm", "#SBATCH --array=0-8\n",
-        "#SBATCH --cpus-per-task=4\n", "srun --cpus-per-task=4 /opt/grid run",
-        "--threads 4 \\\n", "  sparse-1\n"}) {
-    EXPECT_TRUE(Contains(slurm, text)) << text << slurm;
-  }
-  EXPECT_FALSE(Contains(slurm, "GPU")) << slurm;
+  EXPECT_TRUE(Says(slurm, "/data/smoke/slurm", "#SBATCH --array=0-8\n",
+                   "#SBATCH --cpus-per-task=4\n",
+                   "srun --cpus-per-task=4 /opt/grid run", "--threads 4 \\\n",
+                   "  sparse-1\n"));
+  EXPECT_FALSE(Says(slurm, "GPU"));
   const std::string mpi = DescribePlan(smoke, place, Launcher::kMpi);
-  EXPECT_TRUE(Contains(mpi,
-                       "mpirun -n 4 /opt/grid run smoke --seeds 1234 "
-                       "--out /data/smoke --launcher=mpi\n"))
-      << mpi;
-  EXPECT_FALSE(Contains(mpi, "sbatch")) << mpi;
+  EXPECT_TRUE(Says(mpi,
+                   "mpirun -n 4 /opt/grid run smoke --seeds 1234 "
+                   "--out /data/smoke --launcher=mpi\n"));
+  EXPECT_FALSE(Says(mpi, "sbatch"));
 }
 
 // The paper's rows, then all runs and new runs at smoke, mini, midi and paper
@@ -356,7 +339,7 @@ TEST(GridList, CountsTheRunsOfExperiments) {
 
 TEST(GridList, SaysOnceWhatAScaleAloneMeans) {
   const std::string& list = List();
-  EXPECT_TRUE(Contains(list, "SCALE alone means main.\n")) << list;
+  EXPECT_TRUE(Says(list, "SCALE alone means main.\n"));
   EXPECT_EQ(list.find("means main."), list.rfind("means main.")) << list;
 }
 

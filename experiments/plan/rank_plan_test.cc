@@ -9,6 +9,7 @@
 
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_select.h"
 
 namespace softmoe::experiments {
@@ -130,11 +131,10 @@ TEST(DescribeRanks, SaysWhatEachGpuHoldsAndSends) {
         // 4 bytes of all but its own shard; of its own shard, to seven others,
         // 2, and 4 of an eighth of the embedding and of most norms and routers.
         "of gradients 5,710,041,600", "parameters 2,933,930,496", "sparse-1"}) {
-    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+    EXPECT_TRUE(Says(text, part));
   }
-  for (const char* part : {"ASSUMED", "450 GB/s", "50 GB/s", "96 GB"}) {
-    EXPECT_NE(RankLegend(machine).find(part), std::string::npos) << part;
-  }
+  EXPECT_TRUE(
+      Says(RankLegend(machine), "ASSUMED", "450 GB/s", "50 GB/s", "96 GB"));
   row.run.corpus.gpus = 20;  // do not divide 8 groups: a warning says so
   EXPECT_EQ(DescribeRanks({row}, machine), "");
   row.run.corpus.gpus = 0;

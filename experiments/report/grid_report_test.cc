@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/testing/report_test_util.h"
 #include "golden/document/document.h"
 
@@ -61,12 +62,11 @@ TEST(GridReport, ShowsWhatWasMeasuredOnTheFinalModels) {
   RunOf(outcome, "soft-2").result->final_evaluations = evaluations;
   const GridReport report = WriteGridReport(outcome, folder);
   EXPECT_EQ(report.files.size(), 6u);
-  EXPECT_NE(report.text.find("3.1416"), std::string::npos) << report.text;
-  EXPECT_NE(ReadWholeFile(folder / "inference_tau.csv").find("3.14159265"),
-            std::string::npos);
+  EXPECT_TRUE(Says(report.text, "3.1416"));
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "inference_tau.csv"), "3.14159265"));
   EXPECT_TRUE(fs::exists(folder / "router_health.csv"));
   const std::string html = ReadWholeFile(folder / "report.html");
-  EXPECT_NE(html.find("3.1416"), std::string::npos);
+  EXPECT_TRUE(Says(html, "3.1416"));
   EXPECT_EQ(FirstBadTag(html), "");
 }
 
@@ -77,12 +77,8 @@ TEST(GridReport, WritesEverything) {
   EXPECT_TRUE(report.invariants_hold);
   EXPECT_EQ(report.files.size(), 4u);
   for (const fs::path& file : report.files) EXPECT_TRUE(fs::exists(file));
-  for (const char* part :
-       {"SoftMoE*", "<= 2", "unigram", "PASS  sum of k_l = K", "NOT_COMPARABLE",
-        "data.corpus"}) {
-    EXPECT_NE(report.text.find(part), std::string::npos) << part << "\n"
-                                                         << report.text;
-  }
+  EXPECT_TRUE(Says(report.text, "SoftMoE*", "<= 2", "unigram",
+                   "PASS  sum of k_l = K", "NOT_COMPARABLE", "data.corpus"));
   const golden::Document results = golden::ReadDocument(folder / "results.h5");
   EXPECT_FALSE(results.tables.empty());
   EXPECT_EQ(results.provenance.git_commit, "0123456789ab");
@@ -92,13 +88,12 @@ TEST(GridReport, SaysWhatAnotherVersionTrained) {
   const fs::path folder = FreshFolder("grid_report_versions");
   GridOutcome outcome = ExampleOutcome();
   const std::string note = "trained by version 0123456789ab, e.g.";
-  EXPECT_NE(WriteGridReport(outcome, folder).text.find(note),
-            std::string::npos);
+  EXPECT_TRUE(Says(WriteGridReport(outcome, folder).text, note));
   for (RunOutcome& run : outcome.runs) {
     run.result->code_version = CodeVersion();
   }
-  EXPECT_EQ(WriteGridReport(outcome, folder).text.find("trained by version"),
-            std::string::npos);
+  EXPECT_FALSE(
+      Says(WriteGridReport(outcome, folder).text, "trained by version"));
 }
 
 TEST(GridReport, ThePageIsWellFormedAndSelfContained) {
@@ -111,16 +106,14 @@ TEST(GridReport, ThePageIsWellFormedAndSelfContained) {
   const std::string page = ReadWholeFile(folder / "report.html");
   EXPECT_EQ(FirstBadTag(page), "");
   for (const RunOutcome& run : outcome.runs) {
-    EXPECT_NE(page.find(run.run.id), std::string::npos) << run.run.id;
+    EXPECT_TRUE(Says(page, run.run.id));
   }
-  for (const char* part :
-       {"This is not a reproduction of the paper",
-        "A grid for &lt;tests&gt; &amp;", "a &lt;bad&gt; score &amp; more",
-        "<svg", "NOT_COMPARABLE", "results-calibrated.h5", "aria-label"}) {
-    EXPECT_NE(page.find(part), std::string::npos) << part;
-  }
+  EXPECT_TRUE(Says(page, "This is not a reproduction of the paper",
+                   "A grid for &lt;tests&gt; &amp;",
+                   "a &lt;bad&gt; score &amp; more", "<svg", "NOT_COMPARABLE",
+                   "results-calibrated.h5", "aria-label"));
   for (const char* loads : {"<script", "<link", "src=", "@import"}) {
-    EXPECT_EQ(page.find(loads), std::string::npos) << loads;
+    EXPECT_FALSE(Says(page, loads));
   }
 }
 
@@ -134,7 +127,7 @@ TEST(GridReport, WorksBeforeAnythingIsFinished) {
   outcome.corpora.clear();
   const GridReport report = WriteGridReport(outcome, folder);
   EXPECT_FALSE(report.invariants_hold);
-  EXPECT_NE(report.text.find("not finished"), std::string::npos);
+  EXPECT_TRUE(Says(report.text, "not finished"));
   EXPECT_EQ(FirstBadTag(ReadWholeFile(folder / "report.html")), "");
 }
 

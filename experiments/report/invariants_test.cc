@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/testing/message_test_util.h"
 #include "experiments/testing/report_test_util.h"
 
 namespace softmoe::experiments {
@@ -112,10 +113,7 @@ TEST(Invariants, EachOneCanBreak) {
     const std::vector<Invariant> invariants = CheckInvariants(outcome);
     const Invariant& invariant = Find(invariants, broken.id);
     EXPECT_FALSE(invariant.holds) << broken.id;
-    EXPECT_NE(invariant.detail.find(run.run.id), std::string::npos)
-        << invariant.detail;
-    EXPECT_NE(invariant.detail.find(broken.says), std::string::npos)
-        << invariant.detail;
+    EXPECT_TRUE(Says(invariant.detail, run.run.id, broken.says));
     for (const Invariant& other : invariants) {
       if (other.id == broken.id) continue;
       EXPECT_EQ(other.holds, other.id != broken.also)
@@ -129,7 +127,7 @@ TEST(Invariants, ActiveParametersOfSparseRowsMustGrow) {
   GridOutcome outcome = ExampleOutcome();
   const Invariant good =
       Find(CheckInvariants(outcome), "sparse_active_parameters");
-  EXPECT_NE(good.detail.find("1: "), std::string::npos) << good.detail;
+  EXPECT_TRUE(Says(good.detail, "1: "));
   RunOf(outcome, "sparse-2").result->final_validation.active_experts = 1;
   EXPECT_FALSE(
       Find(CheckInvariants(outcome), "sparse_active_parameters").holds);
@@ -159,7 +157,7 @@ TEST(Invariants, ResultsThatLackStepsOrLayersConfirmNothing) {
                            "finite_losses", "loss_falls", "counts_add_up"}) {
       const Invariant& invariant = Find(invariants, id);
       EXPECT_FALSE(invariant.holds) << id;
-      EXPECT_NE(invariant.detail.find("soft-2"), std::string::npos) << id;
+      EXPECT_TRUE(Says(invariant.detail, "soft-2")) << id;
     }
     EXPECT_TRUE(Find(invariants, "sparse_exactly_k").holds);
   }
@@ -171,8 +169,7 @@ TEST(Invariants, WhatWasNotSeenIsNotConfirmed) {
   const std::vector<Invariant> invariants = CheckInvariants(outcome);
   const Invariant& finished = Find(invariants, "rows_finished");
   EXPECT_FALSE(finished.holds);
-  EXPECT_NE(finished.detail.find("3 of 4"), std::string::npos);
-  EXPECT_NE(finished.detail.find("soft-2/seed1234 failed"), std::string::npos);
+  EXPECT_TRUE(Says(finished.detail, "3 of 4", "soft-2/seed1234 failed"));
   // soft-2 was the only row with a learned allocation.
   EXPECT_FALSE(Find(invariants, "allocation_sum").holds);
   EXPECT_TRUE(Find(invariants, "finite_losses").holds);
@@ -211,8 +208,7 @@ TEST(Invariants, AreDescribedALineEach) {
   GridOutcome outcome = ExampleOutcome();
   RunOf(outcome, "sparse-1").result->steps[0].loss = HUGE_VAL;
   const std::string text = DescribeInvariants(CheckInvariants(outcome));
-  EXPECT_NE(text.find("PASS  k_l >= 1"), std::string::npos) << text;
-  EXPECT_NE(text.find("FAIL  every loss is finite"), std::string::npos) << text;
+  EXPECT_TRUE(Says(text, "PASS  k_l >= 1", "FAIL  every loss is finite"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_select.h"
 
 namespace softmoe::experiments {
@@ -54,10 +55,7 @@ TEST_F(MiniPowerTest, NamesTheClaimsThatNothingCanShow) {
     EXPECT_GT(line.size(), line.find("at any of these effects: ") + 30) << line;
   }
   const std::string text = DescribePower(Power(), kDraws);
-  EXPECT_NE(text.find("NOT READY C3: C3.early cannot be SHOWN"),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("mini.h5"), std::string::npos);
+  EXPECT_TRUE(Says(text, "NOT READY C3: C3.early cannot be SHOWN", "mini.h5"));
 }
 
 TEST_F(MiniPowerTest, GrowsWithTheEffect) {
@@ -114,11 +112,11 @@ TEST(Power, OfTheRegimeIsWhatItWasPlannedFor) {
   EXPECT_EQ(primary.at[1].truth, -0.01);
   for (const MeasurePower& measure : power.measures) {
     EXPECT_EQ(measure.at.size(), 4u) << measure.id;
-    EXPECT_EQ(measure.id.find("train_ae"), std::string::npos);
+    EXPECT_FALSE(Says(measure.id, "train_ae"));
   }
   EXPECT_LE(CountOf(MeasureOf(power, "C5.loss"), 0, "SUPERIOR"), 10);
   const std::string text = DescribePower(power, kDraws);
-  EXPECT_NE(text.find("READY: every claim"), std::string::npos) << text;
+  EXPECT_TRUE(Says(text, "READY: every claim"));
   // The same call gives the same numbers.
   EXPECT_EQ(DescribePower(PowerOf(grid, KnownRecords(""), 5), 5),
             DescribePower(PowerOf(grid, KnownRecords(""), 5), 5));
@@ -127,8 +125,7 @@ TEST(Power, OfTheRegimeIsWhatItWasPlannedFor) {
 // Where nothing is known, defaults are used and named.
 TEST(Power, SaysWhatItDoesNotKnow) {
   const DesignPower power = PowerOf(SelectGrid("regime", "mini", {}), {}, 20);
-  EXPECT_NE(power.basis.find("no record"), std::string::npos);
-  EXPECT_NE(power.basis.find("(default)"), std::string::npos);
+  EXPECT_TRUE(Says(power.basis, "no record", "(default)"));
   EXPECT_TRUE(power.not_ready.empty());
   EXPECT_EQ(ClaimsNotReady(PowerOf(SelectGrid("mini", "", {}), {}, 20)),
             (std::vector<std::string>{"C3", "C4", "C6", "H1"}));

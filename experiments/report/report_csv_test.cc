@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/testing/message_test_util.h"
 #include "experiments/testing/report_test_util.h"
 
 namespace softmoe::experiments {
@@ -33,12 +34,12 @@ TEST(ReportCsv, HasALineForEachRun) {
               std::count(lines[0].begin(), lines[0].end(), ','))
         << lines[i];
   }
-  EXPECT_NE(lines[1].find(",\"Sparse, \"\"MoE\"\"\","), std::string::npos);
-  EXPECT_NE(lines[1].find("foldoc/sparse-1/seed1,"), std::string::npos);
+  EXPECT_TRUE(
+      Says(lines[1], ",\"Sparse, \"\"MoE\"\"\",", "foldoc/sparse-1/seed1,"));
   const std::string loss =
       std::to_string(outcome.runs[0].result->final_validation.loss);
-  EXPECT_NE(lines[1].find(loss.substr(0, 7)), std::string::npos) << lines[1];
-  EXPECT_NE(lines[7].find(",failed,2,2,,"), std::string::npos) << lines[7];
+  EXPECT_TRUE(Says(lines[1], loss.substr(0, 7)));
+  EXPECT_TRUE(Says(lines[7], ",failed,2,2,,"));
 }
 
 TEST(ReportCsv, ColumnsHaveTheNamesOfTheMetrics) {
@@ -66,7 +67,7 @@ TEST(ReportCsv, NumbersReadBackExactly) {
   EXPECT_EQ(std::stod(fields[14]), 1.0 / 3);
   EXPECT_EQ(fields[18], "1099511627776");
   outcome.runs[0].result->unigram_loss = std::nan("");
-  EXPECT_EQ(Lines(RunsCsv(outcome))[1].find("nan"), std::string::npos);
+  EXPECT_FALSE(Says(Lines(RunsCsv(outcome))[1], "nan"));
 }
 
 TEST(ReportCsv, HasALineForEachStepOfFinishedRuns) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/testing/bounded.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/cost_model.h"
 
 namespace softmoe::experiments {
@@ -98,10 +99,9 @@ TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
   }
   // Half of the FLOPs are left: a division and a product.
   EXPECT_NEAR(progress.seconds_left(), 50, 2 * kDoubleUnit * 50);
-  EXPECT_NE(out_.str().find("row 1/2 row-1 finished: val loss 2.5000 (unigram "
-                            "5.5000), infer AE 0.00, earlier\n"),
-            std::string::npos)
-      << out_.str();
+  EXPECT_TRUE(Says(out_.str(),
+                   "row 1/2 row-1 finished: val loss 2.5000 (unigram "
+                   "5.5000), infer AE 0.00, earlier\n"));
 }
 
 // Appears only on a terminal, where the line is rewritten; a log shows the
@@ -130,8 +130,7 @@ TEST_F(GridProgressTest, AFailedRunIsNoWorkLeft) {
   failed.state = RunState::kFailed;
   failed.problem = "the loss is nan";
   progress.End(0, failed);
-  EXPECT_NE(out_.str().find("row 1/2 row-4 FAILED: the loss is nan\n"),
-            std::string::npos);
+  EXPECT_TRUE(Says(out_.str(), "row 1/2 row-4 FAILED: the loss is nan\n"));
   progress.Begin(1);
   for (int64_t step = 1; step <= 50; ++step) {
     now_ += 1;
@@ -158,9 +157,8 @@ TEST_F(GridProgressTest, ALogHasALineEveryLogEverySteps) {
   }
   EXPECT_EQ(steps, "step 1;step 40;step 80;step 100;");
   // Too early for an estimate; then one without minutes, then one with.
-  EXPECT_NE(out_.str().find("grid 1% | step 1/100"), std::string::npos);
-  EXPECT_NE(out_.str().find("grid 40%, 1m00 left | step 40/100"),
-            std::string::npos);
+  EXPECT_TRUE(Says(out_.str(), "grid 1% | step 1/100",
+                   "grid 40%, 1m00 left | step 40/100"));
 }
 
 TEST_F(GridProgressTest, OnATerminalOneLineIsRewritten) {

@@ -11,6 +11,7 @@
 
 #include "core/files/folder_lock.h"
 #include "core/process/process.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/testing/grid_test_util.h"
 #include "optimized/communicator/testing/mpi_test_util.h"
 #include "trainer/testing/rank_test_util.h"
@@ -54,24 +55,25 @@ class GridRanksProgram : public GridProgram {
 
 TEST_F(GridRanksProgram, ThreadsLeaveWhatOneRankLeaves) {
   Train(MicroGrid(60));
-  ASSERT_EQ(alone_.exit_status, 0) << alone_.output;
-  ExpectEnd(Grid({"run", "micro.toml", "--ranks=2"}), 0,
-            {"3 of 3 rows finished"});
+  ASSERT_TRUE(EndedWith(alone_, 0));
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--ranks=2"}), 0,
+                        "3 of 3 rows finished"));
   ExpectAsAlone();
-  ExpectEnd(Grid({"run", "micro.toml", "--ranks", "2", "--jobs", "2", "--out",
-                  "jobs"}),
-            0, {"3 of 3 rows finished"});
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--ranks", "2", "--jobs",
+                              "2", "--out", "jobs"}),
+                        0, "3 of 3 rows finished"));
   ExpectAsAlone("jobs");
 }
 
 // And rank 0 alone speaks, also of a run that fails.
 TEST_F(GridRanksProgram, ProcessesOfMpirunGoOnAfterARunThatFails) {
   Train(MicroGrid(60, kDivergingRow));
-  ASSERT_EQ(alone_.exit_status, 1) << alone_.output;
+  ASSERT_TRUE(EndedWith(alone_, 1));
   // Twice: the second time, finished runs are only read.
   for (const int finished_before : {0, 3}) {
     const ProgramResult result = Mpi(2);
-    ExpectEnd(result, 1, {"diverges FAILED: ", "3 of 4 rows finished"});
+    EXPECT_TRUE(
+        EndedWith(result, 1, "diverges FAILED: ", "3 of 4 rows finished"));
     EXPECT_EQ(Count(result.output, "grid micro: 4 runs in "), 1);
     EXPECT_EQ(Count(result.output, " finished: val loss "), 3);
     EXPECT_EQ(Count(result.output, ", earlier\n"), finished_before)
@@ -84,7 +86,7 @@ TEST_F(GridRanksProgram, ProcessesOfMpirunGoOnAfterARunThatFails) {
 
 TEST_F(GridRanksProgram, ASignalToOneRankSavesEndsAllAndTheGridResumes) {
   Train(MicroGrid(200));
-  ASSERT_EQ(alone_.exit_status, 0) << alone_.output;
+  ASSERT_TRUE(EndedWith(alone_, 0));
   const auto ranks = StartRanksIn(folder_, 2, Command());
   ASSERT_TRUE(ranks->Await("row 2/3 star-1.5, grid")) << ranks->output();
   EXPECT_EQ(kill(ranks->ProcessOf(1), SIGTERM), 0);
@@ -96,7 +98,8 @@ TEST_F(GridRanksProgram, ASignalToOneRankSavesEndsAllAndTheGridResumes) {
   EXPECT_TRUE(fs::exists(RunFolder(0) / "result.h5"));
   EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
   // Another number of ranks goes on.
-  ExpectEnd(Grid({"run", "micro.toml"}), 0, {"3 of 3 rows finished"});
+  EXPECT_TRUE(
+      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 rows finished"));
   ExpectAsAlone();
 }
 
@@ -109,7 +112,7 @@ TEST_F(GridRanksProgram, ShareTheGridWithAnotherProcess) {
   const auto ranks = StartRanksIn(folder_, 2, Command());
   ASSERT_TRUE(ranks->Await("row 3/3 learned-1.5 finished")) << ranks->output();
   EXPECT_EQ(Count(ranks->output(), "row 1/3 sparse-2 is held by "), 1);
-  ExpectEnd(other.Finish(), 0, {"3 of 3 rows finished"});
+  EXPECT_TRUE(EndedWith(other.Finish(), 0, "3 of 3 rows finished"));
   EXPECT_EQ(ranks->AwaitEnd(), 0) << ranks->output();
   ExpectAsAlone();
 }
@@ -121,7 +124,7 @@ TEST_F(GridRanksProgram, MeasureWhatFinishedRunsLack) {
   WriteGrid(MicroGrid(60));
   ASSERT_EQ(Mpi(2).exit_status, 0);
   Train(evaluations + MicroGrid(60));
-  ASSERT_EQ(alone_.exit_status, 0) << alone_.output;
+  ASSERT_TRUE(EndedWith(alone_, 0));
   ASSERT_EQ(Mpi(2).exit_status, 0);
   ExpectAsAlone();
   EXPECT_EQ(Bytes("runs/micro/inference_tau.csv"),
@@ -157,21 +160,24 @@ TEST_F(GridRanksProgram, ThatAreNoSubtreesLeaveAGridOfTheirOwn) {
   grid.replace(grid.find("batch_sequences = 4"), 19, "batch_sequences = 12");
   WriteGrid(grid);
   const Strings three = {"run", "micro.toml", "--ranks", "3"};
-  ExpectEnd(Grid(Joined(three, {"--rows", "sparse-2"})), 0,
-            {"3 ranks add the gradients of 6 balance groups in an order of "
-             "their own",
-             "1 of 1 rows finished"});
-  ExpectEnd(Grid({"run", "micro.toml"}), 2,
-            {"was trained by 3 ranks", "Go on with --ranks 3"});
-  ExpectEnd(Grid({"run", "micro.toml", "--ranks", "2"}), 2,
-            {"was trained by 3 ranks", "Go on with --ranks 3"});
-  ExpectEnd(Grid(three), 0, {"3 of 3 rows finished"});
+  EXPECT_TRUE(
+      EndedWith(Grid(Joined(three, {"--rows", "sparse-2"})), 0,
+                "3 ranks add the gradients of 6 balance groups in an order of "
+                "their own",
+                "1 of 1 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 2,
+                        "was trained by 3 ranks", "Go on with --ranks 3"));
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--ranks", "2"}), 2,
+                        "was trained by 3 ranks", "Go on with --ranks 3"));
+  EXPECT_TRUE(EndedWith(Grid(three), 0, "3 of 3 rows finished"));
   // Read by anybody, since nothing is trained.
-  ExpectEnd(Grid({"run", "micro.toml"}), 0, {"3 of 3 rows finished"});
+  EXPECT_TRUE(
+      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 rows finished"));
   // And verified by as many.
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "micro.h5"}).exit_status, 0);
-  ExpectEnd(Grid({"verify-record", "micro.h5", "--run", "text/sparse-2/seed7"}),
-            0, {"PASS: the same bits"});
+  EXPECT_TRUE(EndedWith(
+      Grid({"verify-record", "micro.h5", "--run", "text/sparse-2/seed7"}), 0,
+      "PASS: the same bits"));
 }
 
 }  // namespace

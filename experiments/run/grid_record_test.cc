@@ -11,6 +11,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/run/run_record.h"
 #include "experiments/testing/grid_test_util.h"
 #include "golden/verdict/miniature.h"
@@ -29,15 +30,16 @@ class GridRecord : public GridProgram {
 };
 
 TEST_F(GridRecord, RecordsWhatIsFinishedAndGrows) {
-  ExpectEnd(Grid({"record", "micro.toml"}), 5, {"no such folder"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml"}), 5, "no such folder"));
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
-  ExpectEnd(Grid({"record", "micro.toml", "--set", "training.steps=9"}), 5,
-            {"no run of grid 'micro'"});
+  EXPECT_TRUE(
+      EndedWith(Grid({"record", "micro.toml", "--set", "training.steps=9"}), 5,
+                "no run of grid 'micro'"));
   EXPECT_FALSE(fs::exists(folder_ / "golden"));
-  ExpectEnd(Grid({"record", "micro.toml"}), 0,
-            {"golden/runs/micro.h5: 1 of 3 planned runs: PARTIAL",
-             "missing: text/star-1.5/seed7, text/learned-1.5/seed7",
-             "1 runs are new"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml"}), 0,
+                        "golden/runs/micro.h5: 1 of 3 planned runs: PARTIAL",
+                        "missing: text/star-1.5/seed7, text/learned-1.5/seed7",
+                        "1 runs are new"));
   const std::string partial = Bytes("golden/runs/micro.h5");
 
   // A run from another folder, without the first run.
@@ -46,24 +48,24 @@ TEST_F(GridRecord, RecordsWhatIsFinishedAndGrows) {
                 .exit_status,
             0);
   // If the disk is full, the record stays as it was.
-  ExpectEnd(GridAfter("ulimit -f 8; trap '' XFSZ",
-                      {"record", "micro.toml", "--out", "later"}),
-            5, {"golden/runs"});
+  EXPECT_TRUE(EndedWith(GridAfter("ulimit -f 8; trap '' XFSZ",
+                                  {"record", "micro.toml", "--out", "later"}),
+                        5, "golden/runs"));
   EXPECT_EQ(Bytes("golden/runs/micro.h5"), partial);
   EXPECT_EQ(FilesIn(folder_ / "golden/runs"), Strings{"micro.h5"});
 
-  ExpectEnd(Grid({"record", "micro.toml", "--out", "later"}), 0,
-            {"3 of 3 planned runs\n", "2 runs are new"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--out", "later"}), 0,
+                        "3 of 3 planned runs\n", "2 runs are new"));
   EXPECT_EQ(ReadRunRecord(folder_ / "golden/runs/micro.h5").runs.size(), 3u);
 
   std::string damaged = Bytes("golden/runs/micro.h5");
   damaged[damaged.size() / 2] ^= 1;
   WriteFileAtomically(folder_ / "golden/runs/micro.h5", damaged);
-  ExpectEnd(Grid({"record", "micro.toml"}), 2,
-            {"golden/runs/micro.h5", "get it from version control"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml"}), 2,
+                        "golden/runs/micro.h5", "get it from version control"));
   EXPECT_EQ(Bytes("golden/runs/micro.h5"), damaged);
-  ExpectEnd(Grid({"record", "micro.toml", "--to", "other.h5"}), 0,
-            {"other.h5: 1 of 3 planned runs"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--to", "other.h5"}), 0,
+                        "other.h5: 1 of 3 planned runs"));
 }
 
 TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
@@ -73,18 +75,19 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
   const std::string line = "a.h5: 2 runs count as finished, of version ";
   // No run has trained in this folder.
-  ExpectEnd(
+  EXPECT_TRUE(EndedWith(
       Grid({"report", "micro.toml", "--from", "a.h5", "--out", "reported"}), 1,
-      {line, "instruction set v", "2 of 3 rows finished"});
+      line, "instruction set v", "2 of 3 rows finished"));
   const std::string reported = Bytes("reported/results.h5");
   fs::remove_all(folder_ / "reported");
-  ExpectEnd(
+  EXPECT_TRUE(EndedWith(
       Grid({"report", "micro.toml", "--from", "a.h5", "--out", "reported"}), 1,
-      {line});
+      line));
   EXPECT_EQ(Bytes("reported/results.h5"), reported);
 
-  ExpectEnd(Grid({"run", "micro.toml", "--from", "a.h5", "--out", "more"}), 0,
-            {line, "row 3/3 learned-1.5 finished", "3 of 3 rows finished"});
+  EXPECT_TRUE(EndedWith(
+      Grid({"run", "micro.toml", "--from", "a.h5", "--out", "more"}), 0, line,
+      "row 3/3 learned-1.5 finished", "3 of 3 rows finished"));
   EXPECT_FALSE(fs::exists(RunFolder(0, "more")));
   EXPECT_TRUE(fs::exists(RunFolder(2, "more") / "result.h5"));
   // The numbers are those of a grid that trained all of them.
@@ -95,15 +98,17 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
   // fits.
   WriteFileAtomically(folder_ / "text.txt",
                       Bytes("text.txt") + "\n\nOne document more.\n");
-  ExpectEnd(Grid({"run", "micro.toml", "--from", "a.h5", "--out", "other"}), 0,
-            {"does not count as finished", "a.h5: 0 runs count as finished",
-             "row 1/3 sparse-2 finished"});
-  ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5", "--out", "none",
-                  "--set", "training.steps=9"}),
-            5, {"no run of grid 'micro'"});
-  ExpectEnd(Grid({"run", "micro.toml", "--from", "none.h5"}), 5, {"none.h5"});
-  ExpectEnd(Grid({"report", "micro.toml", "--from", "text.txt"}), 2,
-            {"text.txt"});
+  EXPECT_TRUE(
+      EndedWith(Grid({"run", "micro.toml", "--from", "a.h5", "--out", "other"}),
+                0, "does not count as finished",
+                "a.h5: 0 runs count as finished", "row 1/3 sparse-2 finished"));
+  EXPECT_TRUE(EndedWith(Grid({"report", "micro.toml", "--from", "a.h5", "--out",
+                              "none", "--set", "training.steps=9"}),
+                        5, "no run of grid 'micro'"));
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--from", "none.h5"}), 5,
+                        "none.h5"));
+  EXPECT_TRUE(EndedWith(Grid({"report", "micro.toml", "--from", "text.txt"}), 2,
+                        "text.txt"));
 }
 
 TEST_F(GridRecord, VerifiesByTrainingAgain) {
@@ -111,7 +116,7 @@ TEST_F(GridRecord, VerifiesByTrainingAgain) {
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
   const Strings verify = {"verify-record", "a.h5", "--run",
                           "text/learned-1.5/seed7", "--quiet"};
-  ExpectEnd(Grid(verify), 0, {"PASS: the same bits"});
+  EXPECT_TRUE(EndedWith(Grid(verify), 0, "PASS: the same bits"));
   EXPECT_EQ(FilesIn(folder_ / "runs/verify-record"), Strings{});
 
   // Flips a bit of one step, which the thinned curve need not contain.
@@ -121,15 +126,16 @@ TEST_F(GridRecord, VerifiesByTrainingAgain) {
     digit = digit == '0' ? '1' : '0';
   }
   WriteRunRecord(record);
-  ExpectEnd(Grid(verify), 1, {"FAIL: other bits", "--changed-by"});
+  EXPECT_TRUE(EndedWith(Grid(verify), 1, "FAIL: other bits", "--changed-by"));
 
-  ExpectEnd(Grid({"verify-record", "a.h5", "--run", "text/lerned-1.5/seed7"}),
-            2, {"did you mean 'text/learned-1.5/seed7'?"});
+  EXPECT_TRUE(EndedWith(
+      Grid({"verify-record", "a.h5", "--run", "text/lerned-1.5/seed7"}), 2,
+      "did you mean 'text/learned-1.5/seed7'?"));
   Strings excused = verify;
   excused.insert(excused.end(), {"--changed-by", "fedcba9876543210"});
-  ExpectEnd(Grid(excused), 2, {"CHANGELOG.md names no such commit"});
+  EXPECT_TRUE(EndedWith(Grid(excused), 2, "CHANGELOG.md names no such commit"));
   WriteFileAtomically(folder_ / "text.txt", Bytes("text.txt") + "More.\n");
-  ExpectEnd(Grid(verify), 2, {"other token files"});
+  EXPECT_TRUE(EndedWith(Grid(verify), 2, "other token files"));
 }
 
 // The micro grid under the name of mini, with three of its rows and two of its
@@ -154,26 +160,25 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
   const Strings verdicts = {"No reproduction of the paper",
                             "runs     6 of 76 planned", "C1a    INTERIM (",
                             "H2          INTERIM (NOT_TESTABLE so far)"};
-  ExpectEnd(Grid({"run", "micro.toml"}), 0, verdicts);
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, verdicts));
   const std::string claims = Bytes("runs/mini/claims.txt");
-  EXPECT_NE(Bytes("runs/mini/report.html").find("Claims in miniature"),
-            std::string::npos);
-  EXPECT_NE(Bytes("runs/mini/claims.csv").find("C1a.group,NOT_TESTABLE,gcide,"),
-            std::string::npos);
+  EXPECT_TRUE(Says(Bytes("runs/mini/report.html"), "Claims in miniature"));
+  EXPECT_TRUE(
+      Says(Bytes("runs/mini/claims.csv"), "C1a.group,NOT_TESTABLE,gcide,"));
   // With other settings it is another grid.
   const auto other = Grid(
       {"run", "micro.toml", "--set", "training.steps=9", "--out", "other"});
-  EXPECT_EQ(other.output.find("miniature"), std::string::npos);
+  EXPECT_FALSE(Says(other.output, "miniature"));
   EXPECT_FALSE(fs::exists(folder_ / "other/claims.txt"));
 
-  ExpectEnd(Grid({"record", "micro.toml"}), 0,
-            {"golden/runs/mini.h5: 6 of 6 planned runs\n",
-             "golden/runs/mini_verdicts.txt"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml"}), 0,
+                        "golden/runs/mini.h5: 6 of 6 planned runs\n",
+                        "golden/runs/mini_verdicts.txt"));
   EXPECT_EQ(Bytes("golden/runs/mini_verdicts.txt"), claims);
   for (const char* out : {"told", "again"}) {
-    ExpectEnd(Grid({"report", "micro.toml", "--from", "golden/runs/mini.h5",
-                    "--out", out}),
-              0, verdicts);
+    EXPECT_TRUE(EndedWith(Grid({"report", "micro.toml", "--from",
+                                "golden/runs/mini.h5", "--out", out}),
+                          0, verdicts));
     EXPECT_EQ(Bytes(out + std::string("/claims.txt")), claims);
     EXPECT_EQ(Bytes(out + std::string("/claims.csv")),
               Bytes("runs/mini/claims.csv"));
@@ -185,14 +190,15 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
               {"OVERALL NOT_COMPARABLE", "C2     INTERIM (", "C3     INTERIM (",
                "C4     INTERIM (", "C5     INTERIM (", "C6     INTERIM (",
                "C7     INTERIM (", "H1          INTERIM ("});
-  ExpectEnd(Golden({"compare", "golden/runs/mini.h5"}), 3, said);
+  EXPECT_TRUE(EndedWith(Golden({"compare", "golden/runs/mini.h5"}), 3, said));
   // Recording again changes nothing.
   const std::string record = Bytes("golden/runs/mini.h5");
-  ExpectEnd(Grid({"record", "micro.toml", "--renew"}), 0, {"0 runs are new"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--renew"}), 0,
+                        "0 runs are new"));
   EXPECT_EQ(Bytes("golden/runs/mini.h5"), record);
   // Nor does recording some of its runs again.
-  ExpectEnd(Grid({"record", "micro.toml", "--seeds", "1234"}), 0,
-            {"0 runs are new"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--seeds", "1234"}), 0,
+                        "0 runs are new"));
   EXPECT_EQ(Bytes("golden/runs/mini.h5"), record);
   EXPECT_EQ(Bytes("golden/runs/mini_verdicts.txt"), claims);
 }
@@ -223,23 +229,24 @@ TEST_F(GridRecord, TakesInABenchmark) {
     return R"({"benchmarks": [)" + samples + "]}";
   };
   WriteFileAtomically(folder_ / "bench.json", bench(1000));
-  ExpectEnd(Grid({"record", "micro.toml", "--renew", "--to", "a.h5", "--bench",
-                  "bench.json"}),
-            0, {"0 runs are new"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--renew", "--to", "a.h5",
+                              "--bench", "bench.json"}),
+                        0, "0 runs are new"));
   EXPECT_NE(Bytes("a_verdicts.txt"), before);
-  EXPECT_NE(Bytes("a_verdicts.txt").find("H2          INTERIM (SHOWN so far)"),
-            std::string::npos);
-  ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5", "--out", "told"}),
-            1, {"H2          INTERIM (SHOWN so far)"});
+  EXPECT_TRUE(
+      Says(Bytes("a_verdicts.txt"), "H2          INTERIM (SHOWN so far)"));
+  EXPECT_TRUE(EndedWith(
+      Grid({"report", "micro.toml", "--from", "a.h5", "--out", "told"}), 1,
+      "H2          INTERIM (SHOWN so far)"));
   EXPECT_EQ(Bytes("told/claims.txt"), Bytes("a_verdicts.txt"));
-  ExpectEnd(Golden({"compare", "a.h5"}), 3,
-            {"H2          INTERIM (SHOWN so far)"});
+  EXPECT_TRUE(EndedWith(Golden({"compare", "a.h5"}), 3,
+                        "H2          INTERIM (SHOWN so far)"));
   // A second benchmark is refused: nobody may choose between two.
   const std::string record = Bytes("a.h5");
   WriteFileAtomically(folder_ / "bench.json", bench(2000));
-  ExpectEnd(Grid({"record", "micro.toml", "--renew", "--to", "a.h5", "--bench",
-                  "bench.json"}),
-            2, {"a.h5: has another benchmark"});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--renew", "--to", "a.h5",
+                              "--bench", "bench.json"}),
+                        2, "a.h5: has another benchmark"));
   EXPECT_EQ(Bytes("a.h5"), record);
 }
 
@@ -248,24 +255,25 @@ TEST_F(GridRecord, KeepsTheMarginsUnderWhichItsRunsWereRecorded) {
   WriteGrid(MicroMini());
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
-  EXPECT_EQ(Bytes("a_verdicts.txt").find("after the fact"), std::string::npos);
+  EXPECT_FALSE(Says(Bytes("a_verdicts.txt"), "after the fact"));
   RunRecord record = ReadRunRecord(folder_ / "a.h5");
   const std::string earlier = golden::LoadMiniatureClaims().history[0].hash;
   record.margins_sha256 = earlier;
   WriteRunRecord(record);
-  ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5", "--renew"}), 0,
-            {"0 runs are new"});
+  EXPECT_TRUE(
+      EndedWith(Grid({"record", "micro.toml", "--to", "a.h5", "--renew"}), 0,
+                "0 runs are new"));
   EXPECT_EQ(ReadRunRecord(folder_ / "a.h5").margins_sha256, earlier);
-  EXPECT_NE(Bytes("a_verdicts.txt").find(", after the fact"),
-            std::string::npos);
+  EXPECT_TRUE(Says(Bytes("a_verdicts.txt"), ", after the fact"));
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "softmoe-1.5-calibrated"})
                 .exit_status,
             0);
-  ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5"}), 0, {});
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--to", "a.h5"}), 0));
   EXPECT_EQ(ReadRunRecord(folder_ / "a.h5").margins_sha256, earlier);
-  ExpectEnd(Golden({"compare", "a.h5"}), 3, {", after the fact"});
-  ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5", "--out", "told"}),
-            1, {", after the fact"});
+  EXPECT_TRUE(EndedWith(Golden({"compare", "a.h5"}), 3, ", after the fact"));
+  EXPECT_TRUE(EndedWith(
+      Grid({"report", "micro.toml", "--from", "a.h5", "--out", "told"}), 1,
+      ", after the fact"));
 }
 
 TEST_F(GridRecord, RefusesOtherMargins) {
@@ -277,11 +285,14 @@ TEST_F(GridRecord, RefusesOtherMargins) {
   WriteRunRecord(record);
   const Strings refused = {"a.h5 was recorded under other margins",
                            "judge it with the version that recorded it"};
-  ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5"}), 2, refused);
-  ExpectEnd(Grid({"run", "micro.toml", "--from", "a.h5"}), 2, refused);
-  ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5"}), 2, refused);
-  ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5", "--renew"}), 2,
-            refused);
+  EXPECT_TRUE(
+      EndedWith(Grid({"report", "micro.toml", "--from", "a.h5"}), 2, refused));
+  EXPECT_TRUE(
+      EndedWith(Grid({"run", "micro.toml", "--from", "a.h5"}), 2, refused));
+  EXPECT_TRUE(
+      EndedWith(Grid({"record", "micro.toml", "--to", "a.h5"}), 2, refused));
+  EXPECT_TRUE(EndedWith(
+      Grid({"record", "micro.toml", "--to", "a.h5", "--renew"}), 2, refused));
 }
 
 // The micro grid under the name of mini, with the rows that the experiment
@@ -321,9 +332,9 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
   const Strings from = {"--from", "golden/runs/mini.h5"};
   const auto run = of_regime({"run"}, {"--from", "golden/runs/mini.h5",
                                        "--rows", "regime-1.5,sparse-2"});
-  ExpectEnd(run, 0,
-            {"1 runs count as finished", "26 of 26 rows finished",
-             "The experiment regime", "INTERIM"});
+  EXPECT_TRUE(EndedWith(run, 0, "1 runs count as finished",
+                        "26 of 26 rows finished", "The experiment regime",
+                        "INTERIM"));
   // Pilots first, then seed by seed.
   EXPECT_LT(run.output.find("regime-1.5/seed7002 finished"),
             run.output.find("regime-1.5/seed1234 finished"));
@@ -332,47 +343,54 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
   EXPECT_TRUE(fs::exists(folder_ / "runs/mini/regime/differences.csv"));
 
   // Without the other record one run is missing; it is added later.
-  ExpectEnd(of_regime({"record"}), 0,
-            {"golden/runs/regime.h5: 25 of 120 planned runs: PARTIAL",
-             "25 runs are new", "golden/runs/regime_verdicts.txt"});
-  ExpectEnd(of_regime({"record"}, from), 0,
-            {"26 of 120 planned runs", "1 runs are new"});
-  ExpectEnd(of_regime({"record"}), 0, {"0 runs are new"});
+  EXPECT_TRUE(
+      EndedWith(of_regime({"record"}), 0,
+                "golden/runs/regime.h5: 25 of 120 planned runs: PARTIAL",
+                "25 runs are new", "golden/runs/regime_verdicts.txt"));
+  EXPECT_TRUE(EndedWith(of_regime({"record"}, from), 0,
+                        "26 of 120 planned runs", "1 runs are new"));
+  EXPECT_TRUE(EndedWith(of_regime({"record"}), 0, "0 runs are new"));
   const std::string record = Bytes("golden/runs/regime.h5");
   const std::string verdicts = Bytes("golden/runs/regime_verdicts.txt");
-  EXPECT_NE(verdicts.find("INTERIM"), std::string::npos);
-  ExpectEnd(of_regime({"report"},
-                      {"--from", "golden/runs/regime.h5", "--out", "told"}),
-            1, {"26 runs count as finished", "26 of 120 rows finished"});
+  EXPECT_TRUE(Says(verdicts, "INTERIM"));
+  EXPECT_TRUE(
+      EndedWith(of_regime({"report"},
+                          {"--from", "golden/runs/regime.h5", "--out", "told"}),
+                1, "26 runs count as finished", "26 of 120 rows finished"));
   EXPECT_EQ(Bytes("told/regime/claims.txt"), verdicts);
-  ExpectEnd(of_regime({"record"}, {"--renew"}), 0, {"0 runs are new"});
+  EXPECT_TRUE(
+      EndedWith(of_regime({"record"}, {"--renew"}), 0, "0 runs are new"));
   EXPECT_EQ(Bytes("golden/runs/regime.h5"), record);
-  ExpectEnd(Golden({"compare", "golden/runs/regime.h5"}), 3,
-            {"The experiment regime", "INTERIM"});
-  ExpectEnd(Grid({"verify-record", "golden/runs/regime.h5", "--run",
-                  "gcide/regime-1.5/seed7001", "--quiet"}),
-            0, {"PASS: the same bits"});
+  EXPECT_TRUE(EndedWith(Golden({"compare", "golden/runs/regime.h5"}), 3,
+                        "The experiment regime", "INTERIM"));
+  EXPECT_TRUE(EndedWith(Grid({"verify-record", "golden/runs/regime.h5", "--run",
+                              "gcide/regime-1.5/seed7001", "--quiet"}),
+                        0, "PASS: the same bits"));
 
   // Runs that deviate from the frozen definitions are refused.
-  ExpectEnd(of_regime({"record"}, {"--set", "training.steps=9"}), 2,
-            {"with the settings of its rows"});
-  ExpectEnd(of_regime({"run"}, {"--seeds", "99", "--rows", "sparse-1"}), 0, {});
-  ExpectEnd(of_regime({"record"}, {"--seeds", "99"}), 2,
-            {"gcide/sparse-1/seed99 is neither a judged run nor a pilot"});
-  ExpectEnd(Grid({"record", "micro.toml", "--to", "golden/runs/regime.h5",
-                  "--from", "golden/runs/mini.h5"}),
-            2, {"is a record of the experiment regime"});
-  ExpectEnd(of_regime({"record"}, {"--to", "golden/runs/mini.h5"}), 2,
-            {"is no record of the experiment regime"});
+  EXPECT_TRUE(EndedWith(of_regime({"record"}, {"--set", "training.steps=9"}), 2,
+                        "with the settings of its rows"));
+  EXPECT_TRUE(EndedWith(
+      of_regime({"run"}, {"--seeds", "99", "--rows", "sparse-1"}), 0));
+  EXPECT_TRUE(
+      EndedWith(of_regime({"record"}, {"--seeds", "99"}), 2,
+                "gcide/sparse-1/seed99 is neither a judged run nor a pilot"));
+  EXPECT_TRUE(
+      EndedWith(Grid({"record", "micro.toml", "--to", "golden/runs/regime.h5",
+                      "--from", "golden/runs/mini.h5"}),
+                2, "is a record of the experiment regime"));
+  EXPECT_TRUE(EndedWith(of_regime({"record"}, {"--to", "golden/runs/mini.h5"}),
+                        2, "is no record of the experiment regime"));
   EXPECT_EQ(Bytes("golden/runs/regime.h5"), record);
 
   // The rows have other settings than the recorded ones.
   std::string other = MicroRegime();
   other.replace(other.find("steps = 60"), 10, "steps = 50");
   WriteGrid(other);
-  ExpectEnd(of_regime({"report"}, {"--from", "golden/runs/regime.h5"}), 2,
-            {"was recorded with other settings than its row has now",
-             "training.steps"});
+  EXPECT_TRUE(
+      EndedWith(of_regime({"report"}, {"--from", "golden/runs/regime.h5"}), 2,
+                "was recorded with other settings than its row has now",
+                "training.steps"));
   WriteGrid(MicroRegime());
 
   // The definitions differ.
@@ -380,29 +398,33 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
   margins.margins_sha256 = std::string(64, '0');
   WriteRunRecord(margins);
   for (const char* command : {"run", "report"}) {
-    ExpectEnd(of_regime({command}, {"--from", "golden/runs/regime.h5"}), 2,
-              {"other definitions of the experiment regime"});
+    EXPECT_TRUE(
+        EndedWith(of_regime({command}, {"--from", "golden/runs/regime.h5"}), 2,
+                  "other definitions of the experiment regime"));
   }
-  ExpectEnd(of_regime({"record"}), 2,
-            {"other definitions of the experiment regime"});
+  EXPECT_TRUE(EndedWith(of_regime({"record"}), 2,
+                        "other definitions of the experiment regime"));
 }
 
 TEST_F(GridRecord, PlansSayWhatCanBeShown) {
   WriteGrid(MicroMini());
-  ExpectEnd(Grid({"plan", "micro.toml"}), 4,
-            {"Power: what these runs can show", "C1a.group",
-             "NOT READY C6: C6.hellaswag cannot be SHOWN", "--exploratory"});
-  ExpectEnd(Grid({"plan", "micro.toml", "--exploratory"}), 0, {"NOT READY C6"});
-  ExpectEnd(Grid({"plan", "micro.toml", "--from", "none.h5"}), 5, {"none.h5"});
-  ExpectEnd(Grid({"plan", "micro.toml", "--from", "text.txt"}), 2,
-            {"text.txt"});
+  EXPECT_TRUE(EndedWith(Grid({"plan", "micro.toml"}), 4,
+                        "Power: what these runs can show", "C1a.group",
+                        "NOT READY C6: C6.hellaswag cannot be SHOWN",
+                        "--exploratory"));
+  EXPECT_TRUE(EndedWith(Grid({"plan", "micro.toml", "--exploratory"}), 0,
+                        "NOT READY C6"));
+  EXPECT_TRUE(EndedWith(Grid({"plan", "micro.toml", "--from", "none.h5"}), 5,
+                        "none.h5"));
+  EXPECT_TRUE(EndedWith(Grid({"plan", "micro.toml", "--from", "text.txt"}), 2,
+                        "text.txt"));
   // Other settings and other grids have no claims to judge.
   const auto other = Grid({"plan", "micro.toml", "--set", "training.steps=9"});
-  ExpectEnd(other, 0, {});
-  EXPECT_EQ(other.output.find("Power"), std::string::npos);
+  EXPECT_TRUE(EndedWith(other, 0));
+  EXPECT_FALSE(Says(other.output, "Power"));
   WriteGrid(MicroRegime());
-  ExpectEnd(Grid({"plan", "regime", "--scale=micro.toml"}), 0,
-            {"primary", "SUPERIOR", "READY: every claim"});
+  EXPECT_TRUE(EndedWith(Grid({"plan", "regime", "--scale=micro.toml"}), 0,
+                        "primary", "SUPERIOR", "READY: every claim"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/testing/grid_test_util.h"
 #include "experiments/testing/slurm_test_util.h"
 
@@ -157,15 +158,14 @@ TEST_F(GridSlurm, StoppedAndKilledTasksGoOnAndTheBitsAreThoseOfAnUnbrokenRun) {
   ASSERT_TRUE(SetTimeLimit(task, 60));
 
   ASSERT_TRUE(WaitForResults(2));
-  ExpectEnd(waiting.Finish(), 0, {"2 of 2 rows finished"});
+  EXPECT_TRUE(EndedWith(waiting.Finish(), 0, "2 of 2 rows finished"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
   for (const int task : {0, 1}) {
     EXPECT_EQ(Sessions(task), 2);
-    EXPECT_NE(Log(task).find(", 1 interrupted\n"), std::string::npos)
-        << "did not go on from a checkpoint";
+    EXPECT_TRUE(Says(Log(task), ", 1 interrupted\n"));
   }
-  EXPECT_NE(Log(0).find(saved), std::string::npos);
-  EXPECT_NE(Log(1).find("Killed"), std::string::npos);
+  EXPECT_TRUE(Says(Log(0), saved));
+  EXPECT_TRUE(Says(Log(1), "Killed"));
   const std::string kills = Bytes("runs/micro/slurm/kills-1_1");
   EXPECT_EQ(std::count(kills.begin(), kills.end(), '\n'), 1);
   EXPECT_FALSE(fs::exists(folder_ / "runs/micro/slurm/kills-1_0"));
@@ -181,12 +181,14 @@ TEST_F(GridSlurm, AKilledTaskComesBackThreeTimes) {
     ASSERT_GT(process, 0);
     kill(process, SIGKILL);
   }
-  ExpectEnd(waiting.Finish(), 1,
-            {"text/sparse-2/seed7: not finished, and Slurm has ended its task",
-             "0 of 1 rows finished"});
+  EXPECT_TRUE(EndedWith(
+      waiting.Finish(), 1,
+      "text/sparse-2/seed7: not finished, and Slurm has ended its task",
+      "0 of 1 rows finished"));
   EXPECT_EQ(Sessions(0), 4);
   // A new submission continues from the checkpoint.
-  ExpectEnd(Grid(run), 0, {"job 2: 1 rows, a task each", "1 of 1 rows"});
+  EXPECT_TRUE(
+      EndedWith(Grid(run), 0, "job 2: 1 rows, a task each", "1 of 1 rows"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
@@ -200,14 +202,12 @@ TEST_F(GridSlurm, RanksOfATaskTrainTogetherAndComeBackTogether) {
   const pid_t killed = HoldAtCheckpoint(1);
   ASSERT_GT(killed, 0);
   kill(killed, SIGKILL);
-  ExpectEnd(waiting.Finish(), 0,
-            {"job 1: 1 rows, a task each", "1 of 1 rows finished"});
+  EXPECT_TRUE(EndedWith(waiting.Finish(), 0, "job 1: 1 rows, a task each",
+                        "1 of 1 rows finished"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
   EXPECT_EQ(Sessions(0), 2);
   const std::string log = Log(0);
-  for (const char* text : {", 1 interrupted\n", "Killed"}) {
-    EXPECT_NE(log.find(text), std::string::npos) << text;
-  }
+  EXPECT_TRUE(Says(log, ", 1 interrupted\n", "Killed"));
   const std::string kills = Bytes("runs/micro/slurm/kills-1_0");
   EXPECT_EQ(std::count(kills.begin(), kills.end(), '\n'), 1);
 }
@@ -218,15 +218,15 @@ TEST_F(GridSlurm, CancelledTasksDoNotComeBackAndRefusedOnesNeverBegin) {
   ASSERT_GT(held, 0);
   EXPECT_EQ(Slurm({"scancel", kJob}).exit_status, 0);
   kill(held, SIGCONT);
-  ExpectEnd(waiting.Finish(), 1,
-            {"text/sparse-2/seed7: not finished, and Slurm has ended its task",
-             "softmoe-micro-text-1_0.log"});
+  EXPECT_TRUE(EndedWith(
+      waiting.Finish(), 1,
+      "text/sparse-2/seed7: not finished, and Slurm has ended its task",
+      "softmoe-micro-text-1_0.log"));
   EXPECT_EQ(Slurm({"squeue", "--noheader"}).output, "");
 
   WriteGrid("[cluster]\nsbatch = [\"--partition=none\"]\n" + MicroGrid(600));
-  ExpectEnd(
-      Grid(run_), 5,
-      {"softmoe-micro-text.sh ended with 1", "nvalid partition", "[cluster]"});
+  EXPECT_TRUE(EndedWith(Grid(run_), 5, "softmoe-micro-text.sh ended with 1",
+                        "nvalid partition", "[cluster]"));
 }
 
 }  // namespace

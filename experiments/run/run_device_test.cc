@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "kernels/simt/device/device.h"
 
 namespace softmoe::experiments {
@@ -39,16 +40,9 @@ TEST(IdentifyDevice, PassesOnWhyThereIsNone) {
   RuntimeConfig runtime;
   runtime.device = "cuda";
   simt::FailCall("cudaGetDeviceCount", 1, 100);  // cudaErrorNoDevice
-  try {
-    (void)IdentifyDevice(runtime);
-    FAIL() << "there is a device";
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("no CUDA device"),
-              std::string::npos)
-        << error.what();
-    EXPECT_NE(std::string(error.what()).find("nvidia-smi"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(
+      Says(MessageOf<EnvironmentError>([&] { (void)IdentifyDevice(runtime); }),
+           "no CUDA device", "nvidia-smi"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/run/run_folder.h"
 #include "trainer/run/resources.h"
@@ -101,28 +102,18 @@ TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
   options.folder = FreshFolder("disk_small");
   options.quiet = true;
   for (size_t r = 0; r < grid.runs.size(); ++r) options.selected.push_back(r);
-  try {
-    RunGrid(grid, options);
-    FAIL() << "it was not refused";
-  } catch (const EnvironmentError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("PiB"), std::string::npos) << text;
-    EXPECT_NE(text.find("--out"), std::string::npos) << text;
-  }
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { RunGrid(grid, options); }),
+                   "PiB", "--out"));
   EXPECT_TRUE(FilesIn(options.folder).empty());
 }
 
-// What RequirePaperScale reports as missing; "" if nothing.
+// What RequirePaperScale reports as missing; kNoError if nothing.
 std::string MissingFor(const Grid& grid, bool trains_here) {
   GridRunOptions options;
   options.folder = FreshFolder("paper_scale") / "runs";
   for (size_t r = 0; r < grid.runs.size(); ++r) options.selected.push_back(r);
-  std::string missing;
-  try {
-    RequirePaperScale(grid, options, trains_here);
-  } catch (const EnvironmentError& error) {
-    missing = error.what();
-  }
+  const std::string missing = MessageOf<EnvironmentError>(
+      [&] { RequirePaperScale(grid, options, trains_here); });
   EXPECT_FALSE(std::filesystem::exists(options.folder));
   return missing;
 }
@@ -138,26 +129,25 @@ class RequirePaperScaleTest : public testing::Test {
 
 TEST_F(RequirePaperScaleTest, AsksForWhatOnlyThatScaleNeeds) {
   for (const char* name : {"smoke", "mini", "midi"}) {
-    EXPECT_EQ(MissingFor(LoadGrid(GridPath(name), {}), true), "") << name;
+    EXPECT_EQ(MissingFor(LoadGrid(GridPath(name), {}), true), kNoError) << name;
   }
   const Grid paper = LoadGrid(GridPath("paper"), {});
   const std::string here = MissingFor(paper, true);
   const std::string there = MissingFor(paper, false);
   for (const char* text : {"33 runs", "no OpenWebText in ", "corpora/c4",
                            "GPU hours", "`plan paper`", "`run mini`"}) {
-    EXPECT_NE(here.find(text), std::string::npos) << text << "\n" << here;
-    EXPECT_NE(there.find(text), std::string::npos) << text << "\n" << there;
+    EXPECT_TRUE(Says(here, text));
+    EXPECT_TRUE(Says(there, text));
   }
   // Each requirement is named once.
   const std::string device = "\n  device: device \"cuda\": ";
-  EXPECT_NE(here.find(device), std::string::npos) << here;
+  EXPECT_TRUE(Says(here, device));
   EXPECT_EQ(here.find(device), here.rfind(device));
-  EXPECT_EQ(there.find(device), std::string::npos) << there;
+  EXPECT_FALSE(Says(there, device));
   // The CPU is used if asked for, however long it takes.
-  EXPECT_EQ(
-      MissingFor(LoadGrid(GridPath("paper"), {"runtime.device=cpu"}), true)
-          .find(device),
-      std::string::npos);
+  EXPECT_FALSE(Says(
+      MissingFor(LoadGrid(GridPath("paper"), {"runtime.device=cpu"}), true),
+      device));
 }
 
 TEST_F(RequirePaperScaleTest, NamesTheDiskBesideTheRest) {
@@ -168,10 +158,8 @@ TEST_F(RequirePaperScaleTest, NamesTheDiskBesideTheRest) {
     run.config.model.num_experts = 1 << 12;
   }
   const std::string missing = MissingFor(paper, true);
-  for (const char* text :
-       {"\n  device: ", "\n  corpus: ", "\n  disk: ", "PiB"}) {
-    EXPECT_NE(missing.find(text), std::string::npos) << text << missing;
-  }
+  EXPECT_TRUE(
+      Says(missing, "\n  device: ", "\n  corpus: ", "\n  disk: ", "PiB"));
 }
 
 TEST(SelectRuns, KeepsTheOrderOfTheGrid) {

@@ -16,6 +16,7 @@
 #include "core/files/atomic_file.h"
 #include "core/philox.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "core/testing/text_test_util.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/run/run_folder.h"
@@ -63,18 +64,6 @@ std::vector<StepRecord> Steps(int64_t count) {
     steps[i].step = static_cast<int64_t>(i) + 1;
   }
   return steps;
-}
-
-// What `action` throws, which must have this exit code.
-std::string Refusal(const std::function<void()>& action, ExitCode code) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return "";
 }
 
 TEST(RunRecord, ThinsCurvesToPointsThatClaimsNeed) {
@@ -131,8 +120,8 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
   const RunRecord partial = Recorded(some, path);
   EXPECT_EQ(partial.runs.size(), 2u);
   EXPECT_EQ(partial.Missing().size(), 6u);
-  ExpectHas(DescribeRecord(partial), "2 of 8 planned runs: PARTIAL");
-  ExpectHas(DescribeRecord(partial), "missing: foldoc/sparse-2/seed1, ");
+  EXPECT_TRUE(Says(DescribeRecord(partial), "2 of 8 planned runs: PARTIAL",
+                   "missing: foldoc/sparse-2/seed1, "));
 
   // Another session with other runs, and with evaluations of the first ones.
   GridOutcome others = all;
@@ -163,13 +152,15 @@ TEST(RunRecord, RefusesAChangedByte) {
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ 1);
     WriteFileAtomically(path, changed);
-    ExpectHas(Refusal([&] { ReadRunRecord(path); }, ExitCode::kUsage),
-              "get it from version control again");
+    EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage, [&] { ReadRunRecord(path); }),
+                     "get it from version control again"));
   }
   WriteFileAtomically(path, bytes.substr(0, bytes.size() - 1));
-  Refusal([&] { OpenRunRecord(path); }, ExitCode::kUsage);
-  Refusal([&] { ReadRunRecord(path.parent_path() / "none.h5"); },
-          ExitCode::kEnvironment);
+  EXPECT_NE(MessageOf(ExitCode::kUsage, [&] { OpenRunRecord(path); }),
+            kNoError);
+  EXPECT_NE(MessageOf(ExitCode::kEnvironment,
+                      [&] { ReadRunRecord(path.parent_path() / "none.h5"); }),
+            kNoError);
 }
 
 TEST(RunRecord, RefusesWhatCannotBe) {
@@ -179,54 +170,51 @@ TEST(RunRecord, RefusesWhatCannotBe) {
   const std::string bytes = ReadWholeFile(path);
   const auto writing = [&](const std::function<void(RunRecord&)>& change,
                            ExitCode code) {
-    return Refusal(
-        [&] {
-          RunRecord changed = record;
-          change(changed);
-          WriteRunRecord(changed);
-        },
-        code);
+    return MessageOf(code, [&] {
+      RunRecord changed = record;
+      change(changed);
+      WriteRunRecord(changed);
+    });
   };
-  ExpectHas(writing([](RunRecord& r) { r.runs.push_back(r.runs[0]); },
-                    ExitCode::kUsage),
-            "holds a run twice: foldoc/soft-2/seed1");
-  ExpectHas(writing([](RunRecord& r) { r.runs[1].key = r.runs[0].key; },
-                    ExitCode::kUsage),
-            "also as foldoc/soft-2/seed1");
-  ExpectHas(writing(
-                [](RunRecord& r) {
-                  r.runs[1].training_sha256 = r.runs[0].training_sha256;
-                },
-                ExitCode::kMistrusted),
-            "MISTRUSTED: foldoc/soft-2/seed1 and foldoc/soft-2/seed2");
+  EXPECT_TRUE(Says(writing([](RunRecord& r) { r.runs.push_back(r.runs[0]); },
+                           ExitCode::kUsage),
+                   "holds a run twice: foldoc/soft-2/seed1"));
+  EXPECT_TRUE(Says(writing([](RunRecord& r) { r.runs[1].key = r.runs[0].key; },
+                           ExitCode::kUsage),
+                   "also as foldoc/soft-2/seed1"));
+  EXPECT_TRUE(Says(writing(
+                       [](RunRecord& r) {
+                         r.runs[1].training_sha256 = r.runs[0].training_sha256;
+                       },
+                       ExitCode::kMistrusted),
+                   "MISTRUSTED: foldoc/soft-2/seed1 and foldoc/soft-2/seed2"));
 
   const auto adding = [&](const std::function<void(GridOutcome&)>& change,
                           ExitCode code) {
-    return Refusal(
-        [&] {
-          RunRecord grown = record;
-          GridOutcome changed = all;
-          change(changed);
-          AddFinishedRuns(changed, grown);
-        },
-        code);
+    return MessageOf(code, [&] {
+      RunRecord grown = record;
+      GridOutcome changed = all;
+      change(changed);
+      AddFinishedRuns(changed, grown);
+    });
   };
-  ExpectHas(adding([](GridOutcome& o) { o.runs[0].result->steps[0].loss += 1; },
-                   ExitCode::kUsage),
-            "has foldoc/sparse-1/seed1 with other bits");
-  ExpectHas(adding(
-                [](GridOutcome& o) {
-                  o.runs[0].run.config.training.beta1 = 0.5;
-                  o.runs[0].result->identity.config.training.beta1 = 0.5;
-                },
-                ExitCode::kUsage),
-            "training.beta1 is 0.9 there and 0.5 here");
-  ExpectHas(adding(
-                [](GridOutcome& o) {
-                  o.corpora[0].tokens.data_sha256 = std::string(64, 'c');
-                },
-                ExitCode::kUsage),
-            "were trained on other token files");
+  EXPECT_TRUE(
+      Says(adding([](GridOutcome& o) { o.runs[0].result->steps[0].loss += 1; },
+                  ExitCode::kUsage),
+           "has foldoc/sparse-1/seed1 with other bits"));
+  EXPECT_TRUE(Says(adding(
+                       [](GridOutcome& o) {
+                         o.runs[0].run.config.training.beta1 = 0.5;
+                         o.runs[0].result->identity.config.training.beta1 = 0.5;
+                       },
+                       ExitCode::kUsage),
+                   "training.beta1 is 0.9 there and 0.5 here"));
+  EXPECT_TRUE(Says(adding(
+                       [](GridOutcome& o) {
+                         o.corpora[0].tokens.data_sha256 = std::string(64, 'c');
+                       },
+                       ExitCode::kUsage),
+                   "were trained on other token files"));
   // Two seeds with the same numbers.
   GridOutcome twins = all;
   const int64_t seed = twins.runs[1].result->config.training.seed;
@@ -236,13 +224,16 @@ TEST(RunRecord, RefusesWhatCannotBe) {
   twins.runs[1].result->identity.config = config;
   RunRecord empty;
   empty.path = path;
-  Refusal([&] { AddFinishedRuns(twins, empty); }, ExitCode::kMistrusted);
+  EXPECT_NE(
+      MessageOf(ExitCode::kMistrusted, [&] { AddFinishedRuns(twins, empty); }),
+      kNoError);
   EXPECT_TRUE(empty.runs.empty());
 
   RunRecord moved = record;
   moved.margins_sha256 = std::string(64, '0');
-  ExpectHas(Refusal([&] { AddFinishedRuns(all, moved); }, ExitCode::kUsage),
-            "recorded under other margins");
+  EXPECT_TRUE(
+      Says(MessageOf(ExitCode::kUsage, [&] { AddFinishedRuns(all, moved); }),
+           "recorded under other margins"));
   EXPECT_EQ(ReadWholeFile(path), bytes);
 }
 
@@ -265,12 +256,13 @@ TEST(RunRecord, KeepsTheBenchmarkThatItHas) {
   WriteRunRecord(record);
   record = ReadRunRecord(path);
   EXPECT_EQ(record.bench, Bench(1000));
-  ExpectHas(Refusal([&] { AddBenchmark(Bench(2000), "b.json", record); },
-                    ExitCode::kUsage),
-            "nobody may choose");
-  ExpectHas(
-      Refusal([&] { AddBenchmark("{}", "b.json", record); }, ExitCode::kUsage),
-      "b.json: is no JSON of //:bench");
+  EXPECT_TRUE(
+      Says(MessageOf(ExitCode::kUsage,
+                     [&] { AddBenchmark(Bench(2000), "b.json", record); }),
+           "nobody may choose"));
+  EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage,
+                             [&] { AddBenchmark("{}", "b.json", record); }),
+                   "b.json: is no JSON of //:bench"));
   EXPECT_EQ(record.bench, Bench(1000));
   GridOutcome outcome = Example();
   TakeRecordedRuns(record, outcome);
@@ -302,10 +294,9 @@ TEST(RunRecord, RefusesMixedReadings) {
   result.steps.front().loss += 1;  // so that it differs from the other seed
   outcome.runs.push_back(other);
   const std::string refusal =
-      Refusal([&] { AddFinishedRuns(outcome, record); }, ExitCode::kUsage);
-  ExpectHas(refusal, "mixes readings of a row");
-  ExpectHas(refusal, other.run.id);
-  ExpectHas(refusal, "aux_loss_coeff");
+      MessageOf(ExitCode::kUsage, [&] { AddFinishedRuns(outcome, record); });
+  EXPECT_TRUE(
+      Says(refusal, "mixes readings of a row", other.run.id, "aux_loss_coeff"));
   // With one setting the row is accepted.
   other.run.config.router = outcome.runs.front().run.config.router;
   other.result->config.router = other.run.config.router;
@@ -345,9 +336,9 @@ TEST(RunRecord, StandsInForFolders) {
   GridOutcome filled = here;
   std::vector<std::string> notes = TakeRecordedRuns(record, filled);
   ASSERT_EQ(notes.size(), 1u);
-  ExpectHas(notes[0],
-            "8 runs count as finished, of version 0123456789ab (8), "
-            "instruction set v3 (8) (here ");
+  EXPECT_TRUE(Says(notes[0],
+                   "8 runs count as finished, of version 0123456789ab (8), "
+                   "instruction set v3 (8) (here "));
   for (const RunOutcome& run : filled.runs) {
     EXPECT_EQ(run.state, RunState::kFinished);
     EXPECT_TRUE(run.recorded);
@@ -366,8 +357,8 @@ TEST(RunRecord, StandsInForFolders) {
   other.corpora[0].tokens.tokenizer_sha256 = std::string(64, 'c');
   notes = TakeRecordedRuns(record, other);
   ASSERT_EQ(notes.size(), 9u);
-  ExpectHas(notes[0], "does not count as finished");
-  ExpectHas(notes[8], "0 runs count as finished");
+  EXPECT_TRUE(Says(notes[0], "does not count as finished"));
+  EXPECT_TRUE(Says(notes[8], "0 runs count as finished"));
   EXPECT_EQ(other.runs[0].state, RunState::kInterrupted);
   // A run trained here is not replaced by the record's.
   GridOutcome finished = all;

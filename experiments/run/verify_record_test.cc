@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/results/run_digest.h"
 
 namespace softmoe::experiments {
@@ -43,7 +44,7 @@ RunRecord Example() {
 
 void Expect(const RunVerdict& verdict, ExitCode code, const std::string& says) {
   EXPECT_EQ(verdict.code, code) << verdict.text;
-  EXPECT_NE(verdict.text.find(says), std::string::npos) << verdict.text;
+  EXPECT_TRUE(Says(verdict.text, says));
 }
 
 TEST(VerifyRecord, PoolsDeviationsOverRowsOfTheCorpus) {

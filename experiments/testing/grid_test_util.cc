@@ -14,6 +14,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/run/run_folder.h"
 #include "trainer/testing/corpus_test_util.h"
 
@@ -218,11 +219,6 @@ bool WaitFor(double seconds, const std::function<bool()>& condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return true;
-}
-
-void ExpectEnd(const ProgramResult& result, int status, const Strings& texts) {
-  EXPECT_EQ(result.exit_status, status) << result.output;
-  for (const std::string& text : texts) EXPECT_SAYS(result, text);
 }
 
 }  // namespace softmoe::experiments

@@ -98,13 +98,6 @@ class HeldProgram {
 // Polls until `condition` holds; false if it does not within `seconds`.
 bool WaitFor(double seconds, const std::function<bool()>& condition);
 
-#define EXPECT_SAYS(result, text)                          \
-  EXPECT_NE((result).output.find(text), std::string::npos) \
-      << "expected: " << (text) << "\ngot: " << (result).output
-
-// Expects all of `texts` in the output, and this exit status.
-void ExpectEnd(const ProgramResult& result, int status, const Strings& texts);
-
 }  // namespace softmoe::experiments
 
 #endif  // SOFTMOE_EXPERIMENTS_TESTING_GRID_TEST_UTIL_H_

@@ -13,6 +13,7 @@
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "golden/document/document.h"
 #include "golden/testing/document_test_util.h"
 
@@ -244,7 +245,7 @@ TEST(FirstProblem, NamesEveryTextThatIsNotFilledIn) {
               "'" + place.place + "' contains a NUL character; remove it");
     const std::string of_empty = problem_of("");
     if (place.may_be_empty) {
-      EXPECT_EQ(of_empty.find("is empty"), std::string::npos) << of_empty;
+      EXPECT_FALSE(Says(of_empty, "is empty"));
     } else {
       EXPECT_EQ(of_empty, "'" + place.place +
                               "' is empty; fill it in where the file is made: "
@@ -278,19 +279,15 @@ TEST(FirstProblem, KnowsNumbersThatStandForNone) {
     });
   };
   for (const double value : {-999.0, -9999.0, -99999.0, -999999.0}) {
-    EXPECT_NE(problem_of(value).find("is the placeholder -999"),
-              std::string::npos)
-        << value;
+    EXPECT_TRUE(Says(problem_of(value), "is the placeholder -999")) << value;
     EXPECT_EQ(problem_of(-value), "") << value;
     EXPECT_EQ(problem_of(value + 1), "") << value;
   }
   auto margin_problem = [](double margin) {
     return ProblemOf([&](Document* d) { Loss(d).margin = margin; });
   };
-  EXPECT_NE(margin_problem(1e300).find("is the placeholder 1e+300"),
-            std::string::npos);
-  EXPECT_NE(margin_problem(-1e300).find("is the placeholder -1e+300"),
-            std::string::npos);
+  EXPECT_TRUE(Says(margin_problem(1e300), "is the placeholder 1e+300"));
+  EXPECT_TRUE(Says(margin_problem(-1e300), "is the placeholder -1e+300"));
   EXPECT_EQ(margin_problem(std::nextafter(1e300, 0)), "");
 }
 
@@ -322,10 +319,8 @@ TEST(FirstProblem, KnowsEveryCharacterThatAnIdMayHave) {
     EXPECT_EQ(flag.empty(), flag_ok) << c << " " << flag;
   }
   EXPECT_NE(ProblemOf([](Document* d) { d->tables[1].id = ""; }), "");
-  EXPECT_NE(ProblemOf([](Document* d) {
-              d->tables[1].id = "dummy";
-            }).find("'/tables/dummy' is a placeholder"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ProblemOf([](Document* d) { d->tables[1].id = "dummy"; }),
+                   "'/tables/dummy' is a placeholder"));
   EXPECT_NE(ProblemOf([](Document* d) { LossCell(d).flags = {""}; }), "");
 }
 
@@ -387,8 +382,7 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
   for (const Range& range : kRanges) {
     EXPECT_EQ(ProblemOf(range.last), "") << range.problem;
     const std::string problem = ProblemOf(range.next);
-    EXPECT_NE(problem.find(range.problem), std::string::npos)
-        << range.problem << ": " << problem;
+    EXPECT_TRUE(Says(problem, range.problem));
   }
 }
 
@@ -403,10 +397,9 @@ TEST(FirstProblem, AnEmptyCellHasNoNumberAtAll) {
       },
       [](Cell* cell) { cell->bold = true; }};
   for (const auto& number : kNumbers) {
-    EXPECT_NE(ProblemOf([&](Document* d) {
-                number(&d->tables[0].rows[1].cells[0]);
-              }).find("is empty, but the cell has a number"),
-              std::string::npos);
+    EXPECT_TRUE(Says(
+        ProblemOf([&](Document* d) { number(&d->tables[0].rows[1].cells[0]); }),
+        "is empty, but the cell has a number"));
   }
 }
 
@@ -437,29 +430,27 @@ TEST(FirstProblem, FieldsMayHaveAnyValueThatIsOne) {
   for (const char* value : {"none", "?", "todo"}) {
     EXPECT_EQ(ProblemOf([&](Document* d) { d->fields[0].value = value; }), "");
   }
-  EXPECT_NE(ProblemOf([](Document* d) {
-              d->fields[0].value = std::string("a\0b", 3);
-            }).find("'/fields/value[0] (model.d_model)' contains a NUL"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ProblemOf([](Document* d) {
+                     d->fields[0].value = std::string("a\0b", 3);
+                   }),
+                   "'/fields/value[0] (model.d_model)' contains a NUL"));
   // Unknown values are empty; assumed ones are not.
   EXPECT_EQ(ProblemOf([](Document* d) {
               d->fields[0].known = Known::kUnknown;
               d->fields[0].value = "";
             }),
             "");
-  EXPECT_NE(ProblemOf([](Document* d) {
-              d->fields[0].known = Known::kAssumed;
-              d->fields[0].value = "";
-            }).find("is empty although it is not 'unknown'"),
-            std::string::npos);
-  EXPECT_NE(ProblemOf([](Document* d) {
-              d->provenance.more[0].value = "";
-            }).find("'/provenance/value[0] (seed)' is empty"),
-            std::string::npos);
-  EXPECT_NE(ProblemOf([](Document* d) {
-              d->tables[0].rows[0].fields[0].value = "";
-            }).find("'/tables/main/fields/value[0] (router.tau)' is empty"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ProblemOf([](Document* d) {
+                     d->fields[0].known = Known::kAssumed;
+                     d->fields[0].value = "";
+                   }),
+                   "is empty although it is not 'unknown'"));
+  EXPECT_TRUE(
+      Says(ProblemOf([](Document* d) { d->provenance.more[0].value = ""; }),
+           "'/provenance/value[0] (seed)' is empty"));
+  EXPECT_TRUE(Says(
+      ProblemOf([](Document* d) { d->tables[0].rows[0].fields[0].value = ""; }),
+      "'/tables/main/fields/value[0] (router.tau)' is empty"));
 }
 
 TEST(FirstProblem, KnowsEveryPlaceThatANoteMayConcern) {
@@ -476,10 +467,9 @@ TEST(FirstProblem, KnowsEveryPlaceThatANoteMayConcern) {
         "main/owt/sparse/k2/", "main/owt/sparse/k2/piqas",
         "main/owt/sparse/k3/piqa", "a_table_without_rows/piqa", "claim/",
         "claim/lowers", "text/", "text", "other/piqa"}) {
-    EXPECT_NE(problem_of(place).find("of N1 is '" + std::string(place) +
-                                     "', which is not here"),
-              std::string::npos)
-        << place << ": " << problem_of(place);
+    EXPECT_TRUE(Says(problem_of(place), "of N1 is '" + std::string(place) +
+                                            "', which is not here"))
+        << place;
   }
 }
 
@@ -490,21 +480,15 @@ TEST(FirstProblem, ClaimsCompareACellWithACellOrANumber) {
   }
   for (const char* side : {"", "owt/sparse/k1", ":loss", "owt/sparse/k1:",
                            "owt/sparse/k3:loss", "owt/sparse/k1:losses"}) {
-    EXPECT_NE(ProblemOf([&](Document* d) {
-                d->claims[1].right = side;
-              }).find("'/claims/rhs[1]' is neither cell nor number"),
-              std::string::npos)
+    EXPECT_TRUE(Says(ProblemOf([&](Document* d) { d->claims[1].right = side; }),
+                     "'/claims/rhs[1]' is neither cell nor number"))
         << side;
-    EXPECT_NE(ProblemOf([&](Document* d) {
-                d->claims[1].left = side;
-              }).find("'/claims/lhs[1]' names no cell"),
-              std::string::npos)
+    EXPECT_TRUE(Says(ProblemOf([&](Document* d) { d->claims[1].left = side; }),
+                     "'/claims/lhs[1]' names no cell"))
         << side;
   }
-  EXPECT_NE(ProblemOf([](Document* d) {
-              d->claims[1].left = "3";
-            }).find("names no cell: '3'"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ProblemOf([](Document* d) { d->claims[1].left = "3"; }),
+                   "names no cell: '3'"));
   for (const char* op : {"<", "<=", ">", ">=", ">~", "=="}) {
     EXPECT_EQ(ProblemOf([&](Document* d) { d->claims[1].op = op; }), "") << op;
   }
@@ -516,14 +500,10 @@ TEST(FirstProblem, ClaimsCompareACellWithACellOrANumber) {
               "")
         << verdict;
   }
-  EXPECT_NE(ProblemOf([](Document* d) {
-              d->claims[1].id = "lower";
-            }).find("'/claims/id[1]' occurs twice: 'lower'"),
-            std::string::npos);
-  EXPECT_NE(ProblemOf([](Document* d) {
-              d->notes[1].id = "N1";
-            }).find("'/notes/id[1]' occurs twice: 'N1'"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ProblemOf([](Document* d) { d->claims[1].id = "lower"; }),
+                   "'/claims/id[1]' occurs twice: 'lower'"));
+  EXPECT_TRUE(Says(ProblemOf([](Document* d) { d->notes[1].id = "N1"; }),
+                   "'/notes/id[1]' occurs twice: 'N1'"));
 }
 
 TEST(FirstProblem, FindsNothingInAGoodDocument) {
@@ -535,10 +515,7 @@ TEST(FirstProblem, NamesPlaceAndRemedy) {
     Document document = ExampleDocument();
     bad.spoil(&document);
     const std::string problem = FirstProblem(document);
-    EXPECT_NE(problem.find(bad.place), std::string::npos)
-        << bad.name << ": " << problem;
-    EXPECT_NE(problem.find(bad.remedy), std::string::npos)
-        << bad.name << ": " << problem;
+    EXPECT_TRUE(Says(problem, bad.place, bad.remedy)) << bad.name;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::golden {
 namespace {
@@ -60,20 +61,6 @@ GpuRecord Everything(const std::string& backend = "cuda") {
   return record;
 }
 
-std::string Refusal(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-void ExpectSays(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos)
-      << "expected: " << part << "\ngot: " << text;
-}
-
 TEST(GpuRunFile, ReadsWhatWasWritten) {
   const fs::path path = FreshFolder("gpu_run") / "run.h5";
   for (const char* backend : {"cuda", "simulated"}) {
@@ -118,7 +105,7 @@ TEST(GpuRunFile, RefusesWhatNoRecordHolds) {
     file.WriteDataset("/order", order);
     write(&file);
     file.Commit();
-    return Refusal([&] { (void)ReadGpuRun(path); });
+    return MessageOf<DataError>([&] { (void)ReadGpuRun(path); });
   };
   const auto nothing = [](Hdf5Writer*) {};
   const auto end = [](int count, const std::string& json) {
@@ -129,36 +116,37 @@ TEST(GpuRunFile, RefusesWhatNoRecordHolds) {
                          std::vector<uint8_t>(json.begin(), json.end()));
     };
   };
-  ExpectSays(refusal({"dream"}, nothing), "\"dream\"");
-  ExpectSays(refusal({"end"}, nothing), "/end/passed");
-  ExpectSays(refusal({"end"}, end(2, "[\"\"]")), "2 values for 1 lines");
-  ExpectSays(refusal({"end"}, end(1, "[\"\",\"\"]")), "2 values for 1 lines");
-  ExpectSays(refusal({"end"}, end(1, "[1]")), "no texts");
-  ExpectSays(refusal({"end"}, end(1, "[\"")), "no JSON array");
-  ExpectSays(refusal({"end"}, end(1, "[\"\"]")), "begins with");
+  EXPECT_TRUE(Says(refusal({"dream"}, nothing), "\"dream\""));
+  EXPECT_TRUE(Says(refusal({"end"}, nothing), "/end/passed"));
+  EXPECT_TRUE(Says(refusal({"end"}, end(2, "[\"\"]")), "2 values for 1 lines"));
+  EXPECT_TRUE(
+      Says(refusal({"end"}, end(1, "[\"\",\"\"]")), "2 values for 1 lines"));
+  EXPECT_TRUE(Says(refusal({"end"}, end(1, "[1]")), "no texts"));
+  EXPECT_TRUE(Says(refusal({"end"}, end(1, "[\"")), "no JSON array"));
+  EXPECT_TRUE(Says(refusal({"end"}, end(1, "[\"\"]")), "begins with"));
 }
 
 TEST(GpuRunFile, GoldensAreOfDevices) {
   RequireGolden(Everything("cuda"), AcceptedRuns::kOfDevices, "here");
   RequireGolden(Everything("simulated"), AcceptedRuns::kOfTests, "here");
-  ExpectSays(Refusal([] {
-               RequireGolden(Everything("simulated"), AcceptedRuns::kOfDevices,
-                             "here.jsonl");
-             }),
-             "here.jsonl: the record is of a simulated device");
+  EXPECT_TRUE(Says(MessageOf<DataError>([] {
+                     RequireGolden(Everything("simulated"),
+                                   AcceptedRuns::kOfDevices, "here.jsonl");
+                   }),
+                   "here.jsonl: the record is of a simulated device"));
   GpuRecord planted = Everything();
   planted.lines[0]["planted"] = "gemm";
-  ExpectSays(Refusal([&] {
-               RequireGolden(planted, AcceptedRuns::kOfDevices, "here");
-             }),
-             "gemm was told to be wrong");
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     RequireGolden(planted, AcceptedRuns::kOfDevices, "here");
+                   }),
+                   "gemm was told to be wrong"));
   GpuRecord without = Everything();
   std::erase_if(without.lines,
                 [](const Json& line) { return line["kind"] == "facts"; });
-  ExpectSays(Refusal([&] {
-               RequireGolden(without, AcceptedRuns::kOfDevices, "here");
-             }),
-             "\"facts\"");
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     RequireGolden(without, AcceptedRuns::kOfDevices, "here");
+                   }),
+                   "\"facts\""));
 }
 
 TEST(GpuRunFile, NamesAreOfWhatIsInIt) {

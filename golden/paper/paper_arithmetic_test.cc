@@ -13,6 +13,9 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 #include "core/testing/text_test_util.h"
 #include "golden/document/document.h"
 #include "golden/testing/document_test_util.h"
@@ -276,13 +279,8 @@ TEST(CheckArithmetic, EveryCheckIsTheOneThatWasRead) {
 TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {
   Document document = Paper();
   document.tables.erase(document.tables.begin());
-  try {
-    CheckArithmetic(document);
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("no table 'main_results'"),
-              std::string::npos);
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { CheckArithmetic(document); }),
+                   "no table 'main_results'"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "golden/paper/paper_source.h"
 
 namespace softmoe::golden {
@@ -38,13 +39,8 @@ void ExpectSourceRefused(const std::string& name, const std::string& file,
   ASSERT_NE(at, std::string::npos) << name;
   text.replace(at, from.size(), to);
   WriteFileAtomically(folder / file, text);
-  try {
-    BuildPaper(folder);
-    ADD_FAILURE() << name << " was accepted";
-  } catch (const DataError& error) {
-    const std::string what = error.what();
-    EXPECT_NE(what.find(message), std::string::npos) << name << ": " << what;
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { BuildPaper(folder); }), message))
+      << name;
 }
 
 TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/testing/message_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/statistics.h"
@@ -92,10 +93,9 @@ TEST(MiniatureClaim, MoreThanFourActiveExpertsHaveNoGroupAndNoCurve) {
   for (const char* measure : {"C1a.group", "C1a.curve", "C4.balance"}) {
     EXPECT_EQ(MeasureOf(verdicts, measure).status, kNotTestable) << measure;
   }
-  EXPECT_NE(MeasureOf(verdicts, "C1a.group")
-                .reason.find("softmoe-star-2-calibrated has 4.25 active "
-                             "experts, and no sparse row has as many"),
-            std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "C1a.group").reason,
+                   "softmoe-star-2-calibrated has 4.25 active "
+                   "experts, and no sparse row has as many"));
   EXPECT_EQ(ClaimOf(verdicts, "C1a").status, kNotTestable);
 }
 
@@ -298,8 +298,7 @@ TEST(MiniatureClaim, AllocationThatHardlyMovesIsNotTestable) {
     }
   });
   EXPECT_EQ(ClaimOf(verdicts, "C3").status, kNotTestable);
-  EXPECT_NE(MeasureOf(verdicts, "C3.early").reason.find("less than 0.01"),
-            std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "C3.early").reason, "less than 0.01"));
 }
 
 // The mean of ten rows' cases, each of two corpora with five.
@@ -386,10 +385,9 @@ TEST(MiniatureClaim, ARowThatMixesReadingsIsNotTestable) {
         }
       });
   EXPECT_EQ(MeasureOf(verdicts, "C1a.group").status, kNotTestable);
-  EXPECT_NE(MeasureOf(verdicts, "C1a.group")
-                .reason.find("gcide: softmoe-star-2-calibrated mixes readings "
-                             "of the balance loss, 'soft' and 'megatron'"),
-            std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "C1a.group").reason,
+                   "gcide: softmoe-star-2-calibrated mixes readings "
+                   "of the balance loss, 'soft' and 'megatron'"));
 }
 
 TEST(MiniatureClaim, TypicallyIsMoreThanHalfOfThePairs) {
@@ -424,13 +422,11 @@ TEST(MiniatureClaim, MoreExpertsInTheMeanStandBesideTheirCaps) {
   // 2.2 - 1.8 and 3.6 - 3.2 on both corpora; caps 4.5 against 4.
   EXPECT_NEAR(experts.cases[0].estimate, 0.4, kRounding);
   EXPECT_EQ(experts.cases[0].cap_rise, 0.5);
-  EXPECT_NE(experts.reason.find("rounding of caps alone gives +0.50 (gcide: "
-                                "softmoe-1.5-calibrated - "
-                                "softmoe-star-1.5-calibrated), +0.50"),
-            std::string::npos)
-      << experts.reason;
-  EXPECT_NE(experts.reason.find("which is 1.25 of the effect"),
-            std::string::npos);
+  EXPECT_TRUE(Says(experts.reason,
+                   "rounding of caps alone gives +0.50 (gcide: "
+                   "softmoe-1.5-calibrated - "
+                   "softmoe-star-1.5-calibrated), +0.50",
+                   "which is 1.25 of the effect"));
   // One pair is far below zero: the mean counts, not the number of pairs.
   const MiniatureVerdicts one = JudgeMadeUp([](size_t, MiniatureRun* run) {
     if (run->row == "softmoe-2-calibrated") run->infer_ae -= 1.5;
@@ -463,10 +459,9 @@ TEST(MiniatureClaim, RowsThatScatterUnequallyAreNotPooled) {
   const MiniatureMeasureVerdict& experts = MeasureOf(verdicts, "C5.experts");
   EXPECT_TRUE(experts.cases[0].not_pooled);
   EXPECT_EQ(experts.cases[0].sources[0].freedom, 3);
-  EXPECT_NE(experts.reason.find(
-                "not pooled, for the rows scatter unequally (Bartlett, gcide"),
-            std::string::npos)
-      << experts.reason;
+  EXPECT_TRUE(
+      Says(experts.reason,
+           "not pooled, for the rows scatter unequally (Bartlett, gcide"));
   // Losses are pooled as usual.
   EXPECT_FALSE(CaseOf(verdicts, "C5.loss", "gcide", "softmoe-1.5-calibrated")
                    .not_pooled);
@@ -487,10 +482,8 @@ TEST(MiniatureClaim, RowsThatAreLeftOutAreNotHeldAgainstTheOthers) {
             std::vector<std::string>{"softmoe-star-2-calibrated"});
   EXPECT_TRUE(other.own_deviation.empty());
   // Named although no difference contains it.
-  EXPECT_NE(
-      MeasureOf(verdicts, "C4.balance")
-          .reason.find("left out of the pool: gcide/softmoe-star-2-calibrated"),
-      std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "C4.balance").reason,
+                   "left out of the pool: gcide/softmoe-star-2-calibrated"));
 }
 
 // The pairs' same difference, by the pool and by their own deviations.
@@ -591,8 +584,7 @@ TEST(MiniatureClaim, HellaswagIsNotTestableWhileNoRowIsAboveChance) {
   // 1.96 * sqrt(0.25 * 0.75 / 10042) = 0.0085 above chance.
   const MiniatureVerdicts chance = judged(0.258, 0.25);
   EXPECT_EQ(ClaimOf(chance, "C6").status, kNotTestable);
-  EXPECT_NE(MeasureOf(chance, "C6.hellaswag").reason.find("above chance"),
-            std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(chance, "C6.hellaswag").reason, "above chance"));
   // The items' sampling noise is larger: 1.96 * sqrt(2) * 0.0045.
   const MiniatureVerdicts near = judged(0.287, 0.28);
   EXPECT_EQ(ClaimOf(near, "C6").status, kUndecided);
@@ -660,9 +652,8 @@ TEST(MiniatureClaim, HalvingIsNotTestableWhereHalfIsNotReached) {
     if (!run->at_tau.empty()) run->at_tau.back().infer_ae *= 1.3;
   });
   EXPECT_EQ(ClaimOf(verdicts, "H1").status, kNotTestable);
-  EXPECT_NE(MeasureOf(verdicts, "H1.halving")
-                .reason.find("at 2 times the trained tau, more than half"),
-            std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "H1.halving").reason,
+                   "at 2 times the trained tau, more than half"));
   const MiniatureVerdicts none =
       JudgeMadeUp([](size_t, MiniatureRun* run) { run->at_tau.clear(); });
   EXPECT_EQ(ClaimOf(none, "H1").status, kNotTestable);
@@ -672,9 +663,8 @@ TEST(MiniatureClaim, HalvingIsNotTestableWhereSparseRowsAreAlike) {
   const MiniatureVerdicts verdicts = JudgeMadeUp(
       [](size_t, MiniatureRun* run) { AddToLoss("sparse-1", -0.18, run); });
   EXPECT_EQ(ClaimOf(verdicts, "H1").status, kNotTestable);
-  EXPECT_NE(MeasureOf(verdicts, "H1.halving")
-                .reason.find("sparse-1 is not surely above sparse-4"),
-            std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "H1.halving").reason,
+                   "sparse-1 is not surely above sparse-4"));
 }
 
 TEST(MiniatureClaim, ThroughputIsThatOfTheSoftRouter) {
@@ -710,9 +700,8 @@ TEST(MiniatureClaim, ThroughputMustFallAtEveryStep) {
   few.throughput[2].tokens_per_second.pop_back();
   const MiniatureVerdicts verdicts = JudgeMiniature(FrozenClaims(), few);
   EXPECT_EQ(ClaimOf(verdicts, "H2").status, kNotTestable);
-  EXPECT_NE(MeasureOf(verdicts, "H2.throughput")
-                .reason.find("2 samples at AE 2, 3 are needed"),
-            std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "H2.throughput").reason,
+                   "2 samples at AE 2, 3 are needed"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/miniature_evidence.h"
 #include "golden/verdict/statistics.h"
@@ -141,10 +142,8 @@ TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
   EXPECT_EQ(noisy.own_deviation[0], "softmoe-2-calibrated");
   // Almost all of the noise is the row's own, with three degrees of freedom.
   EXPECT_LT(noisy.freedom, 3.1);
-  EXPECT_NE(
-      MeasureOf(verdicts, "C5.loss")
-          .reason.find("left out of the pool: gcide/softmoe-2-calibrated"),
-      std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "C5.loss").reason,
+                   "left out of the pool: gcide/softmoe-2-calibrated"));
   // The others keep the pooled one: eight rows, four seeds.
   const MiniatureCase& calm =
       CaseOf(verdicts, "C5.loss", "gcide", "softmoe-1.5-calibrated");
@@ -169,9 +168,8 @@ TEST(MiniatureJudge, RunThatDivergedIsNotTestable) {
         }
       });
   EXPECT_EQ(ClaimOf(verdicts, "C1b").status, kNotTestable);
-  EXPECT_NE(MeasureOf(verdicts, "C1b.curve")
-                .reason.find("softmoe-2-calibrated, seed 1236, gave no number"),
-            std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "C1b.curve").reason,
+                   "softmoe-2-calibrated, seed 1236, gave no number"));
   // Nothing else of that run is used for a comparison, either.
   EXPECT_EQ(MeasureOf(verdicts, "C2.share").status, kNotTestable);
   EXPECT_EQ(MeasureOf(verdicts, "C4.balance").status, kNotTestable);
@@ -273,8 +271,7 @@ TEST(MiniatureJudge, EqualBitsUnderTwoSeedsAreMistrusted) {
   for (const char* claim : {"C1a", "C1b", "C2", "C3", "C4", "C5", "C7", "H1"}) {
     EXPECT_EQ(ClaimOf(verdicts, claim).status, kMistrusted) << claim;
   }
-  EXPECT_NE(MeasureOf(verdicts, "C1a.group").reason.find("1234 and 1237"),
-            std::string::npos);
+  EXPECT_TRUE(Says(MeasureOf(verdicts, "C1a.group").reason, "1234 and 1237"));
 }
 
 TEST(MiniatureJudge, MissingRunsMakeEveryVerdictInterim) {
@@ -300,13 +297,10 @@ TEST(MiniatureJudge, MissingRunsMakeEveryVerdictInterim) {
 
 void ExpectRefused(const MiniatureResults& results,
                    const std::string& message) {
-  try {
-    TestMiniature(FrozenClaims(), results);
-    ADD_FAILURE() << "accepted: " << message;
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find(message), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(
+      MessageOf<DataError>([&] { TestMiniature(FrozenClaims(), results); }),
+      message))
+      << message;
 }
 
 TEST(MiniatureJudge, RunsThatDoNotBelongAreRefused) {
@@ -356,16 +350,12 @@ TEST(MiniatureJudge, ResultsUnderOtherMarginsAreRefused) {
             nullptr);
   for (const std::string& hash :
        {std::string(64, 'a'), std::string(), std::string(kProcedure1, 63)}) {
-    try {
-      RecordedUnder(FrozenClaims(), hash, "mini.h5");
-      ADD_FAILURE() << "accepted: " << hash;
-    } catch (const DataError& error) {
-      const std::string what = error.what();
-      EXPECT_NE(what.find("mini.h5 was recorded under other margins"),
-                std::string::npos);
-      EXPECT_NE(what.find("hash " + hash), std::string::npos);
-      EXPECT_NE(what.find(FrozenClaims().Hash()), std::string::npos);
-    }
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       RecordedUnder(FrozenClaims(), hash, "mini.h5");
+                     }),
+                     "mini.h5 was recorded under other margins", "hash " + hash,
+                     FrozenClaims().Hash()))
+        << hash;
   }
 }
 

@@ -22,6 +22,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 #include "core/testing/text_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/regime_curve.h"
@@ -116,14 +117,10 @@ TEST(RegimeDefinitions, HashCoversWhatDecidesAndNothingElse) {
 
 void ExpectRefused(const std::string& from, const std::string& to,
                    const std::string& message) {
-  try {
-    ParseRegime(Changed(from, to), "changed.toml");
-    ADD_FAILURE() << "accepted: " << to;
-  } catch (const DataError& error) {
-    const std::string what = error.what();
-    EXPECT_NE(what.find(message), std::string::npos) << to << ": " << what;
-    EXPECT_EQ(what.find("changed.toml:"), 0u) << what;
-  }
+  const std::string what = MessageOf<DataError>(
+      [&] { ParseRegime(Changed(from, to), "changed.toml"); });
+  EXPECT_TRUE(Says(what, message)) << to;
+  EXPECT_EQ(what.find("changed.toml:"), 0u) << what;
 }
 
 TEST(RegimeDefinitions, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
@@ -423,11 +420,12 @@ TEST(RegimeJudge, ARowWhosePilotsMissTheirAimIsNotTestable) {
        {"primary", "primary.new_seeds", "primary.train_ae", "row.regime-2",
         "row.regime-2.train_ae", "C5.loss", "C5.loss.regime-learned-2"}) {
     EXPECT_EQ(EstimateOf(verdicts, id).status, kNotTestable) << id;
-    ExpectHas(EstimateOf(verdicts, id).reason,
-              "the pilots of 'regime-2' have 3.575 active experts, not within "
-              "0.2 of 3.37");
+    EXPECT_TRUE(
+        Says(EstimateOf(verdicts, id).reason,
+             "the pilots of 'regime-2' have 3.575 active experts, not within "
+             "0.2 of 3.37"));
   }
-  ExpectHas(verdicts.experts.problem, "the pilots of 'regime-2'");
+  EXPECT_TRUE(Says(verdicts.experts.problem, "the pilots of 'regime-2'"));
   for (const char* id : {"row.regime-1", "C1b", "C5.loss.regime-learned-1.5"}) {
     EXPECT_NE(EstimateOf(verdicts, id).status, kNotTestable) << id;
   }
@@ -436,7 +434,7 @@ TEST(RegimeJudge, ARowWhosePilotsMissTheirAimIsNotTestable) {
   });
   const RegimeEstimate without = EstimateOf(Judge(runs), "primary");
   EXPECT_EQ(without.leaning, kNotTestable);
-  ExpectHas(without.reason, "'regime-2' has no pilot");
+  EXPECT_TRUE(Says(without.reason, "'regime-2' has no pilot"));
 }
 
 TEST(RegimeJudge, EachReadingHasItsOwnActiveExperts) {
@@ -482,8 +480,8 @@ TEST(RegimeJudge, BeyondTheSparseEndsThereIsNoDistance) {
     const RegimeVerdicts verdicts = Judge(runs);
     for (const char* id : {"primary", "primary.new_seeds", "row.regime-1"}) {
       EXPECT_EQ(EstimateOf(verdicts, id).status, kNotTestable) << id;
-      ExpectHas(EstimateOf(verdicts, id).reason,
-                "run gcide/regime-1/seed1240 has");
+      EXPECT_TRUE(Says(EstimateOf(verdicts, id).reason,
+                       "run gcide/regime-1/seed1240 has"));
     }
     EXPECT_EQ(EstimateOf(verdicts, "primary.train_ae").status, kSuperior);
     EXPECT_EQ(EstimateOf(verdicts, "row.regime-2").status, kSuperior);
@@ -499,19 +497,21 @@ TEST(RegimeJudge, ARunWithoutItsNumberSpoilsWhatItIsIn) {
   RunOf(runs, "regime-1.5-T1", 1236).loss = kNaN;
   RegimeVerdicts verdicts = Judge(runs);
   EXPECT_EQ(EstimateOf(verdicts, "row.regime-1.5-T1").status, kNotTestable);
-  ExpectHas(EstimateOf(verdicts, "row.regime-1.5-T1").reason,
-            "run gcide/regime-1.5-T1/seed1236 gave no number");
+  EXPECT_TRUE(Says(EstimateOf(verdicts, "row.regime-1.5-T1").reason,
+                   "run gcide/regime-1.5-T1/seed1236 gave no number"));
   EXPECT_EQ(EstimateOf(verdicts, "primary").status, kSuperior);
   RunOf(runs, "sparse-4", 1245).loss = kNaN;
   verdicts = Judge(runs);
   EXPECT_EQ(EstimateOf(verdicts, "primary").status, kNotTestable);
   EXPECT_EQ(EstimateOf(verdicts, "row.regime-1.5-quiet").status, kSuperior);
-  ExpectHas(verdicts.controls[0].problem, "sparse-4/seed1245 gave no number");
+  EXPECT_TRUE(
+      Says(verdicts.controls[0].problem, "sparse-4/seed1245 gave no number"));
   EXPECT_FALSE(verdicts.controls[0].failed);
   // Learned rows without caps: no statement about experts.
   runs = MadeUpRegime(-0.02);
   RunOf(runs, "regime-2", 1236).mean_cap = 0;
-  ExpectHas(Judge(runs).experts.problem, "regime-2/seed1236 gave no number");
+  EXPECT_TRUE(
+      Says(Judge(runs).experts.problem, "regime-2/seed1236 gave no number"));
 }
 
 TEST(RegimeJudge, OtherTrainAeIsSaidWhereverTheNumberStands) {
@@ -533,13 +533,15 @@ TEST(RegimeJudge, OtherTrainAeIsSaidWhereverTheNumberStands) {
       EXPECT_EQ(EstimateOf(verdicts, id).infer_ae_only,
                 std::vector<std::string>{"regime-1.5"})
           << id;
-      ExpectHas(DescribeRegime(verdicts), std::string(id) + " (Infer-AE only)");
-      ExpectHas(RegimeMarkdown(verdicts), std::string(id) + " (Infer-AE only)");
+      EXPECT_TRUE(
+          Says(DescribeRegime(verdicts), std::string(id) + " (Infer-AE only)"));
+      EXPECT_TRUE(
+          Says(RegimeMarkdown(verdicts), std::string(id) + " (Infer-AE only)"));
     }
     EXPECT_TRUE(EstimateOf(verdicts, "row.regime-2").infer_ae_only.empty());
-    ExpectHas(RegimeBottomLine(verdicts),
-              "Infer-AE only: while training, "
-              "regime-1.5 has");
+    EXPECT_TRUE(Says(RegimeBottomLine(verdicts),
+                     "Infer-AE only: while training, "
+                     "regime-1.5 has"));
   }
 }
 
@@ -553,7 +555,7 @@ TEST(RegimeJudge, EqualBitsUnderTwoSeedsAreNoEvidence) {
   EXPECT_TRUE(verdicts.mistrusted());
   for (const char* id : {"C1b", "C5.loss", "row.regime-learned-2"}) {
     EXPECT_EQ(EstimateOf(verdicts, id).status, kMistrusted) << id;
-    ExpectHas(EstimateOf(verdicts, id).reason, "gave the same bits");
+    EXPECT_TRUE(Says(EstimateOf(verdicts, id).reason, "gave the same bits"));
   }
   EXPECT_EQ(EstimateOf(verdicts, "primary").status, kSuperior);
   // A pilot that is a judged run under another name; and a repeated sparse row.
@@ -578,13 +580,14 @@ TEST(RegimeJudge, AControlThatFailsMakesThePrimaryMistrusted) {
   EXPECT_TRUE(verdicts.controls[0].failed);
   for (const char* id : {"primary", "primary.new_seeds", "primary.train_ae"}) {
     EXPECT_EQ(EstimateOf(verdicts, id).status, kMistrusted) << id;
-    ExpectHas(EstimateOf(verdicts, id).reason, "sparse-3, called a soft row");
+    EXPECT_TRUE(
+        Says(EstimateOf(verdicts, id).reason, "sparse-3, called a soft row"));
   }
   EXPECT_TRUE(verdicts.mistrusted());
   EXPECT_EQ(EstimateOf(verdicts, "row.regime-1").status, kSuperior);
-  ExpectHas(RegimeBottomLine(verdicts),
-            "These runs are no evidence, because a "
-            "control failed");
+  EXPECT_TRUE(Says(RegimeBottomLine(verdicts),
+                   "These runs are no evidence, because a "
+                   "control failed"));
   // The halves differ.
   runs = MadeUpRegime(-0.02);
   for (MiniatureRun& run : runs) {
@@ -650,10 +653,10 @@ TEST(RegimeJudge, NothingIsFinalBeforeAllPlannedRuns) {
     }
     EXPECT_EQ(verdicts.estimates.front().leaning, kSuperior);
     EXPECT_FALSE(verdicts.mistrusted());
-    ExpectHas(
+    EXPECT_TRUE(Says(
         RegimeBottomLine(verdicts),
-        "INTERIM, 119 of 120 planned runs: so far soft routing ends with");
-    ExpectHas(DescribeRegime(verdicts), "INTERIM (SUPERIOR so far)");
+        "INTERIM, 119 of 120 planned runs: so far soft routing ends with"));
+    EXPECT_TRUE(Says(DescribeRegime(verdicts), "INTERIM (SUPERIOR so far)"));
   }
   // A pilot counts as planned, too.
   std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
@@ -666,9 +669,9 @@ TEST(RegimeJudge, NothingIsFinalBeforeAllPlannedRuns) {
   const RegimeVerdicts one = Judge(runs);
   EXPECT_EQ(one.estimates.front().leaning, kNotTestable);
   EXPECT_EQ(Judge({}).finished, 0);
-  ExpectHas(DescribeRegime(Judge({})), "0 of 120 planned runs");
-  ExpectHas(EstimateOf(Judge({}), "row.regime-1.5-quiet").reason,
-            "0 seeds with all of its rows, and two are needed");
+  EXPECT_TRUE(Says(DescribeRegime(Judge({})), "0 of 120 planned runs"));
+  EXPECT_TRUE(Says(EstimateOf(Judge({}), "row.regime-1.5-quiet").reason,
+                   "0 seeds with all of its rows, and two are needed"));
 }
 
 TEST(RegimeJudge, SeedsThatARowLacksAreLeftOut) {
@@ -687,12 +690,7 @@ void ExpectNotJudged(const std::function<void(std::vector<MiniatureRun>&)>& by,
                      const std::string& message) {
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
   by(runs);
-  try {
-    Judge(runs);
-    ADD_FAILURE() << "judged: " << message;
-  } catch (const DataError& error) {
-    ExpectHas(error.what(), message);
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Judge(runs); }), message));
 }
 
 TEST(RegimeJudge, RunsThatAreNotPlannedAreRefused) {
@@ -715,14 +713,10 @@ TEST(RegimeJudge, RunsThatAreNotPlannedAreRefused) {
 TEST(RegimeJudge, OtherDefinitionsAreRefused) {
   const RegimeDefinitions& regime = FrozenRegime();
   RequireSameRegime(regime, regime.Hash(), "a.h5");
-  try {
-    RequireSameRegime(regime, std::string(64, '0'), "a.h5");
-    ADD_FAILURE() << "accepted";
-  } catch (const DataError& error) {
-    ExpectHas(error.what(), "a.h5 was recorded under other definitions");
-    ExpectHas(error.what(), regime.Hash());
-    ExpectHas(error.what(), std::string(64, '0'));
-  }
+  const std::string message = MessageOf<DataError>(
+      [&] { RequireSameRegime(regime, std::string(64, '0'), "a.h5"); });
+  EXPECT_TRUE(Says(message, "a.h5 was recorded under other definitions",
+                   regime.Hash(), std::string(64, '0')));
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
   EXPECT_TRUE(HasRegimeRuns(regime, runs));
   std::erase_if(runs, [](const MiniatureRun& run) {
@@ -734,25 +728,28 @@ TEST(RegimeJudge, OtherDefinitionsAreRefused) {
 // ---- The report.
 
 TEST(RegimeReport, SaysInPlainWordsWhateverCameOut) {
-  ExpectHas(RegimeBottomLine(Judge(MadeUpRegime(-0.02))),
-            "Soft routing ends with a lower loss than sparse routing that "
-            "activates as many experts. Mean over 3 rows and 12 seeds, 95 % "
-            "intervals, nat/token: -0.0");
-  ExpectHas(RegimeBottomLine(Judge(MadeUpRegime(0.001))),
-            "less than 0.01 nat/token behind, and is not shown to be ahead");
-  ExpectHas(RegimeBottomLine(Judge(MadeUpRegime(0.0065))),
-            "and it is worse by less than that");
-  ExpectHas(RegimeBottomLine(Judge(MadeUpRegime(0.03))),
-            "Soft routing ends with a higher loss");
+  EXPECT_TRUE(
+      Says(RegimeBottomLine(Judge(MadeUpRegime(-0.02))),
+           "Soft routing ends with a lower loss than sparse routing that "
+           "activates as many experts. Mean over 3 rows and 12 seeds, 95 % "
+           "intervals, nat/token: -0.0"));
+  EXPECT_TRUE(
+      Says(RegimeBottomLine(Judge(MadeUpRegime(0.001))),
+           "less than 0.01 nat/token behind, and is not shown to be ahead"));
+  EXPECT_TRUE(Says(RegimeBottomLine(Judge(MadeUpRegime(0.0065))),
+                   "and it is worse by less than that"));
+  EXPECT_TRUE(Says(RegimeBottomLine(Judge(MadeUpRegime(0.03))),
+                   "Soft routing ends with a higher loss"));
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
   double sign = 1;
   for (MiniatureRun& run : runs) {
     if (run.row == "regime-2") run.loss += 0.2 * (sign = -sign);
   }
-  ExpectHas(RegimeBottomLine(Judge(runs)), "These runs do not decide");
+  EXPECT_TRUE(Says(RegimeBottomLine(Judge(runs)), "These runs do not decide"));
   RunOf(runs, "regime-1", 1240).infer_ae = 4.5;
-  ExpectHas(RegimeBottomLine(Judge(runs)),
-            "cannot be tested, because run gcide/regime-1/seed1240 has 4.5");
+  EXPECT_TRUE(
+      Says(RegimeBottomLine(Judge(runs)),
+           "cannot be tested, because run gcide/regime-1/seed1240 has 4.5"));
 }
 
 TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
@@ -763,8 +760,8 @@ TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
   ASSERT_EQ(parsed.at("estimates").size(), verdicts.estimates.size());
   for (size_t i = 0; i < verdicts.estimates.size(); ++i) {
     const RegimeEstimate& each = verdicts.estimates[i];
-    ExpectHas(text, "\n" + each.id + " ");
-    ExpectHas(markdown, "\n| " + each.id + " |");
+    EXPECT_TRUE(Says(text, "\n" + each.id + " "));
+    EXPECT_TRUE(Says(markdown, "\n| " + each.id + " |"));
     const json& one = parsed["estimates"][i];
     EXPECT_EQ(one.at("estimate"), each.id);
     EXPECT_EQ(one.at("leaning"), RegimeStatusName(each.leaning));
@@ -778,32 +775,29 @@ TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
     }
   }
   for (const RegimeRowRuns& row : verdicts.rows) {
-    ExpectHas(markdown, "\n| " + row.id + " | " + row.role + " |");
+    EXPECT_TRUE(Says(markdown, "\n| " + row.id + " | " + row.role + " |"));
   }
   EXPECT_EQ(parsed.at("controls").size(), 3u);
   EXPECT_EQ(parsed.at("experts").at("rise").at("estimate"),
             verdicts.experts.rise.estimate);
   for (const std::string& each : {text, markdown}) {
-    ExpectHas(each, "MATCHES, and worse");
-    ExpectHas(each, "C3 (experts move early)");
-    ExpectHas(each, "(the quiet row)");
-    ExpectHas(each, "C5.experts: learned rows have +0.2");
-    ExpectHas(each, "sparse-3, called a soft row at 2 experts");
-    ExpectHas(each, "the curve's error");
+    EXPECT_TRUE(Says(each, "MATCHES, and worse", "C3 (experts move early)",
+                     "(the quiet row)", "C5.experts: learned rows have +0.2",
+                     "sparse-3, called a soft row at 2 experts",
+                     "the curve's error"));
   }
-  ExpectHas(text, FrozenRegime().Hash());
+  EXPECT_TRUE(Says(text, FrozenRegime().Hash()));
   EXPECT_EQ(text, DescribeRegime(Judge(MadeUpRegime(0.0065))));
 }
 
 TEST(RegimeReport, SaysThatTheSparseLossesDoNotFixTheCurve) {
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
-  EXPECT_EQ(DescribeRegime(Judge(runs)).find("end of its range"),
-            std::string::npos);
+  EXPECT_FALSE(Says(DescribeRegime(Judge(runs)), "end of its range"));
   // Losses that fall ever faster fit no such curve.
   for (MiniatureRun& run : runs) {
     if (run.row == "sparse-4") run.loss -= 1;
   }
-  ExpectHas(DescribeRegime(Judge(runs)), "p is at an end of its range");
+  EXPECT_TRUE(Says(DescribeRegime(Judge(runs)), "p is at an end of its range"));
 }
 
 // ---- The independent program.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "kernels/simt/device/device.h"
 
 namespace softmoe::kernels {
@@ -20,18 +21,14 @@ constexpr int kInitializationError = 3, kInsufficientDriver = 35,
 
 // RequireDevice refuses, with these phrases in this order.
 void ExpectRefused(const std::vector<std::string>& phrases) {
-  try {
-    (void)isa_shim::RequireDevice();
-    FAIL() << "accepted";
-  } catch (const EnvironmentError& error) {
-    const std::string text = error.what();
-    size_t at = 0;
-    for (const std::string& phrase : phrases) {
-      at = text.find(phrase, at);
-      ASSERT_NE(at, std::string::npos)
-          << "expected: " << phrase << "\ngot: " << text;
-      at += phrase.size();
-    }
+  const std::string text =
+      MessageOf<EnvironmentError>([&] { (void)isa_shim::RequireDevice(); });
+  size_t at = 0;
+  for (const std::string& phrase : phrases) {
+    at = text.find(phrase, at);
+    ASSERT_NE(at, std::string::npos)
+        << "expected: " << phrase << "\ngot: " << text;
+    at += phrase.size();
   }
   // The failure does not stay: the next call finds the device.
   EXPECT_EQ(isa_shim::WhyNoDevice(), "");

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "core/testing/message_test_util.h"
 #include "kernels/simt/device/device.h"
 
 namespace softmoe::kernels {
@@ -32,11 +33,9 @@ TEST(DeviceProbes, AnotherDeviceDoesNot) {
     EXPECT_EQ(probe.holds, !about_shared) << probe.name;
     if (probe.name.find("163 KiB") != std::string::npos) {
       // This is no mistake of the program: another device would do.
-      EXPECT_NE(
-          probe.answer.find("a block needs 166912 bytes of shared memory, "
-                            "which this device does not give"),
-          std::string::npos)
-          << probe.answer;
+      EXPECT_TRUE(Says(probe.answer,
+                       "a block needs 166912 bytes of shared memory, "
+                       "which this device does not give"));
     }
   }
   simt::SetDeviceLimits({});

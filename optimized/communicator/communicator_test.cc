@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -41,35 +42,25 @@ TEST(Patience, CountsTimeInWhichTheRankRan) {
   EXPECT_EQ(patience.Pass(0.125), 0.5);
 }
 
-// "" if it ends without an error.
-template <typename Body>
-std::string ErrorOf(const Body& body) {
-  try {
-    body();
-  } catch (const EnvironmentError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Waiting, InAStepEndsAtTheLimitWithStepExchangeAndRank) {
   LonelyCommunicator rank({.silence_limit = 0.25});
   rank.Begin({.name = "step 7", .limited = true});
-  const std::string error = ErrorOf([&] { rank.Barrier(); });
+  const std::string error =
+      MessageOf<EnvironmentError>([&] { rank.Barrier(); });
   EXPECT_TRUE(
       error.starts_with("step 7: waits at a barrier: nothing from rank "
                         "1 within 0.25 s; "))
       << error;
   EXPECT_TRUE(rank.has_given_up());
   // Nobody is asked again.
-  EXPECT_EQ(ErrorOf([&] { rank.Barrier(); }), error);
+  EXPECT_EQ(MessageOf<EnvironmentError>([&] { rank.Barrier(); }), error);
 }
 
 TEST(Waiting, ElsewhereInAStepEndsAtTheLimit) {
   LonelyCommunicator rank({.silence_limit = 0.25});
   rank.Begin({.name = "step 7", .limited = true});
   rank.WaitElsewhere("exchanges over NCCL");
-  const std::string error = ErrorOf([&] {
+  const std::string error = MessageOf<EnvironmentError>([&] {
     for (;;) rank.CheckOthers();
   });
   EXPECT_TRUE(

@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/process/isolated_call.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/testing/communicator_checks.h"
 
@@ -70,15 +71,14 @@ TEST(InProcessRanks, ThrowWhatARankThrewNotWhatOthersSayOfIt) {
 }
 
 TEST(InProcessRanks, ThrowTheFailureOfTheLowestRank) {
-  try {
-    RunInProcessRanks(4, [](Communicator& c) {
-      if (c.rank() % 2 == 1) throw DataError("of " + std::to_string(c.rank()));
-      c.Barrier();
-    });
-    FAIL() << "no exception";
-  } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(), "of 1");
-  }
+  EXPECT_EQ(MessageOf<DataError>([&] {
+              RunInProcessRanks(4, [](Communicator& c) {
+                if (c.rank() % 2 == 1)
+                  throw DataError("of " + std::to_string(c.rank()));
+                c.Barrier();
+              });
+            }),
+            "of 1");
 }
 
 // In a process whose memory has no room for the stacks of all threads.

@@ -8,32 +8,24 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::optimized {
 namespace {
 
 std::string MessageFor(const std::string& library) {
-  try {
-    LoadMpi(library);
-  } catch (const EnvironmentError& error) {
-    return error.what();
-  }
-  return "none";
+  return MessageOf<EnvironmentError>([&] { LoadMpi(library); });
 }
 
 TEST(MpiLibrary, AMissingOneIsAnErrorWithThePackage) {
   const std::string message = MessageFor("libnowhere.so.40");
-  EXPECT_NE(message.find("libnowhere.so.40"), std::string::npos) << message;
-  EXPECT_NE(message.find("apt-get install openmpi-bin libopenmpi3"),
-            std::string::npos)
-      << message;
+  EXPECT_TRUE(Says(message, "libnowhere.so.40",
+                   "apt-get install openmpi-bin libopenmpi3"));
 }
 
 TEST(MpiLibrary, AnythingElseIsRefused) {
   const std::string message = MessageFor("libm.so.6");
-  EXPECT_NE(message.find("libm.so.6 has no MPI_Get_library_version"),
-            std::string::npos)
-      << message;
+  EXPECT_TRUE(Says(message, "libm.so.6 has no MPI_Get_library_version"));
 }
 
 // testing/other_mpi.cc says what it is told.
@@ -49,18 +41,15 @@ TEST(MpiLibrary, AnotherVersionIsRefusedByItsText) {
                 " is 'Open MPI v3.1.3, package: Debian'; ranks over MPI "
                 "need Open MPI 4 or 5: on Debian, apt-get install "
                 "openmpi-bin libopenmpi3");
-  EXPECT_NE(refusal("MPICH Version: 4.0").find(" is 'MPICH Version: 4.0';"),
-            std::string::npos);
+  EXPECT_TRUE(Says(refusal("MPICH Version: 4.0"), " is 'MPICH Version: 4.0';"));
   // A name of ten letters, too.
-  EXPECT_NE(refusal("MVAPICH2 v4.0, 2025").find(" is 'MVAPICH2 v4.0, 2025';"),
-            std::string::npos);
+  EXPECT_TRUE(
+      Says(refusal("MVAPICH2 v4.0, 2025"), " is 'MVAPICH2 v4.0, 2025';"));
   // Of a long text, its first 80 characters.
   const std::string eighty = std::string(79, 'x') + "y";
-  EXPECT_NE(refusal(eighty + "z").find(" is '" + eighty + "';"),
-            std::string::npos);
-  EXPECT_NE(refusal("Open MPI v4.1.4, package: Debian")
-                .find("libother_mpi.so has no MPI_Init_thread"),
-            std::string::npos);
+  EXPECT_TRUE(Says(refusal(eighty + "z"), " is '" + eighty + "';"));
+  EXPECT_TRUE(Says(refusal("Open MPI v4.1.4, package: Debian"),
+                   "libother_mpi.so has no MPI_Init_thread"));
 }
 
 TEST(MpiLibrary, OfThisMachineHasAllThatIsCalled) {
@@ -68,7 +57,7 @@ TEST(MpiLibrary, OfThisMachineHasAllThatIsCalled) {
   if (message.find("cannot open shared object") != std::string::npos) {
     GTEST_SKIP() << message;
   }
-  ASSERT_EQ(message, "none");
+  ASSERT_EQ(message, kNoError);
   EXPECT_NE(LoadMpi().version, "");
 }
 

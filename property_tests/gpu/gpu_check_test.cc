@@ -10,6 +10,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "core/testing/program_test_util.h"
 #include "golden/gpu_runs/gpu_record.h"
 
@@ -22,19 +23,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kProgram[] = "property_tests/gpu/gpu_check_simulated";
 
-ProgramOutput Check(const fs::path& folder, const std::string& arguments) {
+ProgramResult Check(const fs::path& folder, const std::string& arguments) {
   return RunTestProgram(kProgram, arguments + " 2>&1", folder);
 }
 GpuRecord RecordIn(const fs::path& folder) {
   return golden::ReadGpuRecord(folder / "gpu_record.jsonl");
-}
-
-void ExpectSays(const std::string& text,
-                const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos)
-        << "expected: " << part << "\ngot: " << text;
-  }
 }
 
 // The outcome of each stage, such as "passed".
@@ -48,10 +41,9 @@ std::map<std::string, std::string> OutcomesOf(const GpuRecord& record) {
 
 TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
   const fs::path folder = FreshFolder("all");
-  const ProgramOutput output = Check(folder, "--minutes 60");
-  EXPECT_EQ(output.exit_code, 0) << output.text;
-  ExpectSays(output.text, {"passed, on a simulated device", "ok: rmsnorm bf16",
-                           "no time: simulated"});
+  const ProgramResult result = Check(folder, "--minutes 60");
+  EXPECT_TRUE(EndedWith(result, 0, "passed, on a simulated device",
+                        "ok: rmsnorm bf16", "no time: simulated"));
   const GpuRecord record = RecordIn(folder);
   EXPECT_EQ(record.Only("run")["backend"], "simulated");
   EXPECT_EQ(record.Only("run")["planted"], "");
@@ -92,14 +84,15 @@ TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
 // A fault is found and named; everything else goes on.
 TEST(GpuCheck, NamesAnOperationThatIsWrong) {
   const fs::path folder = FreshFolder("planted");
-  const ProgramOutput output = Check(
+  const ProgramResult result = Check(
       folder,
       "--plant rmsnorm --only 'operation adamw' --only 'operation rmsnorm' "
       "--only 'operation sum'");
-  EXPECT_EQ(output.exit_code, 1) << output.text;
-  ExpectSays(output.text,
-             {"FAILED: operation rmsnorm (fp32); operation rmsnorm (bf16)\n",
-              "ok: adamw fp32", "ok: sum_of_squares fp32", "REPRO"});
+  EXPECT_TRUE(EndedWith(result, 1));
+  EXPECT_TRUE(
+      Says(result.output,
+           "FAILED: operation rmsnorm (fp32); operation rmsnorm (bf16)\n",
+           "ok: adamw fp32", "ok: sum_of_squares fp32", "REPRO"));
   const GpuRecord record = RecordIn(folder);
   EXPECT_EQ(record.Only("run")["planted"], "rmsnorm");
   EXPECT_EQ(record.Only("end")["passed"], false);
@@ -109,7 +102,8 @@ TEST(GpuCheck, NamesAnOperationThatIsWrong) {
     EXPECT_EQ(line["passed"], line["name"] != "rmsnorm") << line.dump();
     if (line["passed"] == false) {
       // The first wrong elements, and how to see them again.
-      ExpectSays(line["text"], {"over their bound", "REPRO"});
+      EXPECT_TRUE(
+          Says(line["text"].get<std::string>(), "over their bound", "REPRO"));
       EXPECT_GT(line["utilisation"].get<double>(), 1) << line.dump();
       EXPECT_GT(line["failures"], 0) << line.dump();
     }
@@ -121,69 +115,64 @@ TEST(GpuCheck, NamesAnOperationThatIsWrong) {
 // device is simulated.
 TEST(GpuCheck, ItsRecordIsImported) {
   const fs::path folder = FreshFolder("import");
-  ASSERT_EQ(Check(folder, "--only 'operation sum' --only times").exit_code, 0);
+  ASSERT_EQ(Check(folder, "--only 'operation sum' --only times").exit_status,
+            0);
   const auto golden = [&](const std::string& arguments) {
     return RunTestProgram("golden/golden", arguments + " 2>&1", folder);
   };
-  ProgramOutput output = golden("import-gpu-run gpu_record.jsonl --to run.h5");
-  EXPECT_EQ(output.exit_code, 2);
-  ExpectSays(output.text, {"gpu_record.jsonl", "simulated", "run_all.sh"});
+  ProgramResult result = golden("import-gpu-run gpu_record.jsonl --to run.h5");
+  EXPECT_TRUE(
+      EndedWith(result, 2, "gpu_record.jsonl", "simulated", "run_all.sh"));
   EXPECT_FALSE(fs::exists(folder / "run.h5"));
 
-  output = golden("import-gpu-run --of-tests gpu_record.jsonl");
-  EXPECT_EQ(output.exit_code, 2);  // not a golden, so it has no default place
-  ExpectSays(output.text, {"--to"});
-  output = golden("import-gpu-run --of-tests gpu_record.jsonl --to run.h5");
-  EXPECT_EQ(output.exit_code, 0) << output.text;
+  result = golden("import-gpu-run --of-tests gpu_record.jsonl");
+  EXPECT_EQ(result.exit_status, 2);  // not a golden, so it has no default place
+  EXPECT_TRUE(Says(result.output, "--to"));
+  result = golden("import-gpu-run --of-tests gpu_record.jsonl --to run.h5");
+  EXPECT_TRUE(EndedWith(result, 0));
 
-  output = golden("gpu-table --runs .");
-  EXPECT_EQ(output.exit_code, 2);
-  ExpectSays(output.text, {"run.h5", "simulated"});
-  output = golden("gpu-table --of-tests --runs .");
-  EXPECT_EQ(output.exit_code, 0) << output.text;
-  ExpectSays(output.text, {"| adamw | not verified on a device |\n",
-                           "| sum_of_squares | simulated device, 20",
-                           ": fp32: 20 cases, largest error/bound "});
-  EXPECT_EQ(output.text.find(" ms"), std::string::npos) << "no time was taken";
+  result = golden("gpu-table --runs .");
+  EXPECT_TRUE(EndedWith(result, 2, "run.h5", "simulated"));
+  result = golden("gpu-table --of-tests --runs .");
+  EXPECT_TRUE(EndedWith(result, 0, "| adamw | not verified on a device |\n",
+                        "| sum_of_squares | simulated device, 20",
+                        ": fp32: 20 cases, largest error/bound "));
+  EXPECT_FALSE(Says(result.output, " ms"));
 
   // Records that were changed or cut off, and files that are none.
   const std::string record = ReadWholeFile(folder / "gpu_record.jsonl");
   WriteFileAtomically(folder / "half.jsonl",
                       record.substr(0, record.size() / 2));
-  output = golden("import-gpu-run --of-tests half.jsonl --to half.h5");
-  EXPECT_EQ(output.exit_code, 2);
-  ExpectSays(output.text, {"half.jsonl:", "torn", "run_all.sh"});
-  output = golden("import-gpu-run --of-tests run.h5 --to half.h5");
-  EXPECT_EQ(output.exit_code, 2);
-  output = golden("import-gpu-run --of-tests gone.jsonl --to half.h5");
-  EXPECT_EQ(output.exit_code, 5);
+  result = golden("import-gpu-run --of-tests half.jsonl --to half.h5");
+  EXPECT_TRUE(EndedWith(result, 2, "half.jsonl:", "torn", "run_all.sh"));
+  result = golden("import-gpu-run --of-tests run.h5 --to half.h5");
+  EXPECT_EQ(result.exit_status, 2);
+  result = golden("import-gpu-run --of-tests gone.jsonl --to half.h5");
+  EXPECT_EQ(result.exit_status, 5);
   EXPECT_FALSE(fs::exists(folder / "half.h5"));
 }
 
 TEST(GpuCheck, SaysForWhatThereWasNoTime) {
   const fs::path folder = FreshFolder("no_time");
-  const ProgramOutput output =
+  const ProgramResult result =
       Check(folder, "--minutes 0.001 --only probes --only times");
-  EXPECT_EQ(output.exit_code, 4) << output.text;
-  ExpectSays(output.text, {"no time left for: probes, times;", "minutes"});
+  EXPECT_TRUE(
+      EndedWith(result, 4, "no time left for: probes, times;", "minutes"));
   EXPECT_EQ(OutcomesOf(RecordIn(folder)).at("times"), "not run");
 }
 
 TEST(GpuCheck, RefusesWhatItDoesNotKnow) {
   const fs::path folder = FreshFolder("unknown");
-  ProgramOutput output = Check(folder, "--plant rmsnrom");
-  EXPECT_EQ(output.exit_code, 2);
-  ExpectSays(output.text, {"rmsnrom", "rmsnorm"});
-  output = Check(folder, "--only dreams");
-  EXPECT_EQ(output.exit_code, 2);
-  ExpectSays(output.text, {"--only", "dreams"});
-  output = Check(folder, "--minutes 0");
-  EXPECT_EQ(output.exit_code, 2);
+  ProgramResult result = Check(folder, "--plant rmsnrom");
+  EXPECT_TRUE(EndedWith(result, 2, "rmsnrom", "rmsnorm"));
+  result = Check(folder, "--only dreams");
+  EXPECT_TRUE(EndedWith(result, 2, "--only", "dreams"));
+  result = Check(folder, "--minutes 0");
+  EXPECT_EQ(result.exit_status, 2);
   EXPECT_TRUE(FilesIn(folder).empty());
   WriteFileAtomically(folder / "gpu_record.jsonl", "mine");
-  output = Check(folder, "");
-  EXPECT_EQ(output.exit_code, 5);
-  ExpectSays(output.text, {"gpu_record.jsonl", "already"});
+  result = Check(folder, "");
+  EXPECT_TRUE(EndedWith(result, 5, "gpu_record.jsonl", "already"));
   EXPECT_EQ(ReadWholeFile(folder / "gpu_record.jsonl"), "mine");
 }
 

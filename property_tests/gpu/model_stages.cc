@@ -16,6 +16,7 @@
 #include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
+#include "core/testing/random_test_util.h"
 #include "optimized/allocation.h"
 #include "optimized/device.h"
 #include "optimized/memory_plan.h"
@@ -26,7 +27,6 @@
 #include "property_tests/gpu/device_stages.h"
 #include "property_tests/gpu/paper_shapes.h"
 #include "property_tests/testing/model_difference.h"
-#include "property_tests/testing/random_data.h"
 #include "property_tests/testing/small_training.h"
 
 namespace softmoe::gpu {
@@ -278,8 +278,8 @@ bool TellStep(int active, Precision precision, const StageContext& context) {
   const int64_t group = config.training.balance_group_sequences;
   const int64_t length = config.model.sequence_length;
   const auto tokens = static_cast<double>(sequences * length);
-  const std::vector<int32_t> text = property_tests::RandomIds(
-      group * length + 1, config.model.vocab_size, 1, 1);
+  const std::vector<int32_t> text =
+      RandomIds(group * length + 1, config.model.vocab_size, 1, 1);
   const auto count = static_cast<size_t>(group * length);
   const optimized::GroupBatch batch = [&](int64_t number) {
     const std::span<const int32_t> ids = text;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/random_test_util.h"
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/cuda/layer_kernels.h"
 #include "kernels/cuda/noise_kernels.h"
@@ -23,7 +24,6 @@
 #include "property_tests/gpu/device_array.h"
 #include "property_tests/gpu/device_stages.h"
 #include "property_tests/gpu/paper_shapes.h"
-#include "property_tests/testing/random_data.h"
 
 // Arguments that are not given are null until Call fills them in.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -168,8 +168,7 @@ void TellRmsNorm(const Teller& to) {
 }
 
 std::vector<int32_t> Ids(const Shapes& shapes) {
-  return property_tests::RandomIds(shapes.tokens(), shapes.model.vocab_size, 1,
-                                   1);
+  return RandomIds(shapes.tokens(), shapes.model.vocab_size, 1, 1);
 }
 
 template <typename T>

@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 #include "property_tests/mutation/compile.h"
 #include "property_tests/mutation/kill.h"
 #include "property_tests/mutation/suites.h"
@@ -132,7 +133,7 @@ TEST_F(BuildTest, ChecksEachFaultAlone) {
       Fault("s1.3", "golden/b.cc", "2 * x", "3 * x // why"),
   });
   EXPECT_EQ(problems[0], "");
-  EXPECT_NE(problems[1].find("was not declared"), std::string::npos);
+  EXPECT_TRUE(Says(problems[1], "was not declared"));
   EXPECT_NE(problems[2], "");
   EXPECT_NE(problems[3], "");
 }
@@ -151,7 +152,7 @@ TEST_F(BuildTest, FindsWhatBreaksIt) {
   const std::map<std::string, std::string> broken = build_.Make(faults);
   ASSERT_EQ(broken.size(), 1u);
   EXPECT_EQ(broken.begin()->first, "s1.2");
-  EXPECT_NE(broken.begin()->second.find("static assertion"), std::string::npos);
+  EXPECT_TRUE(Says(broken.begin()->second, "static assertion"));
   EXPECT_TRUE(build_.Make({faults[0], faults[1], faults[3]}).empty());
   EXPECT_EQ(build_.suites().size(), 1u);
 }

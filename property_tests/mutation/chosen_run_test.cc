@@ -12,6 +12,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 #include "property_tests/mutation/build.h"
 #include "property_tests/mutation/testing.h"
 
@@ -151,7 +152,7 @@ TEST(Measure, AllKilledIsSuccess) {
   EXPECT_EQ(score.exit_code(), ExitCode::kDone) << score.Text();
   EXPECT_EQ(score.Total().killed, 2);
   EXPECT_EQ(score.Total().total, 2);  // without the canaries
-  EXPECT_NE(score.Text().find("2 of 2 killed: 100.0 %"), std::string::npos);
+  EXPECT_TRUE(Says(score.Text(), "2 of 2 killed: 100.0 %"));
 }
 
 TEST(Measure, ASurvivorIsReportedWithTheCommandThatShowsIt) {
@@ -160,11 +161,10 @@ TEST(Measure, ASurvivorIsReportedWithTheCommandThatShowsIt) {
   EXPECT_EQ(score.exit_code(), ExitCode::kFailed);
   ASSERT_EQ(score.Bad().size(), 1u);
   const std::string text = score.Text();
-  EXPECT_NE(text.find("SURVIVED a.hole by tests: does harm\n  REPRO ./bazelw "
-                      "run //:verify -- mutate --mutant a.hole"),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("1 of 2 killed: 50.0 %"), std::string::npos) << text;
+  EXPECT_TRUE(Says(text,
+                   "SURVIVED a.hole by tests: does harm\n  REPRO ./bazelw "
+                   "run //:verify -- mutate --mutant a.hole",
+                   "1 of 2 killed: 50.0 %"));
 }
 
 TEST(Measure, FaultsOfOneKindInOneFunctionCountOnce) {
@@ -177,7 +177,7 @@ TEST(Measure, FaultsOfOneKindInOneFunctionCountOnce) {
       MeasureWith({{"a.x", 1}, {"a.y", 1}, {"a.z", 1}}, mutants);
   EXPECT_EQ(all.Total().total, 2);
   EXPECT_EQ(all.Total().killed, 2);
-  EXPECT_NE(all.Text().find("3 planted in all"), std::string::npos);
+  EXPECT_TRUE(Says(all.Text(), "3 planted in all"));
   // And only if both are killed; the other one is still reported.
   const ChosenScore one =
       MeasureWith({{"a.x", 1}, {"a.y", 0}, {"a.z", 1}}, mutants);
@@ -194,8 +194,7 @@ TEST(Measure, AnArgumentForEquivalenceIsHeldAgainstTheTests) {
   EXPECT_EQ(right.Total().total, 0);
   const ChosenScore wrong = MeasureWith({{"a.same", 1}}, mutants);
   EXPECT_EQ(wrong.exit_code(), ExitCode::kFailed);
-  EXPECT_NE(wrong.Text().find("argued to be equivalent, but KILLED"),
-            std::string::npos);
+  EXPECT_TRUE(Says(wrong.Text(), "argued to be equivalent, but KILLED"));
 }
 
 TEST(Measure, IsVoidIfTestsFailByThemselvesOrACanaryIsMisjudged) {

@@ -4,29 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::mutation {
 namespace {
-
-std::string MessageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "(no DataError)";
-}
-
-void ExpectSays(const std::string& message,
-                const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos) << part << "\nis not in\n"
-                                                     << message;
-  }
-}
 
 std::string Found(const std::string& text, const Pattern& pattern) {
   const Span span = FindOnce(text, pattern);
@@ -46,7 +29,7 @@ TEST(FindOnce, DoesNotMindHowTheSourceIsFormatted) {
             "Sum(\n    first,\n    second\n)");
   EXPECT_EQ(Found("a=b+c;", {"a = ", "b + c", " ;"}), "b+c");
   // Words are still kept apart.
-  EXPECT_EQ(MessageOf([&] {
+  EXPECT_EQ(MessageOf<DataError>([&] {
               FindOnce(text, {"return", "Sum", ""});
             }).find("'returnSum' is not in it"),
             0u);
@@ -61,20 +44,23 @@ TEST(FindOnce, BeginsAndEndsBetweenTokens) {
 
 TEST(FindOnce, NamesThePlaces) {
   const std::string text = "one;\ntwo;\nthree(four);\ntwo;\n";
-  ExpectSays(MessageOf([&] {
-               FindOnce(text, {"", "two", ";"});
-             }),
-             {"'two;' is in lines 2, 4"});
-  ExpectSays(
-      MessageOf([&] {
-        FindOnce(text, {"", "three(five)", ""});
-      }),
-      {"'three(five)' is not in it", "line 3 begins like it: 'three(f'"});
-  ExpectSays(MessageOf([&] {
-               FindOnce(text, {"", "", ""});
-             }),
-             {"is not in it"});
-  ExpectSays(MessageOf([&] { FindOnce("", {"", "x", ""}); }), {"is not in it"});
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     FindOnce(text, {"", "two", ";"});
+                   }),
+                   "'two;' is in lines 2, 4"));
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     FindOnce(text, {"", "three(five)", ""});
+                   }),
+                   "'three(five)' is not in it",
+                   "line 3 begins like it: 'three(f'"));
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     FindOnce(text, {"", "", ""});
+                   }),
+                   "is not in it"));
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     FindOnce("", {"", "x", ""});
+                   }),
+                   "is not in it"));
 }
 
 // A text, and edits of parts that occur in it once.
@@ -106,7 +92,7 @@ TEST(Rewrite, KeepsEveryLineWhereItWas) {
   const std::string result =
       Rewritten(text, {{"i", "f(a, b);", "h(\n1);\n", Syntax::kStatement}});
   EXPECT_EQ(std::ranges::count(result, '\n'), std::ranges::count(text, '\n'));
-  EXPECT_NE(result.find("\ng();\n"), std::string::npos);
+  EXPECT_TRUE(Says(result, "\ng();\n"));
 }
 
 TEST(Rewrite, NestsWhatLiesWithin) {
@@ -123,27 +109,30 @@ TEST(Rewrite, NestsWhatLiesWithin) {
 TEST(Rewrite, RefusesWhatCannotBeWritten) {
   const auto message = [](const std::string& text,
                           const std::vector<Part>& parts) {
-    return MessageOf([&] { Rewritten(text, parts); });
+    return MessageOf<DataError>([&] { Rewritten(text, parts); });
   };
-  ExpectSays(
+  EXPECT_TRUE(Says(
       message("x =\n a + b + c;", {{"i", "a + b", "a"}, {"j", "b + c", "c"}}),
-      {"i and j overlap in line 2"});
-  ExpectSays(message("f(a);", {{"i", "f(a", "b"}}), {"i: brackets"});
-  ExpectSays(message("f(a);", {{"i", "a", "b)"}}), {"i: brackets"});
-  ExpectSays(message("f(a);", {{"i", "a", "\"b"}}), {"i: brackets, quotes"});
-  ExpectSays(message("f(a);", {{"i", "a", "b // c"}}), {"i: "});
-  ExpectSays(message("f(a);", {{"i", "a", "b /* c */"}}), {"i: ", "one line"});
-  ExpectSays(message("f(a);", {{"i", "a", "\n#define b\n"}}), {"one line"});
-  ExpectSays(message("f( a );", {{"i", "f(a)", "f (a)"}}), {"by itself"});
-  ExpectSays(message("f(a);", {{"i", "a", " "}}), {"cannot be left out"});
-  ExpectSays(MessageOf([] {
-               Rewrite("ab", {{"i", {1, 3}, {}, "c"}});
-             }),
-             {"i: [1, 3) is not a place in a text of 2 bytes"});
-  ExpectSays(MessageOf([] {
-               Rewrite("ab", {{"i", {1, 1}, {}, "c"}});
-             }),
-             {"not a place"});
+      "i and j overlap in line 2"));
+  EXPECT_TRUE(Says(message("f(a);", {{"i", "f(a", "b"}}), "i: brackets"));
+  EXPECT_TRUE(Says(message("f(a);", {{"i", "a", "b)"}}), "i: brackets"));
+  EXPECT_TRUE(
+      Says(message("f(a);", {{"i", "a", "\"b"}}), "i: brackets, quotes"));
+  EXPECT_TRUE(Says(message("f(a);", {{"i", "a", "b // c"}}), "i: "));
+  EXPECT_TRUE(
+      Says(message("f(a);", {{"i", "a", "b /* c */"}}), "i: ", "one line"));
+  EXPECT_TRUE(
+      Says(message("f(a);", {{"i", "a", "\n#define b\n"}}), "one line"));
+  EXPECT_TRUE(Says(message("f( a );", {{"i", "f(a)", "f (a)"}}), "by itself"));
+  EXPECT_TRUE(Says(message("f(a);", {{"i", "a", " "}}), "cannot be left out"));
+  EXPECT_TRUE(Says(MessageOf<DataError>([] {
+                     Rewrite("ab", {{"i", {1, 3}, {}, "c"}});
+                   }),
+                   "i: [1, 3) is not a place in a text of 2 bytes"));
+  EXPECT_TRUE(Says(MessageOf<DataError>([] {
+                     Rewrite("ab", {{"i", {1, 1}, {}, "c"}});
+                   }),
+                   "not a place"));
 }
 
 // Brackets in strings and comments do not count, nor do digit separators as
@@ -157,10 +146,10 @@ TEST(Rewrite, ReadsStringsAndComments) {
   const Span whole = {0, body.size()};
   EXPECT_NE(Rewrite(body, {{"i", whole, Syntax::kStatement, ""}}), "");
   const Span cut = {0, body.find('\n')};
-  ExpectSays(MessageOf([&] {
-               Rewrite(body, {{"i", cut, Syntax::kStatement, ""}});
-             }),
-             {"i: brackets"});
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     Rewrite(body, {{"i", cut, Syntax::kStatement, ""}});
+                   }),
+                   "i: brackets"));
 }
 
 }  // namespace

@@ -15,10 +15,12 @@
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "core/testing/random_test_util.h"
 #include "kernels/isa.h"
-#include "property_tests/testing/random_data.h"
 
 namespace softmoe::property_tests {
+
+using Floats = std::vector<float>;
 
 template <typename T>
 bool SameBits(const std::vector<std::vector<T>>& a,

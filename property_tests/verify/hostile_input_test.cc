@@ -12,6 +12,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
+#include "core/testing/message_test_util.h"
 #include "core/testing/program_test_util.h"
 #include "property_tests/verify/engine/draw.h"
 
@@ -35,11 +36,9 @@ class Hostile : public ::testing::Test {
 
   // Nothing was written, and the message names `part`.
   void ExpectRefused(const std::string& arguments, const std::string& part) {
-    const ProgramOutput output = RunTestProgram("property_tests/verify/verify",
+    const ProgramResult result = RunTestProgram("property_tests/verify/verify",
                                                 arguments + " 2>&1", folder_);
-    EXPECT_EQ(output.exit_code, 2) << arguments << "\n" << output.text;
-    EXPECT_NE(output.text.find(part), std::string::npos)
-        << arguments << "\nexpected: " << part << "\ngot: " << output.text;
+    EXPECT_TRUE(EndedWith(result, 2, part)) << arguments;
     EXPECT_TRUE(fs::is_empty(folder_ / "out")) << arguments;
   }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/implementation.h"
 
 namespace softmoe::verify {
@@ -36,8 +37,7 @@ TEST(Manifest, IsMetByAsManyCasesAndNoFewer) {
   ASSERT_EQ(check.shortfalls.size(), 1u);
   EXPECT_EQ(check.shortfalls[0],
             "4 of 5 declared cases of lapsum on cpu:v3 ran");
-  EXPECT_NE(ManifestText(check).find("manifest: 4 of 5 cases"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ManifestText(check), "manifest: 4 of 5 cases"));
   // A failing case ran; one that is not offered did not.
   EXPECT_TRUE(CheckManifest(manifest, Ran("lapsum", "cpu:v3", 5, Status::kFail))
                   .shortfalls.empty());
@@ -54,8 +54,8 @@ TEST(Manifest, WhatAMachineLacksIsNotRunAndNotPassed) {
   EXPECT_EQ(check.ran, 0);
   EXPECT_TRUE(check.shortfalls.empty());
   ASSERT_EQ(check.not_run.size(), 1u);
-  EXPECT_NE(check.not_run[0].find("0 of 9 declared cases of lapsum on cuda"),
-            std::string::npos);
+  EXPECT_TRUE(
+      Says(check.not_run[0], "0 of 9 declared cases of lapsum on cuda"));
   // A unit that needs nothing, or whose need is met here, must run.
   for (const Declared& declared : {Declared{{"lapsum", "cuda"}, 9, ""},
                                    {{"lapsum", "cpu:v3"}, 9, "gpu"}}) {

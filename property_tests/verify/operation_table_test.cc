@@ -15,6 +15,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::verify {
 namespace {
@@ -147,7 +148,7 @@ TEST(KernelTable, ForEachArrayHasEveryArray) {
       const std::string name = (*it)[1];
       if (name == "host_offsets") continue;  // stays on the host
       ++arrays;
-      EXPECT_NE(text.find("f(\"" + name + "\", "), std::string::npos)
+      EXPECT_TRUE(Says(text, "f(\"" + name + "\", "))
           << entry.path().lexically_relative(root).string() << " has a pointer "
           << name << ", but no ForEachArray of that file names it";
     }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/files/atomic_file.h"
+#include "core/testing/message_test_util.h"
 #include "core/testing/program_test_util.h"
 
 namespace softmoe::verify {
@@ -17,120 +18,110 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Output = ProgramOutput;
-
 // Runs //:verify with `arguments`, split as a shell does, in the test's own
 // folder; returns stdout and stderr.
-Output RunVerify(const std::string& arguments) {
+ProgramResult RunVerify(const std::string& arguments) {
   return RunTestProgram("property_tests/verify/verify", arguments + " 2>&1",
                         ::testing::TempDir());
 }
 
-void ExpectSays(const Output& output, int exit_code, const std::string& part) {
-  EXPECT_EQ(output.exit_code, exit_code) << output.text;
-  EXPECT_NE(output.text.find(part), std::string::npos)
-      << "expected: " << part << "\ngot: " << output.text;
-}
-
 TEST(Verify, TeachesAndLists) {
-  for (const char* part : {"fuzz --seconds", "Exit codes:", "replay"}) {
-    ExpectSays(RunVerify("--help"), 0, part);
-  }
-  for (const char* part : {"lapsum", "near_ties:N", "cpu:v3", "cpu:double",
-                           "dtypes: f32, f64, bf16", "stale"}) {
-    ExpectSays(RunVerify("list"), 0, part);
-  }
-  ExpectSays(RunVerify("plan op=lapsum impl=cpu:v3 --cases 7"), 0,
-             "lapsum on cpu:v3: 7 cases");
-  ExpectSays(RunVerify("explain op=lapsum impl=cpu:v3 rows=3 num_experts=5"), 0,
-             "HOW THE BOUNDS ARE DERIVED");
+  EXPECT_TRUE(EndedWith(RunVerify("--help"), 0, "fuzz --seconds",
+                        "Exit codes:", "replay"));
+  EXPECT_TRUE(EndedWith(RunVerify("list"), 0, "lapsum", "near_ties:N", "cpu:v3",
+                        "cpu:double", "dtypes: f32, f64, bf16", "stale"));
+  EXPECT_TRUE(EndedWith(RunVerify("plan op=lapsum impl=cpu:v3 --cases 7"), 0,
+                        "lapsum on cpu:v3: 7 cases"));
+  EXPECT_TRUE(
+      EndedWith(RunVerify("explain op=lapsum impl=cpu:v3 rows=3 num_experts=5"),
+                0, "HOW THE BOUNDS ARE DERIVED"));
 }
 
 TEST(Verify, RunsWhatIsRightAndWritesReports) {
-  const Output run = RunVerify(
+  const ProgramResult run = RunVerify(
       "run op=lapsum impl=cpu:v3 --cases 20 --json out.json --junit out.xml "
       "--log out.jsonl");
-  ExpectSays(run, 0, "PASS: 20 cases");
+  EXPECT_TRUE(EndedWith(run, 0, "PASS: 20 cases"));
   const fs::path folder = ::testing::TempDir();
-  EXPECT_NE(ReadWholeFile(folder / "out.json").find("\"verdict\": \"PASS\""),
-            std::string::npos);
-  EXPECT_NE(ReadWholeFile(folder / "out.xml").find("<testsuite"),
-            std::string::npos);
+  EXPECT_TRUE(
+      Says(ReadWholeFile(folder / "out.json"), "\"verdict\": \"PASS\""));
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "out.xml"), "<testsuite"));
   const std::string log = ReadWholeFile(folder / "out.jsonl");
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 20);
 }
 
 TEST(Verify, CasesBesideACaseBeginThere) {
   const std::string run = "run op=lapsum impl=cpu:v3 case=7 ";
-  ExpectSays(RunVerify(run), 0, "PASS: 1 case");
-  ExpectSays(RunVerify(run + "--cases 3 --log from.jsonl"), 0, "PASS: 3 cases");
+  EXPECT_TRUE(EndedWith(RunVerify(run), 0, "PASS: 1 case"));
+  EXPECT_TRUE(EndedWith(RunVerify(run + "--cases 3 --log from.jsonl"), 0,
+                        "PASS: 3 cases"));
   const std::string log = ReadWholeFile(::testing::TempDir() + "from.jsonl");
-  for (const char* word : {"case=7\"", "case=8\"", "case=9\""}) {
-    EXPECT_NE(log.find(word), std::string::npos) << word << log;
-  }
+  EXPECT_TRUE(Says(log, "case=7\"", "case=8\"", "case=9\""));
 }
 
 TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
-  const Output fuzz = RunVerify(
+  const ProgramResult fuzz = RunVerify(
       "fuzz op=lapsum impl=faulty:twice:weights:cpu:v3 --seconds 1 "
       "--bundles bundles");
-  ExpectSays(fuzz, 1, "got/expected is 2 = 2");
-  const size_t begin = fuzz.text.find("REPRO v2 ");
-  ASSERT_NE(begin, std::string::npos) << fuzz.text;
+  EXPECT_TRUE(EndedWith(fuzz, 1, "got/expected is 2 = 2"));
+  const size_t begin = fuzz.output.find("REPRO v2 ");
+  ASSERT_NE(begin, std::string::npos) << fuzz.output;
   const std::string line =
-      fuzz.text.substr(begin, fuzz.text.find('\n', begin) - begin);
+      fuzz.output.substr(begin, fuzz.output.find('\n', begin) - begin);
   // Given as one argument, and pasted without its first words.
-  ExpectSays(RunVerify("run '" + line + "'"), 1, line);
-  ExpectSays(RunVerify("run " + line.substr(line.find("op="))), 1, line);
-  ExpectSays(RunVerify("replay bundles/lapsum-1.h5"), 1,
-             "got/expected is 2 = 2");
-  ExpectSays(RunVerify("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0, "PASS");
+  EXPECT_TRUE(EndedWith(RunVerify("run '" + line + "'"), 1, line));
+  EXPECT_TRUE(
+      EndedWith(RunVerify("run " + line.substr(line.find("op="))), 1, line));
+  EXPECT_TRUE(EndedWith(RunVerify("replay bundles/lapsum-1.h5"), 1,
+                        "got/expected is 2 = 2"));
+  EXPECT_TRUE(EndedWith(RunVerify("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0,
+                        "PASS"));
   // Later bundles do not replace it.
   const std::string bundle = ::testing::TempDir() + "bundles/lapsum-1.h5";
   const std::string before = ReadWholeFile(bundle);
-  ExpectSays(RunVerify("run op=lapsum impl=faulty:sign:weights:cpu:v3 "
-                       "--cases 1 --bundles bundles"),
-             1, "bundle: ");
+  EXPECT_TRUE(
+      EndedWith(RunVerify("run op=lapsum impl=faulty:sign:weights:cpu:v3 "
+                          "--cases 1 --bundles bundles"),
+                1, "bundle: "));
   EXPECT_EQ(ReadWholeFile(bundle), before);
 }
 
 TEST(Verify, SaysWhenItsOutputDoesNotArriveAndPutsItInNoOtherFile) {
-  EXPECT_EQ(RunVerify("list > /dev/full").exit_code, 5);
-  EXPECT_EQ(RunVerify("plan > /dev/full").exit_code, 5);  // by fmt::print
-  const Output closed = RunTestProgram(
+  EXPECT_EQ(RunVerify("list > /dev/full").exit_status, 5);
+  EXPECT_EQ(RunVerify("plan > /dev/full").exit_status, 5);  // by fmt::print
+  const ProgramResult closed = RunTestProgram(
       "property_tests/verify/verify",
       "run op=lapsum impl=cpu:v3 --cases 2 --log closed.jsonl >&- 2>/dev/null",
       ::testing::TempDir());
-  EXPECT_EQ(closed.exit_code, 0) << closed.text;
+  EXPECT_TRUE(EndedWith(closed, 0));
   const std::string log = ReadWholeFile(::testing::TempDir() + "closed.jsonl");
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
-  EXPECT_EQ(log.find("operation"), std::string::npos) << log;
+  EXPECT_FALSE(Says(log, "operation"));
 }
 
 TEST(Verify, GradAcceptsTheReferenceAndFindsAWrongDerivative) {
-  const Output right =
+  const ProgramResult right =
       RunVerify("grad op=lapsum --cases 5 --json grad.json --junit grad.xml");
-  ExpectSays(right, 0, "PASS: 5 cases");
-  ExpectSays(right, 0, "d_scores by duals");
+  EXPECT_TRUE(EndedWith(right, 0, "PASS: 5 cases"));
+  EXPECT_TRUE(EndedWith(right, 0, "d_scores by duals"));
   const fs::path folder = ::testing::TempDir();
-  EXPECT_NE(ReadWholeFile(folder / "grad.json").find("\"kinks\""),
-            std::string::npos);
-  EXPECT_NE(ReadWholeFile(folder / "grad.xml").find("<testsuite"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "grad.json"), "\"kinks\""));
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "grad.xml"), "<testsuite"));
 
-  const Output wrong = RunVerify(
+  const ProgramResult wrong = RunVerify(
       "grad op=lapsum impl=faulty:times_temperature:d_scores:reference_f64 "
       "--seconds 1");
-  ExpectSays(wrong, 1, "differences say");
-  const size_t begin = wrong.text.find("REPRO v");
-  ASSERT_NE(begin, std::string::npos) << wrong.text;
+  EXPECT_TRUE(EndedWith(wrong, 1, "differences say"));
+  const size_t begin = wrong.output.find("REPRO v");
+  ASSERT_NE(begin, std::string::npos) << wrong.output;
   const std::string line =
-      wrong.text.substr(begin, wrong.text.find('\n', begin) - begin);
-  EXPECT_NE(line.find(" verify grad op="), std::string::npos) << line;
-  ExpectSays(RunVerify("grad '" + line + "'"), 1, line);
-  ExpectSays(RunVerify("run '" + line + "'"), 2, "is for `verify grad`");
-  ExpectSays(RunVerify("grad op=lapsum impl=cpu:v3"), 2,
-             "does not compute in double");
+      wrong.output.substr(begin, wrong.output.find('\n', begin) - begin);
+  EXPECT_TRUE(Says(line, " verify grad op="));
+  EXPECT_TRUE(EndedWith(RunVerify("grad '" + line + "'"), 1, line));
+  EXPECT_TRUE(
+      EndedWith(RunVerify("run '" + line + "'"), 2, "is for `verify grad`"));
+  EXPECT_TRUE(EndedWith(RunVerify("grad op=lapsum impl=cpu:v3"), 2,
+                        "does not compute in double"));
 }
 
 TEST(Verify, RefusesWhatCannotBeMeant) {
@@ -141,7 +132,7 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
         "run op=lapsum dtype=f16", "grad --seconds 0", "grad op=lapsun",
         "plan --cases 0", "run --cases 99999999999999999999",
         "fuzz --seconds nan", "grad --seconds nan", "run --timeout 1e300"}) {
-    EXPECT_EQ(RunVerify(arguments).exit_code, 2) << arguments;
+    EXPECT_EQ(RunVerify(arguments).exit_status, 2) << arguments;
   }
   // Pairs of options of which one would silently win.
   for (const char* arguments :
@@ -149,30 +140,32 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
         "fuzz seed=3 seed=0", "grad rows=3 rows=3", "run case=3 case=4",
         "explain op=lapsum op=router",
         "replay none.h5 impl=shim impl=cpu:v3"}) {
-    ExpectSays(RunVerify(arguments), 2, "is given twice");
+    EXPECT_TRUE(EndedWith(RunVerify(arguments), 2, "is given twice"));
   }
-  ExpectSays(RunVerify("run op= impl=cpu:v3"), 2, "'op=' is not KEY=VALUE");
-  ExpectSays(RunVerify("run REPRO v2 verify run op=lapsum impl=cpu:v3"), 2,
-             "cut short");
+  EXPECT_TRUE(
+      EndedWith(RunVerify("run op= impl=cpu:v3"), 2, "'op=' is not KEY=VALUE"));
+  EXPECT_TRUE(
+      EndedWith(RunVerify("run REPRO v2 verify run op=lapsum impl=cpu:v3"), 2,
+                "cut short"));
   const std::string line = "REPRO v2 verify run op=lapsum seed=0x0 case=1";
-  ExpectSays(RunVerify("run '" + line + " # FAIL\n" + line + "'"), 2,
-             "two REPRO lines");
-  ExpectSays(RunVerify("run '" + line + " # FAIL' '" + line + "'"), 2,
-             "two REPRO lines");
-  ExpectSays(RunVerify("run op=lapsum rowz=3 --json never.json"), 2,
-             "did you mean");
+  EXPECT_TRUE(EndedWith(RunVerify("run '" + line + " # FAIL\n" + line + "'"), 2,
+                        "two REPRO lines"));
+  EXPECT_TRUE(EndedWith(RunVerify("run '" + line + " # FAIL' '" + line + "'"),
+                        2, "two REPRO lines"));
+  EXPECT_TRUE(EndedWith(RunVerify("run op=lapsum rowz=3 --json never.json"), 2,
+                        "did you mean"));
   EXPECT_FALSE(fs::exists(fs::path(::testing::TempDir()) / "never.json"));
   // Detected before anything runs: a failing run would end with 1.
   for (const char* report : {"--json", "--junit", "--log", "--bundles"}) {
-    const Output unwritable = RunVerify(
+    const ProgramResult unwritable = RunVerify(
         std::string("run op=lapsum impl=faulty:twice:weights:cpu:v3 ") +
         report + " /dev/null/absent");
-    ExpectSays(unwritable, 5, "/dev/null");
-    EXPECT_EQ(unwritable.text.find("FAIL"), std::string::npos);
+    EXPECT_TRUE(EndedWith(unwritable, 5, "/dev/null"));
+    EXPECT_FALSE(Says(unwritable.output, "FAIL"));
   }
-  ExpectSays(RunVerify("replay nowhere.h5"), 5, "nowhere.h5");
+  EXPECT_TRUE(EndedWith(RunVerify("replay nowhere.h5"), 5, "nowhere.h5"));
   WriteFileAtomically(fs::path(::testing::TempDir()) / "torn.h5", "not HDF5");
-  ExpectSays(RunVerify("replay torn.h5"), 2, "torn.h5");
+  EXPECT_TRUE(EndedWith(RunVerify("replay torn.h5"), 2, "torn.h5"));
 }
 
 TEST(Verify, RefusesTheOtherSpellingWithTheRightOne) {
@@ -199,31 +192,33 @@ TEST(Verify, RefusesTheOtherSpellingWithTheRightOne) {
   };
   for (const auto& [arguments, part] : kRefused) {
     SCOPED_TRACE(arguments);
-    ExpectSays(RunVerify(arguments), 2, part);
+    EXPECT_TRUE(EndedWith(RunVerify(arguments), 2, part));
   }
   // A value may look like a word or an option.
-  ExpectSays(RunVerify("run op=lapsum impl=cpu:v3 --cases 1 --json out=1.json"),
-             0, "PASS: 1 case");
+  EXPECT_TRUE(EndedWith(
+      RunVerify("run op=lapsum impl=cpu:v3 --cases 1 --json out=1.json"), 0,
+      "PASS: 1 case"));
   EXPECT_TRUE(fs::exists(fs::path(::testing::TempDir()) / "out=1.json"));
 }
 
 TEST(Verify, OperationsAndImplementationsMayBeSeveral) {
-  const Output run =
+  const ProgramResult run =
       RunVerify("run op=lapsum op=cast impl=cpu:v3 impl=shim --cases 2");
-  ExpectSays(run, 0, "PASS: 4 cases");  // these compute in float
-  ExpectSays(run, 0, "not run: cast on shim");
+  EXPECT_TRUE(EndedWith(run, 0, "PASS: 4 cases"));  // these compute in float
+  EXPECT_TRUE(EndedWith(run, 0, "not run: cast on shim"));
 }
 
 TEST(Verify, MutateBuildsInTheWorkspaceOrSaysHow) {
-  ExpectSays(RunVerify("mutate"), 5, "./bazelw run //:verify -- mutate");
+  EXPECT_TRUE(
+      EndedWith(RunVerify("mutate"), 5, "./bazelw run //:verify -- mutate"));
   const fs::path workspace = fs::path(::testing::TempDir()) / "workspace";
   fs::create_directories(workspace);
   WriteFileAtomically(workspace / "bazelw", "#!/bin/sh\necho \"$PWD:$*\"\n");
   fs::permissions(workspace / "bazelw", fs::perms::owner_all);
   ASSERT_EQ(::setenv("BUILD_WORKSPACE_DIRECTORY", workspace.c_str(), 1), 0);
   ASSERT_EQ(::setenv("BUILD_WORKING_DIRECTORY", "/", 1), 0);
-  ExpectSays(RunVerify("mutate --mutant a.b --help"), 0,
-             "/:run //:mutate -- --mutant a.b --help");
+  EXPECT_TRUE(EndedWith(RunVerify("mutate --mutant a.b --help"), 0,
+                        "/:run //:mutate -- --mutant a.b --help"));
   ::unsetenv("BUILD_WORKSPACE_DIRECTORY");
   ::unsetenv("BUILD_WORKING_DIRECTORY");
 }
@@ -233,13 +228,13 @@ TEST(Verify, SaysWhatRanWhenItIsStopped) {
   // the CPU, since TSan loses signals that meet a simulated GPU thread.)
   const std::string log = ::testing::TempDir() + "stopped.jsonl";
   std::filesystem::remove(log);
-  const Output stopped = RunTestProgram(
+  const ProgramResult stopped = RunTestProgram(
       "property_tests/verify/verify",
       "fuzz op=lapsum impl=cpu:v3 --seconds 100000 --log '" + log +
           "' 2>&1 & until [ -s '" + log +
           "' ] || ! kill -0 $!; do sleep 0.1; done; kill -TERM $!; wait $!",
       ::testing::TempDir());
-  ExpectSays(stopped, 75, "cases ran and are reported above");
+  EXPECT_TRUE(EndedWith(stopped, 75, "cases ran and are reported above"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
@@ -31,12 +32,7 @@ Documents Read(const fs::path& path) {
 }
 
 std::string ErrorOf(const fs::path& path) {
-  try {
-    Read(path);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
+  return MessageOf<DataError>([&] { Read(path); });
 }
 
 TEST(C4, ReadsTheFilesInOrder) {
@@ -75,12 +71,10 @@ TEST(C4, RefusesTruncatedGzip) {
   bytes.resize(bytes.size() / 2);
   WriteFileAtomically(folder / "x.json.gz", bytes);
   const std::string error = ErrorOf(folder);
-  EXPECT_NE(error.find("damaged or truncated gzip"), std::string::npos)
-      << error;
-  EXPECT_NE(error.find("x.json.gz:"), std::string::npos) << error;
+  EXPECT_TRUE(Says(error, "damaged or truncated gzip", "x.json.gz:"));
   bytes[bytes.size() / 2] ^= 0x55;
   WriteFileAtomically(folder / "x.json.gz", bytes);
-  EXPECT_NE(ErrorOf(folder), "");
+  EXPECT_NE(ErrorOf(folder), kNoError);
 }
 
 TEST(C4, RefusesWhatIsNoSuchJson) {
@@ -91,8 +85,7 @@ TEST(C4, RefusesWhatIsNoSuchJson) {
         "{\"text\": \"\xFF\"}", "{\"text\": \"\\u0000\"}", "plain text"}) {
     WriteGzip(path, Line("good") + bad + "\n" + Line("good"));
     const std::string error = ErrorOf(path);
-    EXPECT_NE(error.find("x.json.gz:2: "), std::string::npos)
-        << bad << " -> " << error;
+    EXPECT_TRUE(Says(error, "x.json.gz:2: ")) << bad;
   }
 }
 
@@ -141,13 +134,11 @@ TEST(C4, RefusesLinesThatAreTooLong) {
 
 TEST(C4, SaysWhichFileCannotBeRead) {
   const fs::path path = FreshFolder("c4_absent") / "none.json.gz";
-  try {
-    std::string document;
-    OpenC4({path})->Next(&document);
-    FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos);
-  }
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
+                     std::string document;
+                     OpenC4({path})->Next(&document);
+                   }),
+                   path.string()));
 }
 
 // Lines are counted per file, including blank ones.
@@ -156,10 +147,9 @@ TEST(C4, CountsLinesOfEachFile) {
   WriteGzip(folder / "a.json.gz", Line("one") + Line("two"));
   WriteGzip(folder / "b.json.gz", Line("three") + " \t\r\n\n" + "[]\n");
   const std::string error = ErrorOf(folder);
-  EXPECT_NE(error.find("b.json.gz:4: no JSON object with a string named "
-                       "\"text\""),
-            std::string::npos)
-      << error;
+  EXPECT_TRUE(Says(error,
+                   "b.json.gz:4: no JSON object with a string named "
+                   "\"text\""));
 }
 
 TEST(C4, TakesOnlyTrainingFilesWhereThereAreSome) {
@@ -173,13 +163,9 @@ TEST(C4, TakesOnlyTrainingFilesWhereThereAreSome) {
 }
 
 TEST(C4, SaysWhereToGetIt) {
-  try {
-    FindC4Files(FreshFolder("c4_empty"));
-    FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("--corpus c4:FOLDER"),
-              std::string::npos);
-  }
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { FindC4Files(FreshFolder("c4_empty")); }),
+                   "--corpus c4:FOLDER"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
@@ -30,7 +31,7 @@ TEST(FindCorpus, ReadsATextFileAgainAndAgain) {
   EXPECT_EQ(ReadAll(corpus), documents);
   EXPECT_EQ(corpus.name, name);
   EXPECT_FALSE(corpus.stand_in);
-  EXPECT_NE(corpus.provenance.find(corpus.key), std::string::npos);
+  EXPECT_TRUE(Says(corpus.provenance, corpus.key));
 }
 
 TEST(FindCorpus, KeyFollowsTheContent) {
@@ -111,15 +112,10 @@ TEST(SizeOfCorpus, IsThatOfTheFilesOrExpected) {
 TEST(FindCorpus, RefusesUnknownNamesAndShowsTheKnown) {
   for (const std::string name :
        {"", "wikipedia", "path:", "path", "c4:", "gcide:x", ":x"}) {
-    try {
-      FindCorpus(name, {.cache = "/nowhere"});
-      FAIL() << name;
-    } catch (const ConfigError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find("\"" + name + "\""), std::string::npos) << text;
-      EXPECT_NE(text.find("gcide"), std::string::npos) << text;
-      EXPECT_NE(text.find("path:FILE"), std::string::npos) << text;
-    }
+    EXPECT_TRUE(Says(MessageOf<ConfigError>(
+                         [&] { FindCorpus(name, {.cache = "/nowhere"}); }),
+                     "\"" + name + "\"", "gcide", "path:FILE"))
+        << name;
   }
 }
 
@@ -128,14 +124,11 @@ TEST(FindCorpus, RefusesPipesAndDevicesAtOnce) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   // One has no writer, the other no end: reading either would take forever.
   for (const std::string& path : {pipe.string(), std::string("/dev/zero")}) {
-    try {
-      FindCorpus("path:" + path, {.cache = "/nowhere"});
-      FAIL() << path;
-    } catch (const EnvironmentError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find(path), std::string::npos) << text;
-      EXPECT_NE(text.find("a device or a pipe"), std::string::npos) << text;
-    }
+    EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
+                       FindCorpus("path:" + path, {.cache = "/nowhere"});
+                     }),
+                     path, "a device or a pipe"))
+        << path;
   }
 }
 

@@ -11,6 +11,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
@@ -32,12 +33,7 @@ class DebianPackages : public ::testing::Test {
         [this](const std::string& line) { notes_.push_back(line); });
   }
   std::string Error() {
-    try {
-      Unpack();
-    } catch (const EnvironmentError& error) {
-      return error.what();
-    }
-    return "";
+    return MessageOf<EnvironmentError>([&] { Unpack(); });
   }
   void ExpectUnpacked(const DebianPackage& package) {
     EXPECT_EQ(package.name, "tiny-text");
@@ -86,11 +82,9 @@ TEST_F(DebianPackages, SaysWhatToDoOffline) {
   const FakeAptGet apt(folder_ / "bin",
                        "echo 'E: Could not resolve deb.debian.org'; exit 100");
   const std::string error = Error();
-  for (const std::string part :
-       {"tiny-text", "Could not resolve deb.debian.org", "--corpus path:FILE",
-        "debian/local", "packages.debian.org/tiny-text"}) {
-    EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
-  }
+  EXPECT_TRUE(Says(error, "tiny-text", "Could not resolve deb.debian.org",
+                   "--corpus path:FILE", "debian/local",
+                   "packages.debian.org/tiny-text"));
 }
 
 // The complaints of both downloads and of fetching the lists in between.
@@ -101,11 +95,10 @@ TEST_F(DebianPackages, ShowsWhatEveryAttemptComplainedOf) {
                        "  *Dir::State::Lists=*) echo 'E: again'; exit 100 ;;\n"
                        "  *) echo 'E: at first'; exit 100 ;;\nesac");
   const std::string error = Error();
-  EXPECT_NE(error.find("cannot get the Debian package tiny-text: apt-get "
-                       "download failed\nE: at first\nW: no lists\nE: again\n"
-                       "connect to the network"),
-            std::string::npos)
-      << error;
+  EXPECT_TRUE(Says(error,
+                   "cannot get the Debian package tiny-text: apt-get "
+                   "download failed\nE: at first\nW: no lists\nE: again\n"
+                   "connect to the network"));
 }
 
 TEST_F(DebianPackages, SaysThatThereIsNoDpkg) {
@@ -120,20 +113,18 @@ TEST_F(DebianPackages, SaysThatThereIsNoDpkg) {
 TEST_F(DebianPackages, RefusesADamagedOrWrongFile) {
   fs::create_directories(folder_ / "local");
   WriteFileAtomically(folder_ / "local" / "tiny-text_1_all.deb", "no package");
-  EXPECT_NE(Error().find("not the Debian package tiny-text"),
-            std::string::npos);
+  EXPECT_TRUE(Says(Error(), "not the Debian package tiny-text"));
   fs::remove(folder_ / "local" / "tiny-text_1_all.deb");
 
   const std::string bytes = ReadWholeFile(deb_);
   WriteFileAtomically(folder_ / "local" / "tiny-text_1_all.deb",
                       bytes.substr(0, bytes.size() - 40));
-  EXPECT_NE(Error(), "");
+  EXPECT_NE(Error(), kNoError);
 
   const auto other = BuildDeb(folder_ / "archive", "other", "1", {});
   fs::remove(folder_ / "local" / "tiny-text_1_all.deb");
   fs::copy(other, folder_ / "local" / "tiny-text_1_all.deb");
-  EXPECT_NE(Error().find("not the Debian package tiny-text"),
-            std::string::npos);
+  EXPECT_TRUE(Says(Error(), "not the Debian package tiny-text"));
 }
 
 }  // namespace

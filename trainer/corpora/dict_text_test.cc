@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
@@ -36,13 +37,12 @@ TEST(DictEntries, RefusesPlacesOutside) {
   for (const std::string line :
        {"word\tA\tD", "word\tD\tA", "word\t////////\t////////", "word\tA",
         "word", "word\t*\tA", "word\tAAAAAAAAA\tA"}) {
-    try {
-      DictEntries("ab", "fine\tA\tC\n" + line + "\n", "some.index");
-      FAIL() << line;
-    } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find("some.index:2:"),
-                std::string::npos);
-    }
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       DictEntries("ab", "fine\tA\tC\n" + line + "\n",
+                                   "some.index");
+                     }),
+                     "some.index:2:"))
+        << line;
   }
 }
 

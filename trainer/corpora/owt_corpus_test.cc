@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
@@ -66,12 +67,7 @@ Documents Read(const fs::path& path) {
 }
 
 std::string ErrorOf(const fs::path& path) {
-  try {
-    Read(path);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
+  return MessageOf<DataError>([&] { Read(path); });
 }
 
 TEST(Owt, ReadsTheNestedArchive) {
@@ -103,8 +99,8 @@ TEST(Owt, RefusesATruncatedArchive) {
   for (const size_t size : {size_t{0}, size_t{10}, bytes.size() / 2}) {
     WriteFileAtomically(path, bytes.substr(0, size));
     const std::string error = ErrorOf(path);
-    EXPECT_NE(error.find("openwebtext.tar.xz"), std::string::npos) << size;
-    EXPECT_NE(error.find("download this archive again"), std::string::npos);
+    EXPECT_TRUE(Says(error, "openwebtext.tar.xz")) << size;
+    EXPECT_TRUE(Says(error, "download this archive again"));
   }
 }
 
@@ -114,7 +110,7 @@ TEST(Owt, NamesTheMemberThatIsDamaged) {
   inner.resize(inner.size() / 2);
   WriteFileAtomically(path, Tar({{"subset.xz", inner}}, false));
   const std::string error = ErrorOf(path);
-  EXPECT_NE(error.find("o.tar > subset.xz"), std::string::npos) << error;
+  EXPECT_TRUE(Says(error, "o.tar > subset.xz"));
 }
 
 TEST(Owt, NeverReturnsHalfADocument) {
@@ -127,33 +123,22 @@ TEST(Owt, NeverReturnsHalfADocument) {
   std::string document;
   ASSERT_TRUE(source->Next(&document));
   EXPECT_EQ(document, "whole");
-  try {
-    source->Next(&document);
-    FAIL() << document.size();
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("o.tar > 2.txt"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { source->Next(&document); }),
+                   "o.tar > 2.txt"))
+      << document.size();
 }
 
 TEST(Owt, RefusesTextThatIsNotUtf8) {
   const auto path = FreshFolder("owt_binary") / "o.tar.xz";
   WriteFileAtomically(path, Tar({{"1.txt", "caf\xE9"}}, true));
   const std::string error = ErrorOf(path);
-  EXPECT_NE(error.find("o.tar.xz > 1.txt: byte 3 is not UTF-8"),
-            std::string::npos)
-      << error;
+  EXPECT_TRUE(Says(error, "o.tar.xz > 1.txt: byte 3 is not UTF-8"));
 }
 
 TEST(Owt, SaysWhereToGetIt) {
-  try {
-    FindOwtFiles(FreshFolder("owt_empty"));
-    FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("--corpus owt:PATH"),
-              std::string::npos);
-  }
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { FindOwtFiles(FreshFolder("owt_empty")); }),
+                   "--corpus owt:PATH"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
@@ -24,12 +25,7 @@ Documents Read(const std::string& content) {
 }
 
 std::string ErrorOf(const std::string& content) {
-  try {
-    Read(content);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
+  return MessageOf<DataError>([&] { Read(content); });
 }
 
 TEST(TextFile, BlankLinesSeparate) {
@@ -62,30 +58,24 @@ TEST(TextFile, ReadsBackWhatTheTestsWrite) {
 TEST(TextFile, RefusesEmptyFiles) {
   for (const std::string content : {"", "\n", " \n\t\n"}) {
     const std::string error = ErrorOf(content);
-    EXPECT_NE(error.find("text.txt: no text in it"), std::string::npos)
-        << error;
+    EXPECT_TRUE(Says(error, "text.txt: no text in it"));
   }
 }
 
 TEST(TextFile, RefusesBinaryFilesNamingTheByte) {
-  EXPECT_NE(ErrorOf("text\n\xFF\xFE").find("byte 5 (0xFF) is not UTF-8"),
-            std::string::npos);
-  EXPECT_NE(ErrorOf(std::string("ELF\0\0", 5)).find("byte 3 (0x00)"),
-            std::string::npos);
-  EXPECT_NE(ErrorOf("\xEF\xBB\xBF"
-                    "caf\xE9 au lait")
-                .find("byte 6 (0xE9)"),
-            std::string::npos);
-  EXPECT_NE(ErrorOf("caf\xE9").find("iconv"), std::string::npos);
+  EXPECT_TRUE(Says(ErrorOf("text\n\xFF\xFE"), "byte 5 (0xFF) is not UTF-8"));
+  EXPECT_TRUE(Says(ErrorOf(std::string("ELF\0\0", 5)), "byte 3 (0x00)"));
+  EXPECT_TRUE(Says(ErrorOf("\xEF\xBB\xBF"
+                           "caf\xE9 au lait"),
+                   "byte 6 (0xE9)"));
+  EXPECT_TRUE(Says(ErrorOf("caf\xE9"), "iconv"));
 }
 
 TEST(TextFile, RefusesHugeDocuments) {
   const std::string content =
       "one\n\n" + std::string(kMaxDocumentBytes + 1, 'x') + "\n\ntwo";
   const std::string error = ErrorOf(content);
-  EXPECT_NE(error.find("byte 5: a document of more than 67108864 bytes"),
-            std::string::npos)
-      << error;
+  EXPECT_TRUE(Says(error, "byte 5: a document of more than 67108864 bytes"));
 }
 
 TEST(TextFile, RefusesHugeLines) {
@@ -93,15 +83,8 @@ TEST(TextFile, RefusesHugeLines) {
   WriteFileAtomically(path, "one\n\n");
   // A file without a line end, which takes no disk space.
   std::filesystem::resize_file(path, 3 * kMaxDocumentBytes);
-  try {
-    OpenTextFile(path);
-    FAIL() << "a line of 192 MiB was read";
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("byte 5: a line of more than 134217728 bytes"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { OpenTextFile(path); }),
+                   "byte 5: a line of more than 134217728 bytes"));
 }
 
 // A file is read a mebibyte at a time.
@@ -135,24 +118,14 @@ TEST(TextFile, SaysWhenTheFileBecameShorter) {
   std::filesystem::resize_file(path, 5);
   std::string document;
   EXPECT_TRUE(source->Next(&document));  // was read before
-  try {
-    source->Next(&document);
-    FAIL() << "read what is no longer there";
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("text.txt: became shorter"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { source->Next(&document); }),
+                   "text.txt: became shorter"));
 }
 
 TEST(TextFile, NamesAMissingFile) {
-  try {
-    OpenTextFile("/nowhere/at/all.txt");
-    FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("/nowhere/at/all.txt"),
-              std::string::npos);
-  }
+  EXPECT_TRUE(Says(
+      MessageOf<EnvironmentError>([&] { OpenTextFile("/nowhere/at/all.txt"); }),
+      "/nowhere/at/all.txt"));
 }
 
 }  // namespace

@@ -8,30 +8,27 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
 
 std::string Refusal(const std::vector<double>& factors) {
-  try {
-    CheckEvaluationPlan({.inference_tau_factors = factors});
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return MessageOf<ConfigError>(
+      [&] { CheckEvaluationPlan({.inference_tau_factors = factors}); });
 }
 
 TEST(EvaluationPlan, TakesAscendingFactors) {
-  EXPECT_EQ(Refusal({}), "accepted");
+  EXPECT_EQ(Refusal({}), kNoError);
   // tau = 0 keeps everything up to the cap.
-  EXPECT_EQ(Refusal({0, 0.5, 1, 1.5, 2}), "accepted");
+  EXPECT_EQ(Refusal({0, 0.5, 1, 1.5, 2}), kNoError);
 }
 
 TEST(EvaluationPlan, RefusesWhatCannotBeMeant) {
   const auto expect = [](const std::vector<double>& factors,
                          const std::string& reason) {
     const std::string message = Refusal(factors);
-    EXPECT_NE(message.find(reason), std::string::npos) << message;
+    EXPECT_TRUE(Says(message, reason));
   };
   expect({0.5, -1}, "-1 is not a multiple of tau");
   expect({std::nan("")}, "nan is not a multiple of tau");

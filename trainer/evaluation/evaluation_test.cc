@@ -12,6 +12,7 @@
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
 #include "trainer/run/trainer.h"
@@ -87,15 +88,11 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
         metric.shape == MetricShape::kLayersAndExperts) {
       return;
     }
-    EXPECT_NE(text.find("\n" + std::string(metric.title) + " "),
-              std::string::npos)
-        << metric.title << " is not in\n"
-        << text;
+    EXPECT_TRUE(Says(text, "\n" + std::string(metric.title) + " "))
+        << metric.title;
   });
   EXPECT_EQ(json.at("unigram_loss"), report.unigram_loss);
-  EXPECT_NE(text.find(ReportLine(metrics::kLoss, report.validation.loss)),
-            std::string::npos)
-      << text;
+  EXPECT_TRUE(Says(text, ReportLine(metrics::kLoss, report.validation.loss)));
 }
 
 TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {
@@ -114,28 +111,15 @@ TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {
 TEST_F(Evaluation, RefusesTokensOfAnotherTokenizer) {
   // The same number of pieces, but different ones: only the hash can tell.
   evaluate_.tokens = Prepare(folder_, 2).prefix;
-  try {
-    EvaluateRun(evaluate_);
-    FAIL() << "evaluated tokens that mean other words";
-  } catch (const DataError& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(error.code(), ExitCode::kUsage);
-    EXPECT_NE(message.find("another tokenizer"), std::string::npos) << message;
-    EXPECT_NE(message.find(evaluate_.tokens.string()), std::string::npos);
-    EXPECT_NE(message.find("--data"), std::string::npos) << message;
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { EvaluateRun(evaluate_); }),
+                   "another tokenizer", evaluate_.tokens.string(), "--data"));
   evaluate_.tokens = Prepare(folder_, 1, kVocabulary + 20).prefix;
   EXPECT_THROW(EvaluateRun(evaluate_), DataError);
 }
 
 TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
   const auto refusal = [&]() -> std::string {
-    try {
-      EvaluateRun(evaluate_);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return MessageOf<Error>([&] { EvaluateRun(evaluate_); });
   };
   // The run's tokens without the file beside them that describes them.
   for (const char* suffix : {".bin", ".idx"}) {
@@ -144,9 +128,8 @@ TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
   }
   evaluate_.tokens = folder_ / "bare";
   std::string message = refusal();
-  EXPECT_NE(message.find("put the .json file back"), std::string::npos)
-      << message;
-  EXPECT_EQ(message.find("another tokenizer"), std::string::npos) << message;
+  EXPECT_TRUE(Says(message, "put the .json file back"));
+  EXPECT_FALSE(Says(message, "another tokenizer"));
 
   evaluate_.tokens.clear();
   for (const char* suffix : {".bin", ".idx", ".model", ".json"}) {
@@ -154,27 +137,17 @@ TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
                             folder_ / (std::string("moved") + suffix));
   }
   message = refusal();
-  EXPECT_NE(message.find(corpus_.prefix.string()), std::string::npos)
-      << message;
-  EXPECT_NE(message.find("--data"), std::string::npos) << message;
+  EXPECT_TRUE(Says(message, corpus_.prefix.string(), "--data"));
   evaluate_.tokens = folder_ / "moved";
-  EXPECT_EQ(refusal(), "");
+  EXPECT_EQ(refusal(), kNoError);
 }
 
 TEST_F(Evaluation, SaysWhatToDoWhereTheCheckpointOfAFinishedRunIsGone) {
   std::filesystem::remove(evaluate_.folder / "checkpoint.h5");
-  try {
-    EvaluateRun(evaluate_);
-    FAIL() << "evaluated nothing";
-  } catch (const EnvironmentError& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("the checkpoint is gone"), std::string::npos)
-        << message;
-    EXPECT_NE(message.find((evaluate_.folder / "result.h5").string()),
-              std::string::npos)
-        << message;
-    EXPECT_NE(message.find("--keep-checkpoints"), std::string::npos) << message;
-  }
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { EvaluateRun(evaluate_); }),
+                   "the checkpoint is gone",
+                   (evaluate_.folder / "result.h5").string(),
+                   "--keep-checkpoints"));
 }
 
 TEST_F(Evaluation, RefusesValuesOutOfRange) {

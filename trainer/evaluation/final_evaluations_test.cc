@@ -15,6 +15,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
 #include "trainer/results/checkpoint.h"
@@ -54,11 +55,7 @@ class EveryRouter : public testing::TestWithParam<RouterKind> {
 
   RunOptions Options(const std::string& run, const EvaluationPlan& plan,
                      int64_t threads = 2) const {
-    RunOptions options;
-    options.folder = folder_ / run;
-    options.tokens = tokens_;
-    options.quiet = true;
-    options.runtime.threads = threads;
+    RunOptions options = QuietOptions(folder_ / run, tokens_, threads);
     options.evaluations = plan;
     return options;
   }
@@ -256,7 +253,7 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
     ExpectSameResult(before, OnDisk("run"));
     const std::string text = Obstacle(before, CheckpointOf("run"));
     for (const std::string& word : words) {
-      EXPECT_NE(text.find(word), std::string::npos) << text;
+      EXPECT_TRUE(Says(text, word));
     }
   };
   expect_obstacle({CheckpointOf("run").string(), "is gone", "train the run"});
@@ -282,8 +279,7 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
 
   RunResult elsewhere = before;
   elsewhere.identity.isa = "v5";
-  EXPECT_NE(Obstacle(elsewhere, CheckpointOf("run")).find("--isa v5"),
-            std::string::npos);
+  EXPECT_TRUE(Says(Obstacle(elsewhere, CheckpointOf("run")), "--isa v5"));
 }
 
 TEST(MeasureFinalModel, RefusesAPlanThatCannotBeMeant) {

@@ -20,23 +20,11 @@
 namespace softmoe::trainer {
 namespace {
 
-struct Fresh {
-  explicit Fresh(const Config& config)
-      : pool(2),
-        data(config, WriteTinyTokens(FreshFolder("validation"))),
-        model(config, config.training.balance_group_sequences, pool) {
-    model.InitializeParameters(1);
-  }
-  ThreadPool pool;
-  Dataset data;
-  optimized::Model model;
-};
-
 TEST(Validate, CountsEveryTokenOnce) {
   // 5 sequences in groups of 2: the last group is half full.
   Config config = TinyConfig(RouterKind::kSoftFixed);
   config.training.eval_sequences = 5;
-  Fresh fresh(config);
+  FreshModel fresh(config);
   int polls = 0;
   const Validation all =
       Validate(fresh.model, fresh.data, 1.1, 2.0, [&] { ++polls; });
@@ -74,7 +62,7 @@ TEST(Validate, CountsEveryTokenOnce) {
 }
 
 TEST(Validate, TauAndTemperatureMatterToSoftRoutersOnly) {
-  Fresh soft(TinyConfig(RouterKind::kSoftLearned));
+  FreshModel soft(TinyConfig(RouterKind::kSoftLearned));
   const auto poll = [] {};
   const Validation base = Validate(soft.model, soft.data, 1.1, 1.0, poll);
   EXPECT_NE(Validate(soft.model, soft.data, 1.1, 5.0, poll).loss, base.loss);
@@ -84,7 +72,7 @@ TEST(Validate, TauAndTemperatureMatterToSoftRoutersOnly) {
       Validate(soft.model, soft.data, 1e6, 1.0, poll).zero_active_fraction,
       1.0);
 
-  Fresh sparse(TinyConfig(RouterKind::kSparse));
+  FreshModel sparse(TinyConfig(RouterKind::kSparse));
   const Validation one = Validate(sparse.model, sparse.data, 0, 1.0, poll);
   const Validation five = Validate(sparse.model, sparse.data, 0, 5.0, poll);
   ExpectSameValidation(one, five);
@@ -94,21 +82,21 @@ TEST(Validate, TauAndTemperatureMatterToSoftRoutersOnly) {
 
 TEST(Validate, NoiseIsOff) {
   Config config = TinyConfig(RouterKind::kSoftFixed);
-  Fresh quiet(config);
+  FreshModel quiet(config);
   const auto poll = [] {};
   const Validation expected = Validate(quiet.model, quiet.data, 1.1, 1, poll);
   config.router.noise_amplitude = 0.5;
   for (const NoiseKind kind :
        {NoiseKind::kInputJitter, NoiseKind::kLogitGauss}) {
     config.router.noise = kind;
-    Fresh noisy(config);
+    FreshModel noisy(config);
     ExpectSameValidation(expected,
                          Validate(noisy.model, noisy.data, 1.1, 1, poll));
   }
 }
 
 TEST(Validate, ReportsTheThreeReadingsOfLoadVariance) {
-  Fresh fresh(TinyConfig(RouterKind::kSparse));
+  FreshModel fresh(TinyConfig(RouterKind::kSparse));
   const Validation v = Validate(fresh.model, fresh.data, 0, 1.0, [] {});
   // Every layer routes tokens*k/E on average, so var/mean is var/mean^2 times
   // that, whatever the layer; and sqrt is concave, so the mean of the CVs is at
@@ -125,7 +113,7 @@ TEST(Validate, ReportsTheThreeReadingsOfLoadVariance) {
 // layers scale without rounding, so every quotient and root is rounded as in
 // the definition, and the numbers are the same.
 TEST(Validate, LoadVarianceIsTheMeanOverLayers) {
-  Fresh fresh(TinyConfig(RouterKind::kSoftLearned));
+  FreshModel fresh(TinyConfig(RouterKind::kSoftLearned));
   const Validation v = Validate(fresh.model, fresh.data, 1.1, 1.0, [] {});
   ASSERT_EQ(v.tokens_per_expert.size(), 2u);
   std::vector<double> relative, cv, var_over_mean;
@@ -150,11 +138,11 @@ TEST(Validate, LoadVarianceIsTheMeanOverLayers) {
 TEST(Validate, WholeSplitIsTheDefault) {
   Config config = TinyConfig(RouterKind::kSparse);
   config.training.eval_sequences = 0;
-  Fresh fresh(config);
+  FreshModel fresh(config);
   EXPECT_EQ(Validate(fresh.model, fresh.data, 0, 1, [] {}).num_tokens,
             16 * fresh.data.num_validation_sequences());
   config.training.eval_sequences = int64_t{1} << 40;
-  Fresh greedy(config);
+  FreshModel greedy(config);
   EXPECT_EQ(Validate(greedy.model, greedy.data, 0, 1, [] {}).num_tokens,
             16 * greedy.data.num_validation_sequences());
 }
@@ -163,7 +151,7 @@ TEST(Validate, RanksShareTheGroupsAndHaveAllOfTheNumbers) {
   // 5 sequences in groups of 2: three groups, the last one half full.
   Config config = TinyConfig(RouterKind::kSoftLearned);
   config.training.eval_sequences = 5;
-  Fresh fresh(config);
+  FreshModel fresh(config);
   const Validation alone = Validate(fresh.model, fresh.data, 1.1, 2.0, [] {});
   for (const int ranks : {1, 2, 3, 4}) {
     std::vector<Validation> of_rank(static_cast<size_t>(ranks));
@@ -187,7 +175,7 @@ TEST(Validate, RanksShareTheGroupsAndHaveAllOfTheNumbers) {
 TEST(Validate, RanksObserveTheGroupsInOrder) {
   Config config = TinyConfig(RouterKind::kSparse);
   config.training.eval_sequences = 5;
-  Fresh fresh(config);
+  FreshModel fresh(config);
   std::vector<double> alone;
   Validate(
       fresh.model, fresh.data, 0, 1, [] {},
@@ -216,7 +204,7 @@ TEST(Validate, RanksObserveTheGroupsInOrder) {
 }
 
 TEST(Validate, NeverReturnsALossThatIsNone) {
-  Fresh fresh(TinyConfig(RouterKind::kSparse));
+  FreshModel fresh(TinyConfig(RouterKind::kSparse));
   // Placed after all routers, where only the loss can show it.
   const float nan[] = {std::numeric_limits<float>::quiet_NaN()};
   fresh.model.WriteParameters(nan, fresh.model.layout().head_weight);

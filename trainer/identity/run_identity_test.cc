@@ -11,6 +11,7 @@
 #include "core/config/config_toml.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -25,7 +26,7 @@ void ExpectSays(const TokenIdentity& there, const TokenIdentity& here,
                 const std::string& phrase, const std::string& digits) {
   const std::string message =
       DescribeTokenDifferences(CompareTokens(there, here));
-  EXPECT_NE(message.find(phrase), std::string::npos) << message;
+  EXPECT_TRUE(Says(message, phrase));
   for (const char digit : {'1', '2', '3', '4'}) {
     EXPECT_EQ(message.find(Digest(digit).substr(0, 16)) != std::string::npos,
               digits.find(digit) != std::string::npos)
@@ -102,13 +103,10 @@ TEST(RunIdentity, EveryPartIsCompared) {
 
 template <typename ErrorType>
 std::string Refusal(const RunIdentity& here) {
-  try {
+  return MessageOf<ErrorType>([&] {
     RequireSameRun("run/result.h5", Identity(), here,
                    {.config = "CONFIG", .tokens = "TOKENS", .place = "PLACE"});
-  } catch (const ErrorType& error) {
-    return error.what();
-  }
-  return "accepted";
+  });
 }
 
 RunIdentity OnADevice() {
@@ -153,16 +151,13 @@ TEST(RunIdentity, AnotherNumberOfRanksIsRefusedWhereItCounts) {
 TEST(RunIdentity, AnotherDeviceIsRefused) {
   const RunIdentity cpu = Identity(), gpu = OnADevice();
   const auto refusal = [](const RunIdentity& there, const RunIdentity& here) {
-    try {
+    return MessageOf<ConfigError>([&] {
       RequireSameRun(
           "run/checkpoint.h5", there, here,
           {.config = {}, .tokens = {}, .place = HowToGoOn(there, here)});
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
+    });
   };
-  EXPECT_EQ(refusal(gpu, gpu), "accepted");
+  EXPECT_EQ(refusal(gpu, gpu), kNoError);
   EXPECT_EQ(refusal(gpu, cpu),
             "run/checkpoint.h5: was trained with " + PlaceText(gpu) +
                 ", this run uses instruction set v3: the bits would differ. Go "

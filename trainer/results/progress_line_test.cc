@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/testing/message_test_util.h"
+
 namespace softmoe::trainer {
 namespace {
 
@@ -37,20 +39,18 @@ TEST(ProgressLine, LeavesOutWhatSparseRunsLackAndShowsLostTokens) {
   StepRecord record = Record();
   record.zero_active_fraction = 0.334;
   const std::string line = ProgressLine(config, record, 0.4);
-  EXPECT_EQ(line.find("k_l"), std::string::npos) << line;
-  EXPECT_EQ(line.find("| T "), std::string::npos) << line;
-  EXPECT_NE(line.find("| zero AE 33.4% |"), std::string::npos) << line;
+  EXPECT_FALSE(Says(line, "k_l"));
+  EXPECT_FALSE(Says(line, "| T "));
+  EXPECT_TRUE(Says(line, "| zero AE 33.4% |"));
 }
 
 // The share is shown only while some token has no expert.
 TEST(ProgressLine, ShowsLostTokensOnlyWhereThereAreSome) {
   const Config config;
-  EXPECT_EQ(ProgressLine(config, Record(), 0.4).find("zero AE"),
-            std::string::npos);
+  EXPECT_FALSE(Says(ProgressLine(config, Record(), 0.4), "zero AE"));
   StepRecord record = Record();
   record.zero_active_fraction = 1e-9;
-  EXPECT_NE(ProgressLine(config, record, 0.4).find("zero AE 0.0%"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ProgressLine(config, record, 0.4), "zero AE 0.0%"));
 }
 
 TEST(ShortCount, KeepsThreeDigits) {

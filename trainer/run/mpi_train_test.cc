@@ -11,6 +11,7 @@
 
 #include "core/files/paths.h"
 #include "core/process/process.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/rank_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
@@ -39,11 +40,11 @@ class MpiTrain : public RankTest {
 
 TEST_F(MpiTrain, LeavesWhatOneProcessLeaves) {
   const ProgramResult alone = RunAlone("alone");
-  ASSERT_EQ(alone.exit_status, 0) << alone.output;
+  ASSERT_TRUE(EndedWith(alone, 0));
   for (const int ranks : {1, 2, 4}) {
     const std::string run = std::to_string(ranks);
     const ProgramResult result = RunMpi(ranks, run);
-    ASSERT_EQ(result.exit_status, 0) << result.output;
+    ASSERT_TRUE(EndedWith(result, 0));
     EXPECT_EQ(Count(result.output, "step 20/20 | loss "), 1) << result.output;
     EXPECT_EQ(Count(result.output, "\nval loss "), 1) << result.output;
     // Rank 0 alone speaks.
@@ -61,7 +62,7 @@ TEST_F(MpiTrain, LeavesWhatOneProcessLeavesAtTheSizesOfTheSmokeGrid) {
   for (const int ranks : {2, 4}) {
     const std::string run = std::to_string(ranks);
     const ProgramResult result = RunMpi(ranks, run);
-    ASSERT_EQ(result.exit_status, 0) << result.output;
+    ASSERT_TRUE(EndedWith(result, 0));
     ExpectSameRun("alone", run);
   }
 }
@@ -87,7 +88,7 @@ TEST_F(MpiTrain, ASignalToOneRankSavesAndEndsAll) {
 
   // Another number of ranks, in threads and processes, goes on.
   const ProgramResult rest = RunMpi(4, "stopped", steps);
-  ASSERT_EQ(rest.exit_status, 0) << rest.output;
+  ASSERT_TRUE(EndedWith(rest, 0));
   EXPECT_EQ(Count(rest.output, "going on after step "), 1);
   ExpectSameRun("alone", "stopped");
 }
@@ -132,7 +133,7 @@ TEST_F(MpiTrain, WithoutItsLauncherEndsWithFive) {
         RunProgram(Joined(Joined({"env"}, environment),
                           Train("refused", {"--ranks", "mpi"})),
                    folder_);
-    EXPECT_EQ(result.exit_status, 5) << result.output;
+    EXPECT_TRUE(EndedWith(result, 5));
     EXPECT_EQ(Count(result.output, words), 1) << result.output;
     EXPECT_EQ(Count(result.output,
                     "mpirun -n N (on Debian: apt-get install openmpi-bin), or "
@@ -149,7 +150,7 @@ TEST_F(MpiTrain, WithoutItsLauncherEndsWithFive) {
 TEST_F(MpiTrain, RefusesWhatFoundRanksOverTcp) {
   const ProgramResult result =
       RunProgram(Train("refused", {"--ranks", "env"}), folder_);
-  EXPECT_EQ(result.exit_status, 2) << result.output;
+  EXPECT_TRUE(EndedWith(result, 2));
   EXPECT_EQ(Count(result.output,
                   "--ranks env: ranks find each other through MPI; start them "
                   "with mpirun -n N or srun --mpi=pmix, and give --ranks mpi"),
@@ -168,7 +169,7 @@ class OtherMpiTrain : public RankTest {
                 "OTHER_MPI_VERSION=" + version},
                Train("refused", {"--ranks", "mpi"})),
         folder_);
-    EXPECT_EQ(result.exit_status, 5) << result.output;
+    EXPECT_TRUE(EndedWith(result, 5));
     EXPECT_EQ(Count(result.output, "train: error: "), 1) << result.output;
     EXPECT_EQ(Count(result.output, words), 1) << result.output;
     EXPECT_EQ(Count(result.output, "apt-get install openmpi-bin"), 1)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/in_process.h"
 
@@ -91,15 +92,11 @@ TEST(ChooseCarrier, SaysWhyNcclCannot) {
   EXPECT_THROW(Choose(ExchangeChoice::kNccl, optimized::Cpu(), 4, 1),
                ConfigError);
   device.why_no_link = "NCCL is too old: 2.3; install 2.28";
-  try {
-    Choose(ExchangeChoice::kNccl, device, 4, 1);
-    FAIL() << "accepted";
-  } catch (const EnvironmentError& error) {
-    EXPECT_STREQ(error.what(),
-                 "--exchange nccl: NCCL is too old: 2.3; install 2.28, or "
-                 "leave --exchange out: memory of the host carries the same "
-                 "bits");
-  }
+  EXPECT_EQ(MessageOf<EnvironmentError>(
+                [&] { Choose(ExchangeChoice::kNccl, device, 4, 1); }),
+            "--exchange nccl: NCCL is too old: 2.3; install 2.28, or "
+            "leave --exchange out: memory of the host carries the same "
+            "bits");
 }
 
 // One that cannot decides for all.

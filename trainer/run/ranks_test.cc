@@ -15,6 +15,7 @@
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
@@ -48,12 +49,9 @@ class Ranks : public testing::TestWithParam<RouterKind> {
   }
 
   RunOptions Options(const std::string& run, int ranks) const {
-    RunOptions options;
-    options.folder = folder_ / run;
-    options.tokens = tokens_;
-    options.quiet = true;
+    // 1 and 2 threads of two ranks.
+    RunOptions options = QuietOptions(folder_ / run, tokens_, 3);
     options.ranks = ranks;
-    options.runtime.threads = 3;  // 1 and 2 of two ranks
     options.evaluations = {.inference_tau_factors = {0.5, 1},
                            .active_histogram = true,
                            .router_health = true};
@@ -221,12 +219,8 @@ TEST_P(Ranks, EndTogetherWhenOneFails) {
   options.on_step = [](const StepRecord& record) {
     if (record.step == 7) throw EnvironmentError("the disk is full");
   };
-  try {
-    TrainRun(config_, options);
-    FAIL() << "no exception";
-  } catch (const EnvironmentError& error) {
-    EXPECT_STREQ(error.what(), "the disk is full");
-  }
+  EXPECT_EQ(MessageOf<EnvironmentError>([&] { TrainRun(config_, options); }),
+            "the disk is full");
   EXPECT_EQ(Checkpoint(folder_ / "failing" / kCheckpointName).state().step, 5);
   ExpectAsAlone(TrainRun(config_, Options("failing", 2)), "failing");
 }
@@ -239,16 +233,11 @@ TEST_P(Ranks, RefuseADamagedCheckpoint) {
 
 TEST_P(Ranks, RefuseGroupsThatDoNotDivideBeforeAnythingIsWritten) {
   const auto message = [&](int ranks) -> std::string {
-    try {
-      TrainRun(config_, Options("refused", ranks));
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "none";
+    return MessageOf<ConfigError>(
+        [&] { TrainRun(config_, Options("refused", ranks)); });
   };
-  EXPECT_NE(message(3).find("start 1, 2 or 4 ranks"), std::string::npos)
-      << message(3);
-  EXPECT_NE(message(0).find("0 ranks"), std::string::npos) << message(0);
+  EXPECT_TRUE(Says(message(3), "start 1, 2 or 4 ranks"));
+  EXPECT_TRUE(Says(message(0), "0 ranks"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
 }
 
@@ -256,12 +245,8 @@ TEST_P(Ranks, RefuseGroupsThatDoNotDivideBeforeAnythingIsWritten) {
 TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
   config_.training.global_batch_sequences = 12;
   const auto message = [&](const std::string& run, int ranks) -> std::string {
-    try {
-      TrainRun(config_, Options(run, ranks));
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "none";
+    return MessageOf<ConfigError>(
+        [&] { TrainRun(config_, Options(run, ranks)); });
   };
   const RunResult unbroken = TrainRun(config_, Options("unbroken", 3));
   EXPECT_EQ(unbroken.identity.ranks, "3");
@@ -276,12 +261,11 @@ TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
   EXPECT_THROW(TrainRun(config_, options), StoppedError);
   for (const int others : {1, 2, 6}) {
     const std::string text = message("stopped", others);
-    EXPECT_NE(text.find("was trained by 3 ranks, this run has ranks that give "
-                        "the bits of one: they add gradients in another "
-                        "order, so the bits would differ. Go on with --ranks "
-                        "3"),
-              std::string::npos)
-        << text;
+    EXPECT_TRUE(Says(text,
+                     "was trained by 3 ranks, this run has ranks that give "
+                     "the bits of one: they add gradients in another "
+                     "order, so the bits would differ. Go on with --ranks "
+                     "3"));
   }
   ExpectSameResult(unbroken, TrainRun(config_, Options("stopped", 3)));
   ExpectSameTensors(folder_ / "unbroken" / kCheckpointName,
@@ -293,12 +277,10 @@ TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
     EXPECT_EQ(read.identity.ranks, "3");
     ExpectSameResult(unbroken, read);
   }
-  EXPECT_NE(message("unbroken", 2).find("was trained by 3 ranks"),
-            std::string::npos);
-  EXPECT_NE(message("two", 3).find("ranks that give the bits of one, this run "
-                                   "has 3 ranks"),
-            std::string::npos)
-      << message("two", 3);
+  EXPECT_TRUE(Says(message("unbroken", 2), "was trained by 3 ranks"));
+  EXPECT_TRUE(Says(message("two", 3),
+                   "ranks that give the bits of one, this run "
+                   "has 3 ranks"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/process/process.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/rank_test_util.h"
 
@@ -34,13 +35,13 @@ class SimulatedTrain : public RankTest {
 
 TEST_F(SimulatedTrain, ProcessesLeaveWhatOneLeaves) {
   const ProgramResult alone = RunAlone("alone", kOnDevice);
-  ASSERT_EQ(alone.exit_status, 0) << alone.output;
+  ASSERT_TRUE(EndedWith(alone, 0));
   EXPECT_EQ(Count(alone.output, "step 20/20 | loss "), 1) << alone.output;
 
   for (const int size : {2, 4}) {
     const std::string run = std::to_string(size);
     const ProgramResult result = RunMpi(size, run, kOnDevice);
-    ASSERT_EQ(result.exit_status, 0) << result.output;
+    ASSERT_TRUE(EndedWith(result, 0));
     EXPECT_EQ(Count(result.output, run + " ranks share a device: "), 1)
         << result.output;
     ExpectSameRun("alone", run);
@@ -76,7 +77,7 @@ TEST_F(SimulatedTrain, InterruptedProcessesGoOn) {
   EXPECT_GT(Checkpoint(folder_ / "run" / kCheckpointName).state().step, step);
 
   const ProgramResult rest = RunAlone("run", often);
-  ASSERT_EQ(rest.exit_status, 0) << rest.output;
+  ASSERT_TRUE(EndedWith(rest, 0));
   ExpectSameRun("alone", "run");
 }
 

@@ -17,6 +17,7 @@
 #include "core/parallel_for.h"
 #include "core/philox.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/model.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
@@ -29,16 +30,6 @@
 
 namespace softmoe::trainer {
 namespace {
-
-RunOptions Options(const std::filesystem::path& folder,
-                   const std::filesystem::path& tokens, int64_t threads = 2) {
-  RunOptions options;
-  options.folder = folder;
-  options.tokens = tokens;
-  options.quiet = true;
-  options.runtime.threads = threads;
-  return options;
-}
 
 double MeanLoss(const std::vector<StepRecord>& steps, size_t begin,
                 size_t end) {
@@ -64,7 +55,7 @@ TEST_P(TrainRunOfEveryRouter, LearnsAndReportsWhatItDid) {
   config.training.steps = 100;
   config.training.eval_every = 40;
   std::vector<int64_t> seen;
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   options.on_step = [&](const StepRecord& record) {
     seen.push_back(record.step);
   };
@@ -123,7 +114,8 @@ TEST_P(TrainRunOfEveryRouter, MetricsFileHasEveryNumber) {
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
   config.training.eval_every = 5;
-  const RunResult result = TrainRun(config, Options(folder / "run", tokens));
+  const RunResult result =
+      TrainRun(config, QuietOptions(folder / "run", tokens));
 
   std::ifstream lines(folder / "run" / kMetricsName);
   std::string line;
@@ -159,8 +151,10 @@ TEST_P(TrainRunOfEveryRouter, AnyNumberOfThreadsGivesTheSameBits) {
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
   config.training.eval_every = 5;
-  const RunResult one = TrainRun(config, Options(folder / "one", tokens, 1));
-  const RunResult four = TrainRun(config, Options(folder / "four", tokens, 4));
+  const RunResult one =
+      TrainRun(config, QuietOptions(folder / "one", tokens, 1));
+  const RunResult four =
+      TrainRun(config, QuietOptions(folder / "four", tokens, 4));
   ExpectSameResult(one, four);
   ExpectSameTensors(folder / "one" / kCheckpointName,
                     folder / "four" / kCheckpointName);
@@ -172,14 +166,15 @@ TEST_P(TrainRunOfEveryRouter, NoiseIsDrawnByAddressToo) {
   Config config = TinyConfig(GetParam());
   config.router.noise = NoiseKind::kInputJitter;
   config.router.noise_amplitude = 0.05;
-  const RunResult one = TrainRun(config, Options(folder / "one", tokens, 1));
+  const RunResult one =
+      TrainRun(config, QuietOptions(folder / "one", tokens, 1));
   const RunResult three =
-      TrainRun(config, Options(folder / "three", tokens, 3));
+      TrainRun(config, QuietOptions(folder / "three", tokens, 3));
   ExpectSameResult(one, three);
   config.router.noise = NoiseKind::kNone;
   config.router.noise_amplitude = 0;
   const RunResult quiet =
-      TrainRun(config, Options(folder / "quiet", tokens, 1));
+      TrainRun(config, QuietOptions(folder / "quiet", tokens, 1));
   EXPECT_NE(one.steps.back().loss, quiet.steps.back().loss);
 }
 
@@ -189,13 +184,16 @@ TEST(TrainRun, MicroBatchesDoNotChangeTheBits) {
   const auto folder = FreshFolder("micro");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(RouterKind::kSoftLearned);
-  const RunResult small = TrainRun(config, Options(folder / "small", tokens));
+  const RunResult small =
+      TrainRun(config, QuietOptions(folder / "small", tokens));
   config.training.micro_batch_sequences = 4;
-  const RunResult large = TrainRun(config, Options(folder / "large", tokens));
+  const RunResult large =
+      TrainRun(config, QuietOptions(folder / "large", tokens));
   ExpectSameRecords(small.steps, large.steps);
   // With another balance group the definition differs.
   config.training.balance_group_sequences = 4;
-  const RunResult other = TrainRun(config, Options(folder / "other", tokens));
+  const RunResult other =
+      TrainRun(config, QuietOptions(folder / "other", tokens));
   EXPECT_NE(small.steps[0].load_balance_loss, other.steps[0].load_balance_loss);
 }
 
@@ -255,7 +253,7 @@ TEST_P(TrainRunOfEveryRouter, MemorisesOneBatch) {
     writer.Commit();
   }
   const RunResult result =
-      TrainRun(config, Options(folder / "run", folder / "tokens"));
+      TrainRun(config, QuietOptions(folder / "run", folder / "tokens"));
   const double one_token = ContextEntropy(train, length, 1);
   const double two_tokens = ContextEntropy(train, length, 2);
   ASSERT_GT(one_token, two_tokens);
@@ -271,7 +269,7 @@ TEST(TrainRun, TrainsWithTheTauThatItCalibrated) {
   const auto tokens = WriteTinyTokens(folder / "data");
   const Config config = TinyConfig(RouterKind::kSoftLearned);
   const RunResult calibrated =
-      TrainRun(config, Options(folder / "calibrated", tokens));
+      TrainRun(config, QuietOptions(folder / "calibrated", tokens));
   ThreadPool pool(2);
   const Dataset data(config, tokens);
   optimized::Model model(config, config.training.balance_group_sequences, pool);
@@ -280,7 +278,8 @@ TEST(TrainRun, TrainsWithTheTauThatItCalibrated) {
   // Given as a number, the same tau gives the same run.
   Config given = config;
   given.router.tau = calibrated.tau;
-  const RunResult again = TrainRun(given, Options(folder / "given", tokens));
+  const RunResult again =
+      TrainRun(given, QuietOptions(folder / "given", tokens));
   ExpectSameRecords(calibrated.steps, again.steps);
   ExpectSameValidation(calibrated.final_validation, again.final_validation);
   EXPECT_FALSE(again.tau_calibrated);
@@ -295,10 +294,11 @@ TEST(TrainRun, AFinishedRunIsOnlyRead) {
   const auto folder = FreshFolder("finished");
   const auto tokens = WriteTinyTokens(folder / "data");
   const Config config = TinyConfig(RouterKind::kSoftFixed);
-  const RunResult first = TrainRun(config, Options(folder / "run", tokens));
+  const RunResult first =
+      TrainRun(config, QuietOptions(folder / "run", tokens));
   const auto written =
       std::filesystem::last_write_time(folder / "run" / kMetricsName);
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   options.on_step = [](const StepRecord&) { FAIL() << "it trained again"; };
   ExpectSameResult(first, TrainRun(config, options));
   EXPECT_EQ(std::filesystem::last_write_time(folder / "run" / kMetricsName),
@@ -306,17 +306,11 @@ TEST(TrainRun, AFinishedRunIsOnlyRead) {
 
   Config other = config;
   other.training.seed = 99;
-  try {
-    TrainRun(other, options);
-    FAIL() << "took the result of another configuration";
-  } catch (const ConfigError& error) {
-    // That tau was calibrated there and is still to be calibrated here is not a
-    // difference.
-    EXPECT_NE(std::string(error.what())
-                  .find("training.seed is 1234 there and 99 here. Use"),
-              std::string::npos)
-        << error.what();
-  }
+  const std::string message =
+      MessageOf<ConfigError>([&] { TrainRun(other, options); });
+  // That tau was calibrated there and is still to be calibrated here is not a
+  // difference.
+  EXPECT_TRUE(Says(message, "training.seed is 1234 there and 99 here. Use"));
   options.tokens = WriteTinyTokens(folder / "other", 2);
   EXPECT_THROW(TrainRun(config, options), DataError);
 }
@@ -325,9 +319,11 @@ TEST(TrainRun, SeedAndDataMatter) {
   const auto folder = FreshFolder("seed");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(RouterKind::kSparse);
-  const RunResult first = TrainRun(config, Options(folder / "first", tokens));
+  const RunResult first =
+      TrainRun(config, QuietOptions(folder / "first", tokens));
   config.training.seed = 99;
-  const RunResult second = TrainRun(config, Options(folder / "second", tokens));
+  const RunResult second =
+      TrainRun(config, QuietOptions(folder / "second", tokens));
   EXPECT_NE(first.steps[0].loss, second.steps[0].loss);
 }
 
@@ -336,7 +332,8 @@ TEST(TrainRun, TheCutoffThatActivatesNobodyIsReported) {
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(RouterKind::kSoftFixed);
   config.router.tau = 100.0;
-  const RunResult none = TrainRun(config, Options(folder / "none", tokens));
+  const RunResult none =
+      TrainRun(config, QuietOptions(folder / "none", tokens));
   EXPECT_EQ(none.tau, 100.0);
   EXPECT_FALSE(none.tau_calibrated);
   for (const StepRecord& step : none.steps) {
@@ -345,7 +342,8 @@ TEST(TrainRun, TheCutoffThatActivatesNobodyIsReported) {
     EXPECT_EQ(step.layer_relative_load_variance, (std::vector<double>{0, 0}));
   }
   config.router.fallback = Fallback::kTop1;
-  const RunResult top1 = TrainRun(config, Options(folder / "top1", tokens));
+  const RunResult top1 =
+      TrainRun(config, QuietOptions(folder / "top1", tokens));
   for (const StepRecord& step : top1.steps) {
     EXPECT_EQ(step.active_experts, 1);
     EXPECT_EQ(step.zero_active_fraction, 1);  // before the fallback
@@ -358,13 +356,15 @@ TEST(TrainRun, RefusesBadInputAndWritesNothing) {
   const Config good = TinyConfig(RouterKind::kSoftLearned);
   Config bad = good;
   bad.router.mean_active_experts = 0.5;
-  EXPECT_THROW(TrainRun(bad, Options(folder / "run", tokens)), ConfigError);
+  EXPECT_THROW(TrainRun(bad, QuietOptions(folder / "run", tokens)),
+               ConfigError);
   bad = good;
   bad.router.temperature_end = 0;
-  EXPECT_THROW(TrainRun(bad, Options(folder / "run", tokens)), ConfigError);
-  EXPECT_THROW(TrainRun(good, Options(folder / "run", folder / "missing")),
+  EXPECT_THROW(TrainRun(bad, QuietOptions(folder / "run", tokens)),
+               ConfigError);
+  EXPECT_THROW(TrainRun(good, QuietOptions(folder / "run", folder / "missing")),
                EnvironmentError);
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   options.runtime.isa = "v5";
   EXPECT_THROW(TrainRun(good, options), ConfigError);
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
@@ -375,14 +375,10 @@ TEST(TrainRun, RefusesTokensOfAnotherVocabulary) {
   const auto tokens = WriteTinyTokens(folder / "data");  // ids below 64
   Config config = TinyConfig(RouterKind::kSparse);
   config.model.vocab_size = 32;
-  try {
-    TrainRun(config, Options(folder / "run", tokens));
-    FAIL() << "accepted ids beyond the vocabulary";
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("tokens.bin"), std::string::npos)
-        << error.what();
-    EXPECT_EQ(error.code(), ExitCode::kUsage);
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     TrainRun(config, QuietOptions(folder / "run", tokens));
+                   }),
+                   "tokens.bin"));
 }
 
 // A foreign token file without a description that vouches for it.
@@ -399,16 +395,10 @@ TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
   writer.AddDocument(ids);
   writer.Commit();
   int64_t steps = 0;
-  RunOptions options = Options(folder / "run", tokens);
+  RunOptions options = QuietOptions(folder / "run", tokens);
   options.on_step = [&](const StepRecord&) { ++steps; };
-  try {
-    TrainRun(config, options);
-    FAIL() << "accepted an id beyond the vocabulary";
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("foreign.bin: token 5999: id 64"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { TrainRun(config, options); }),
+                   "foreign.bin: token 5999: id 64"));
   EXPECT_EQ(steps, 0);
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
@@ -428,15 +418,12 @@ TEST(TrainRun, AnotherSplitIsAnotherRun) {
     writer.Commit();
     return folder / name;
   };
-  TrainRun(config, Options(folder / "run", write("one", 3000)));
-  try {
-    TrainRun(config, Options(folder / "run", write("two", 2000)));
-    FAIL() << "took the result of another split";
-  } catch (const DataError& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("result.h5"), std::string::npos) << message;
-    EXPECT_NE(message.find("another split"), std::string::npos) << message;
-  }
+  TrainRun(config, QuietOptions(folder / "run", write("one", 3000)));
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     TrainRun(config,
+                              QuietOptions(folder / "run", write("two", 2000)));
+                   }),
+                   "result.h5", "another split"));
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <fstream>
 
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/philox.h"
+#include "core/testing/bits_test_util.h"
+#include "core/testing/file_test_util.h"
 #include "kernels/benchmark_sizes.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
@@ -212,19 +213,30 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got) {
   }
 }
 
+FreshModel::FreshModel(const Config& config, uint64_t seed)
+    : data(config, WriteTinyTokens(FreshFolder("fresh_model"))),
+      model(config, config.training.balance_group_sequences, pool) {
+  model.InitializeParameters(seed);
+}
+
+RunOptions QuietOptions(const std::filesystem::path& folder,
+                        const std::filesystem::path& tokens, int64_t threads) {
+  RunOptions options;
+  options.folder = folder;
+  options.tokens = tokens;
+  options.quiet = true;
+  options.runtime.threads = threads;
+  return options;
+}
+
 void ExpectSameTensors(const std::filesystem::path& expected,
                        const std::filesystem::path& got) {
   const Hdf5Kind kind{.name = "checkpoint", .version = 3};
   const Hdf5Reader a(expected, kind), b(got, kind);
   for (const char* name : {"/parameters", "/first_moment", "/second_moment"}) {
     const auto from = a.ReadDataset<float>(name).values;
-    const auto to = b.ReadDataset<float>(name).values;
-    ASSERT_EQ(from.size(), to.size()) << name;
     EXPECT_FALSE(from.empty());
-    // Compares bytes: -0 is not 0 here, and a NaN equals itself.
-    EXPECT_EQ(std::memcmp(from.data(), to.data(), from.size() * sizeof(float)),
-              0)
-        << name;
+    EXPECT_TRUE(SameBits(from, b.ReadDataset<float>(name).values)) << name;
   }
 }
 

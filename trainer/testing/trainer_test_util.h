@@ -12,8 +12,12 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "core/parallel_for.h"
+#include "optimized/model.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/train_state.h"
+#include "trainer/run/trainer.h"
+#include "trainer/tokens/dataset.h"
 
 namespace softmoe::trainer {
 
@@ -29,6 +33,19 @@ Config SmokeConfig(RouterKind kind);
 // most tokens determine the next one, so that a model learns quickly.
 std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
                                       uint64_t seed = 1);
+
+// A model of `config` with parameters of `seed`, and tiny tokens for it.
+struct FreshModel {
+  explicit FreshModel(const Config& config, uint64_t seed = 1);
+  ThreadPool pool{2};
+  Dataset data;
+  optimized::Model model;
+};
+
+// A run that prints nothing.
+RunOptions QuietOptions(const std::filesystem::path& folder,
+                        const std::filesystem::path& tokens,
+                        int64_t threads = 2);
 
 // Records in which no two numbers are the same.
 StepRecord NumberedRecord(int64_t step, int64_t num_layers);

@@ -12,6 +12,7 @@
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
@@ -205,15 +206,11 @@ TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
 TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {
   const auto expect = [](const std::vector<int64_t>& lengths,
                          const std::string& part) {
-    try {
-      const Dataset data(MakeConfig(10, 4, 0.5),
-                         WriteCounting("small", lengths));
-      FAIL();
-    } catch (const DataError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find(part), std::string::npos) << text;
-      EXPECT_NE(text.find("data.corpus"), std::string::npos) << text;
-    }
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       const Dataset data(MakeConfig(10, 4, 0.5),
+                                          WriteCounting("small", lengths));
+                     }),
+                     part, "data.corpus"));
   };
   expect({40, 100}, "3 training sequences of 10 tokens (a batch needs 4)");
   expect({41, 10}, "0 validation sequences");
@@ -227,14 +224,11 @@ TEST(Dataset, SaysThatOneDocumentIsTooFew) {
   for (const std::vector<int64_t>& lengths :
        {std::vector<int64_t>{}, std::vector<int64_t>{5000}}) {
     const auto prefix = WriteCounting("one_document", lengths);
-    try {
-      const Dataset data(MakeConfig(10, 4, 0.02), prefix);
-      FAIL() << "accepted " << lengths.size() << " documents";
-    } catch (const DataError& error) {
-      const std::string message = error.what();
-      EXPECT_NE(message.find("at least 2"), std::string::npos) << message;
-      EXPECT_NE(message.find("blank lines"), std::string::npos) << message;
-    }
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       const Dataset data(MakeConfig(10, 4, 0.02), prefix);
+                     }),
+                     "at least 2", "blank lines"))
+        << lengths.size();
   }
 }
 

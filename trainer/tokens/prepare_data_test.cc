@@ -11,6 +11,7 @@
 #include "core/files/atomic_file.h"
 #include "core/process/process.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
 #include "trainer/tokens/prepared_corpus.h"
 
@@ -35,11 +36,9 @@ class PrepareData : public ::testing::Test {
     return RunProgram(arguments, folder_);
   }
   void Expect(const ProgramResult& result, int status, const Strings& parts) {
-    EXPECT_EQ(result.exit_status, status) << result.output;
+    EXPECT_TRUE(EndedWith(result, status));
     for (const std::string& part : parts) {
-      EXPECT_NE(result.output.find(part), std::string::npos)
-          << part << "\nnot in\n"
-          << result.output;
+      EXPECT_TRUE(Says(result.output, part));
     }
   }
   fs::path folder_;

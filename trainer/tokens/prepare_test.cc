@@ -14,6 +14,7 @@
 #include "core/files/sha256.h"
 #include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/tokenizer.h"
@@ -77,7 +78,7 @@ TEST_F(Prepare, TokensAreTheDocuments) {
   for (const std::string& document : documents_) text += document + '\0';
   EXPECT_EQ(corpus.corpus_sha256, Sha256Hex(text));
   EXPECT_FALSE(corpus.stand_in);
-  EXPECT_NE(corpus.provenance.find("t.txt"), std::string::npos);
+  EXPECT_TRUE(Says(corpus.provenance, "t.txt"));
 }
 
 TEST_F(Prepare, SameBytesForAnyNumberOfThreads) {
@@ -93,7 +94,7 @@ TEST_F(Prepare, FindsItsWorkAgain) {
   std::string notes;
   notify_ = [&](const std::string& line) { notes += line + "\n"; };
   const PreparedCorpus first = Run();
-  EXPECT_EQ(notes.find("making it again"), std::string::npos) << notes;
+  EXPECT_FALSE(Says(notes, "making it again"));
   notes.clear();
   const PreparedCorpus second = Run();
   EXPECT_EQ(notes, "");
@@ -175,15 +176,9 @@ TEST_F(Prepare, TextThatChangesMeanwhileIsNotKept) {
     notify_ = [&](const std::string& line) {
       if (line.starts_with("training a tokenizer")) WriteText(changed);
     };
-    try {
-      Run();
-      FAIL() << changed.size();
-    } catch (const DataError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find("t.txt"), std::string::npos) << text;
-      EXPECT_NE(text.find("changed while it was read"), std::string::npos)
-          << text;
-    }
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { Run(); }), "t.txt",
+                     "changed while it was read"))
+        << changed.size();
     EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), Strings{});
   }
   notify_ = [](const std::string&) {};
@@ -201,14 +196,9 @@ TEST_F(Prepare, WhatKilledProcessesLeftIsRemoved) {
 
 TEST_F(Prepare, SaysWhatIsWrongWithTextWithoutDocuments) {
   WriteText("<|endoftext|>\n\n<|endoftext|>\n");
-  try {
-    Run();
-    FAIL();
-  } catch (const DataError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("it holds no document"), std::string::npos) << text;
-    EXPECT_EQ(text.find("max_bytes"), std::string::npos) << text;
-  }
+  const std::string text = MessageOf<DataError>([&] { Run(); });
+  EXPECT_TRUE(Says(text, "it holds no document"));
+  EXPECT_FALSE(Says(text, "max_bytes"));
 }
 
 // Files are copied a mebibyte at a time.
@@ -240,14 +230,11 @@ class Prepared : public Prepare {
     corpus_ = CopyPreparedCorpus(Run(), folder_ / "sub" / "out.v1");
   }
   void ExpectRefused(const std::string& part, int64_t vocab_size = 0) {
-    try {
-      OpenPreparedCorpus(corpus_.prefix, vocab_size);
-      FAIL() << part;
-    } catch (const DataError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find(part), std::string::npos) << text;
-      EXPECT_NE(text.find("//:prepare_data"), std::string::npos) << text;
-    }
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       OpenPreparedCorpus(corpus_.prefix, vocab_size);
+                     }),
+                     part, "//:prepare_data"))
+        << part;
   }
   PreparedCorpus corpus_;
 };

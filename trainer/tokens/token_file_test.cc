@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -40,14 +41,11 @@ Documents ReadDocuments(const TokenFile& file) {
 }
 
 std::string ErrorOf(const std::filesystem::path& prefix, int64_t vocab_size) {
-  try {
+  return MessageOf<DataError>([&] {
     const TokenFile file(prefix, vocab_size);
     std::vector<int32_t> ids(static_cast<size_t>(file.num_tokens()));
     file.Read(0, file.num_tokens(), ids.data());
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 // The bytes that Megatron-LM's IndexedDatasetBuilder writes for these two
@@ -153,7 +151,7 @@ class DamagedTokenFile : public ::testing::Test {
     WriteDocuments(folder_ / "t", 1000, {{1, 2, 3}, {4, 5}, {999}});
     idx_ = ReadWholeFile(folder_ / "t.idx");
     bin_ = ReadWholeFile(folder_ / "t.bin");
-    ASSERT_EQ(Error(), "");
+    ASSERT_EQ(Error(), kNoError);
   }
   // The error for files with the contents `idx_` and `bin_`.
   std::string Error(int64_t vocab_size = 1000) {
@@ -302,7 +300,7 @@ TEST_F(DamagedTokenFile, NegativeId) {
   idx_ = ReadWholeFile(folder_ / "t.idx");
   bin_ = ReadWholeFile(folder_ / "t.bin");
   ASSERT_EQ(bin_.size(), 12u);
-  ASSERT_EQ(Error(70000), "");
+  ASSERT_EQ(Error(70000), kNoError);
   const int32_t id = -1;
   std::memcpy(bin_.data() + 4, &id, sizeof(id));
   ExpectRefused(".bin", "token 1: id -1 outside the vocabulary of 70000",
@@ -318,25 +316,16 @@ TEST_F(DamagedTokenFile, Missing) {
 TEST_F(DamagedTokenFile, ShorterWhileInUse) {
   const TokenFile file(folder_ / "t", 1000);
   const auto error_of = [&](const auto& read) -> std::string {
-    try {
-      read();
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "";
+    return MessageOf<DataError>([&] { read(); });
   };
   std::vector<int32_t> ids(6);
   std::filesystem::resize_file(folder_ / "t.bin", 8);
-  EXPECT_EQ(error_of([&] { file.Read(0, 4, ids.data()); }), "");
+  EXPECT_EQ(error_of([&] { file.Read(0, 4, ids.data()); }), kNoError);
   std::string error = error_of([&] { file.Read(3, 3, ids.data()); });
-  EXPECT_NE(error.find("damaged/t.bin: became shorter"), std::string::npos)
-      << error;
-  EXPECT_NE(error.find("none from byte 8"), std::string::npos) << error;
+  EXPECT_TRUE(Says(error, "damaged/t.bin: became shorter", "none from byte 8"));
   std::filesystem::resize_file(folder_ / "t.idx", 34);
   error = error_of([&] { file.DocumentBegin(1); });
-  EXPECT_NE(error.find("damaged/t.idx: became shorter"), std::string::npos)
-      << error;
-  EXPECT_NE(error.find("restore this one"), std::string::npos) << error;
+  EXPECT_TRUE(Says(error, "damaged/t.idx: became shorter", "restore this one"));
 }
 
 // Whatever a few flipped bytes do, the file is refused or read within bounds
@@ -351,7 +340,7 @@ RC_GTEST_FIXTURE_PROP(DamagedTokenFile, MutationsNeverCrash, ()) {
     char& byte = at < idx_.size() ? idx_[at] : bin_[at - idx_.size()];
     byte = static_cast<char>(byte ^ static_cast<char>(mask));
   }
-  RC_CLASSIFY(Error().empty(), "still readable");
+  RC_CLASSIFY(Error() == kNoError, "still readable");
 }
 
 }  // namespace

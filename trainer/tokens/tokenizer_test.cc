@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/corpora/utf8.h"
 #include "trainer/testing/corpus_test_util.h"
 
@@ -88,14 +89,9 @@ TEST(TrainTokenizer, CutsLongLinesBetweenCharacters) {
   EXPECT_EQ(tokenizer.Decode(tokenizer.Encode(line)), line);
 }
 
-// TrainTokenizer's refusal; "" if it succeeds.
+// TrainTokenizer's refusal, or kNoError.
 std::string Refusal(const std::vector<std::string>& documents, int64_t size) {
-  try {
-    TrainTokenizer(documents, size);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
+  return MessageOf<DataError>([&] { TrainTokenizer(documents, size); });
 }
 
 // The number after `marker`, 0 if it is not there.
@@ -110,8 +106,8 @@ TEST(TrainTokenizer, SaysHowManyPiecesTheCorpusGives) {
   const std::string message = Refusal(documents, 5000);
   const int64_t most = Advised(message, "a smaller model.vocab_size, at most ");
   ASSERT_GT(most, kMinVocabSize) << message;
-  EXPECT_EQ(Refusal(documents, most), "");
-  EXPECT_NE(Refusal(documents, most + 1), "");
+  EXPECT_EQ(Refusal(documents, most), kNoError);
+  EXPECT_NE(Refusal(documents, most + 1), kNoError);
 }
 
 TEST(TrainTokenizer, SaysHowManyPiecesTheLettersNeed) {
@@ -127,19 +123,17 @@ TEST(TrainTokenizer, SaysHowManyPiecesTheLettersNeed) {
   const std::string message = Refusal(documents, 400);
   const int64_t least = Advised(message, "larger model.vocab_size, at least ");
   ASSERT_GT(least, 500) << message;
-  EXPECT_EQ(Refusal(documents, least), "");
+  EXPECT_EQ(Refusal(documents, least), kNoError);
 }
 
 TEST(TrainTokenizer, SaysWhenTheCorpusIsTooSmallForAny) {
   for (const std::string text : {"a b c", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa"}) {
     const std::string message = Refusal({text}, 400);
-    EXPECT_NE(message.find("use a larger corpus"), std::string::npos)
-        << message;
+    EXPECT_TRUE(Says(message, "use a larger corpus"));
     // No smaller size would do.
-    EXPECT_EQ(message.find("smaller model.vocab_size"), std::string::npos)
-        << message;
+    EXPECT_FALSE(Says(message, "smaller model.vocab_size"));
   }
-  EXPECT_NE(Refusal({}, 400), "");
+  EXPECT_NE(Refusal({}, 400), kNoError);
 }
 
 TEST(TrainTokenizer, RefusesSizesOutOfRange) {
@@ -152,14 +146,10 @@ TEST(Tokenizer, RefusesAModelThatCannotEndADocument) {
   std::string model = Model();
   const std::string piece = "<|endoftext|>";
   model.replace(model.rfind(piece), piece.size(), "<|endofpage|>");
-  try {
-    const Tokenizer tokenizer(model, "other");
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(),
-                 "other: the model has no end-of-document piece (eos_id -1 of "
-                 "400 pieces)");
-  }
+  EXPECT_EQ(
+      MessageOf<DataError>([&] { const Tokenizer tokenizer(model, "other"); }),
+      "other: the model has no end-of-document piece (eos_id -1 of "
+      "400 pieces)");
 }
 
 TEST(TokenizerFromFile, LoadsWhatWasSaved) {
@@ -176,14 +166,10 @@ TEST(TokenizerFromFile, RefusesWhatIsNoModel) {
        {std::string(), std::string("plain text"), std::string(5000, '\xFF'),
         Model().substr(0, Model().size() / 2)}) {
     WriteFileAtomically(folder / "t.model", content);
-    try {
-      Tokenizer::FromFile(folder / "t.model");
-      FAIL() << content.size();
-    } catch (const DataError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find("t.model"), std::string::npos) << text;
-      EXPECT_NE(text.find("//:prepare_data"), std::string::npos) << text;
-    }
+    EXPECT_TRUE(Says(
+        MessageOf<DataError>([&] { Tokenizer::FromFile(folder / "t.model"); }),
+        "t.model", "//:prepare_data"))
+        << content.size();
   }
   EXPECT_THROW(Tokenizer::FromFile(folder / "absent"), EnvironmentError);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "property_tests/mutation/compile.h"
 #include "property_tests/mutation/sampled/find_places.h"
 #include "property_tests/mutation/testing.h"
@@ -62,7 +63,7 @@ void ExpectHas(const Found& found, const std::string& change) {
 
 void ExpectNone(const Found& found, const std::string& part) {
   for (const std::string& change : found.changes) {
-    EXPECT_EQ(change.find(part), std::string::npos) << change;
+    EXPECT_FALSE(Says(change, part));
   }
 }
 
@@ -181,19 +182,11 @@ TEST(Places, DropCommentsOfWhatIsReplaced) {
 TEST(SyntaxTree, RefusesWhatIsCutOff) {
   EXPECT_TRUE(ReadSyntaxTrees("").empty());
   const auto message = [](const std::string& dump) -> std::string {
-    try {
-      ReadSyntaxTrees(dump);
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "(no DataError)";
+    return MessageOf<DataError>([&] { ReadSyntaxTrees(dump); });
   };
-  EXPECT_NE(message("Dumping a:\n{\n  \"id\": \"0x1\",\n").find("cut off"),
-            std::string::npos);
-  EXPECT_NE(message("error: no such file\n").find("no tree"),
-            std::string::npos);
-  EXPECT_NE(message("{\n  \"id\": ,\n}\n").find("syntax tree: "),
-            std::string::npos);
+  EXPECT_TRUE(Says(message("Dumping a:\n{\n  \"id\": \"0x1\",\n"), "cut off"));
+  EXPECT_TRUE(Says(message("error: no such file\n"), "no tree"));
+  EXPECT_TRUE(Says(message("{\n  \"id\": ,\n}\n"), "syntax tree: "));
 }
 
 // Clang names a file only where it changes.

@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 
+#include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
 
@@ -51,7 +52,7 @@ CaseResult CheckSpoilt(Spoil spoil) {
 void ExpectRefused(const CaseResult& result, const std::string& reason) {
   EXPECT_TRUE(result.failed());
   EXPECT_EQ(result.output, "weights");
-  EXPECT_NE(result.reason.find(reason), std::string::npos) << result.reason;
+  EXPECT_TRUE(Says(result.reason, reason));
 }
 
 TEST(Check, AcceptsWhatIsRight) {

@@ -11,6 +11,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "core/testing/program_test_util.h"
 
 namespace softmoe::verify {
@@ -31,16 +32,16 @@ class Foreign : public ::testing::Test {
     fs::create_symlink(Runfile("examples/soft_topk_library.so"),
                        folder_ / "mine.so");
   }
-  ProgramOutput Run(const std::string& arguments) const {
+  ProgramResult Run(const std::string& arguments) const {
     return RunTestProgram("property_tests/verify/verify", arguments + " 2>&1",
                           folder_);
   }
   // Runs with SOFT_TOPK_BUG=temperature in the environment.
-  ProgramOutput RunBuggy(const std::string& arguments) const {
+  ProgramResult RunBuggy(const std::string& arguments) const {
     ::setenv("SOFT_TOPK_BUG", "temperature", 1);
-    const ProgramOutput output = Run(arguments);
+    const ProgramResult result = Run(arguments);
     ::unsetenv("SOFT_TOPK_BUG");
-    return output;
+    return result;
   }
   int Answer(const std::string& cases, const std::string& outputs) const {
     const std::string command =
@@ -50,13 +51,6 @@ class Foreign : public ::testing::Test {
 
   fs::path folder_;
 };
-
-void ExpectSays(const ProgramOutput& output, int exit_code,
-                const std::string& part) {
-  EXPECT_EQ(output.exit_code, exit_code) << output.text;
-  EXPECT_NE(output.text.find(part), std::string::npos)
-      << "expected: " << part << "\ngot: " << output.text;
-}
 
 // The first REPRO line of `text`.
 std::string ReproOf(const std::string& text) {
@@ -74,66 +68,70 @@ TEST_F(Foreign, WhatIsRightPassesByEveryWayIn) {
         "run impl=lib:./mine.so op=lapsum --cases 5",
         "run op=lapsum impl=lib:./mine.so case=3",
         "fuzz op=lapsum impl=lib:./mine.so impl=cpu:v3 --seconds 0.2"}) {
-    ExpectSays(Run(arguments), 0, "PASS: ");
+    EXPECT_TRUE(EndedWith(Run(arguments), 0, "PASS: "));
   }
-  ExpectSays(Run("explain op=lapsum rows=3 impl=serve:./mine"), 0,
-             "HOW THE BOUNDS ARE DERIVED");
-  ExpectSays(Run("list"), 0, "serve:PATH");
-  ExpectSays(Run("run op=rmsnorm impl=serve:./mine --cases 2"), 4,
-             "it says: only lapsum, not rmsnorm");
+  EXPECT_TRUE(EndedWith(Run("explain op=lapsum rows=3 impl=serve:./mine"), 0,
+                        "HOW THE BOUNDS ARE DERIVED"));
+  EXPECT_TRUE(EndedWith(Run("list"), 0, "serve:PATH"));
+  EXPECT_TRUE(EndedWith(Run("run op=rmsnorm impl=serve:./mine --cases 2"), 4,
+                        "it says: only lapsum, not rmsnorm"));
 }
 
 TEST_F(Foreign, APlantedBugIsFoundAndItsLineAndBundleFindItAgain) {
   for (const std::string impl : {"serve:./mine", "lib:./mine.so"}) {
-    const ProgramOutput fuzz = RunBuggy(
+    const ProgramResult fuzz = RunBuggy(
         "fuzz op=lapsum rows=2 num_experts=5 fill=generic impl=" + impl +
         " --seconds 1 --bundles bundles");
-    ExpectSays(fuzz, 1, "= temperature");
-    const std::string line = ReproOf(fuzz.text);
-    EXPECT_NE(line.find("impl=" + impl + " "), std::string::npos) << line;
-    ExpectSays(RunBuggy("run '" + line + "'"), 1, line);
-    ExpectSays(RunBuggy("replay bundles/lapsum-1.h5"), 1, "= temperature");
+    EXPECT_TRUE(EndedWith(fuzz, 1, "= temperature"));
+    const std::string line = ReproOf(fuzz.output);
+    EXPECT_TRUE(Says(line, "impl=" + impl + " "));
+    EXPECT_TRUE(EndedWith(RunBuggy("run '" + line + "'"), 1, line));
+    EXPECT_TRUE(
+        EndedWith(RunBuggy("replay bundles/lapsum-1.h5"), 1, "= temperature"));
     // Once the bug is fixed, the same line and bundle pass.
-    ExpectSays(Run("run '" + line + "'"), 0, "PASS: 1 cases");
-    ExpectSays(Run("replay bundles/lapsum-1.h5"), 0, "PASS");
-    ExpectSays(Run("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0, "PASS");
+    EXPECT_TRUE(EndedWith(Run("run '" + line + "'"), 0, "PASS: 1 cases"));
+    EXPECT_TRUE(EndedWith(Run("replay bundles/lapsum-1.h5"), 0, "PASS"));
+    EXPECT_TRUE(
+        EndedWith(Run("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0, "PASS"));
   }
 }
 
 TEST_F(Foreign, VectorsAreExportedAnsweredAndJudged) {
-  ExpectSays(Run("export-vectors op=lapsum --cases 12 --out v.h5"), 0,
-             "v.h5: 12 cases of 1 operation");
+  EXPECT_TRUE(EndedWith(Run("export-vectors op=lapsum --cases 12 --out v.h5"),
+                        0, "v.h5: 12 cases of 1 operation"));
   ASSERT_EQ(Answer("v.h5", "theirs.h5"), 0);
-  ExpectSays(Run("check-vectors v.h5 theirs.h5 --json j.json --junit j.xml"), 0,
-             "PASS: 12 cases");
-  EXPECT_NE(ReadWholeFile(folder_ / "j.json").find("\"verdict\": \"PASS\""),
-            std::string::npos);
+  EXPECT_TRUE(
+      EndedWith(Run("check-vectors v.h5 theirs.h5 --json j.json --junit j.xml"),
+                0, "PASS: 12 cases"));
+  EXPECT_TRUE(Says(ReadWholeFile(folder_ / "j.json"), "\"verdict\": \"PASS\""));
   ::setenv("SOFT_TOPK_BUG", "temperature", 1);
   ASSERT_EQ(Answer("v.h5", "buggy.h5"), 0);
   ::unsetenv("SOFT_TOPK_BUG");
-  const ProgramOutput judged = Run("check-vectors v.h5 buggy.h5");
-  ExpectSays(judged, 1, "= temperature");
-  ExpectSays(judged, 1, "group /cases/0000");
-  const std::string line = ReproOf(judged.text);
-  EXPECT_NE(line.find("impl=recorded:v.h5,buggy.h5 "), std::string::npos);
-  ExpectSays(Run("run '" + line + "'"), 1, line);
+  const ProgramResult judged = Run("check-vectors v.h5 buggy.h5");
+  EXPECT_TRUE(EndedWith(judged, 1, "= temperature"));
+  EXPECT_TRUE(EndedWith(judged, 1, "group /cases/0000"));
+  const std::string line = ReproOf(judged.output);
+  EXPECT_TRUE(Says(line, "impl=recorded:v.h5,buggy.h5 "));
+  EXPECT_TRUE(EndedWith(Run("run '" + line + "'"), 1, line));
   // Two operations, of which one is not offered.
-  ExpectSays(Run("export-vectors op=lapsum op=rmsnorm --cases 2 --out w.h5"), 0,
-             "4 cases of 2 operations");
+  EXPECT_TRUE(
+      EndedWith(Run("export-vectors op=lapsum op=rmsnorm --cases 2 --out w.h5"),
+                0, "4 cases of 2 operations"));
   ASSERT_EQ(Answer("w.h5", "w_theirs.h5"), 0);
-  ExpectSays(Run("check-vectors w.h5 w_theirs.h5"), 0,
-             "not run: rmsnorm on recorded:w.h5,w_theirs.h5: it says: only");
+  EXPECT_TRUE(EndedWith(
+      Run("check-vectors w.h5 w_theirs.h5"), 0,
+      "not run: rmsnorm on recorded:w.h5,w_theirs.h5: it says: only"));
 }
 
 TEST_F(Foreign, AStopEndsACallAtOnceAndIsNoFailure) {
   WriteFileAtomically(folder_ / "hang", "#!/bin/sh\n: > began\nsleep 1000\n");
   fs::permissions(folder_ / "hang", fs::perms::owner_all);
   const std::string began = (folder_ / "began").string();
-  const ProgramOutput stopped =
+  const ProgramResult stopped =
       Run("run op=lapsum impl=serve:./hang 2>&1 & until [ -e '" + began +
           "' ] || ! kill -0 $!; do sleep 0.1; done; kill -TERM $!; wait $!");
-  ExpectSays(stopped, 75, "0 cases ran and are reported above");
-  EXPECT_EQ(stopped.text.find("REPRO"), std::string::npos) << stopped.text;
+  EXPECT_TRUE(EndedWith(stopped, 75, "0 cases ran and are reported above"));
+  EXPECT_FALSE(Says(stopped.output, "REPRO"));
 }
 
 TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
@@ -162,17 +160,18 @@ TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
   };
   for (const auto& [arguments, code, part] : kRefused) {
     SCOPED_TRACE(arguments);
-    ExpectSays(Run(arguments), code, part);
+    EXPECT_TRUE(EndedWith(Run(arguments), code, part));
   }
   EXPECT_FALSE(fs::exists(folder_ / "never.h5"));
   // Outputs that are not HDF5, and vectors that were changed.
   Run("export-vectors op=lapsum --cases 1 --out v.h5");
-  ExpectSays(Run("check-vectors v.h5 text"), 2, "HDF5 cannot open it");
+  EXPECT_TRUE(
+      EndedWith(Run("check-vectors v.h5 text"), 2, "HDF5 cannot open it"));
   std::string bytes = ReadWholeFile(folder_ / "v.h5");
   bytes.back() ^= 1;
   WriteFileAtomically(folder_ / "v.h5", bytes);
   Answer("v.h5", "theirs.h5");
-  ExpectSays(Run("check-vectors v.h5 theirs.h5"), 2, "v.h5");
+  EXPECT_TRUE(EndedWith(Run("check-vectors v.h5 theirs.h5"), 2, "v.h5"));
 }
 
 // The page shows the whole example.
@@ -180,8 +179,7 @@ TEST(Page, HoldsTheExampleThatTheManualTestRuns) {
   const std::string page = ReadWholeFile(Runfile("foreign/README.md"));
   const std::string example =
       ReadWholeFile(Runfile("examples/torch_soft_topk.py"));
-  EXPECT_NE(page.find("```python\n" + example + "```\n"), std::string::npos)
-      << "copy examples/torch_soft_topk.py into foreign/README.md";
+  EXPECT_TRUE(Says(page, "```python\n" + example + "```\n"));
 }
 
 }  // namespace

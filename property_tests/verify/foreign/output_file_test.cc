@@ -13,6 +13,7 @@
 #include "core/hdf5/hdf5_file.h"
 #include "core/philox.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
 
 namespace softmoe::verify {
@@ -95,8 +96,7 @@ TEST(OutputFile, ABf16OutputHoldsBf16Numbers) {
   const std::vector<Request> requests = {request, request};
   const OutputFile file = ReadOutputFile(path, requests);
   EXPECT_EQ(file.answers.at(0).problem, "");
-  EXPECT_NE(file.answers.at(1).problem.find("is not a bf16 number"),
-            std::string::npos);
+  EXPECT_TRUE(Says(file.answers.at(1).problem, "is not a bf16 number"));
 }
 
 // Damaged and cut at random, the file gives a problem, other values or, with

@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
@@ -86,8 +87,7 @@ TEST(Program, APlantedBugIsFoundShrunkAndNamed) {
   EXPECT_EQ(smallest.c.Size("rows"), 1);
   EXPECT_LE(smallest.c.Size("num_experts"), 3);
   ASSERT_FALSE(smallest.hints.empty());
-  EXPECT_NE(smallest.hints[0].find("= temperature"), std::string::npos)
-      << smallest.hints[0];
+  EXPECT_TRUE(Says(smallest.hints[0], "= temperature"));
   // The line names the same case, and the case fails again.
   const Case again = ParseCase(StripRepro(ReproLine(smallest)));
   EXPECT_EQ(again, smallest.c);
@@ -150,8 +150,7 @@ TEST(Program, WhateverItWritesEndsInAVerdictThatSaysSo) {
   for (const auto& [mode, expected] : kModes) {
     const CaseResult result = CheckHostile(mode);
     EXPECT_EQ(result.status, Status::kFail) << mode;
-    EXPECT_NE(result.reason.find(expected), std::string::npos)
-        << mode << ": " << result.reason;
+    EXPECT_TRUE(Says(result.reason, expected)) << mode;
   }
   const CaseResult refused = CheckHostile("unsupported");
   EXPECT_EQ(refused.status, Status::kUnsupported);
@@ -164,8 +163,7 @@ TEST(Program, WhatHangsOrChattersForEverIsEnded) {
     const auto start = std::chrono::steady_clock::now();
     const CaseResult result = CheckHostile(mode);
     EXPECT_TRUE(result.failed());
-    EXPECT_NE(result.reason.find("was not done after 0.5 s"), std::string::npos)
-        << result.reason;
+    EXPECT_TRUE(Says(result.reason, "was not done after 0.5 s"));
     // It was ended, not waited for; the limit is generous, for a busy machine.
     EXPECT_LT(std::chrono::steady_clock::now() - start,
               std::chrono::seconds(20));
@@ -211,16 +209,13 @@ TEST(Program, AGrandchildThatHoldsThePipesDoesNotHoldUs) {
 
 TEST(Program, TheProtocolIsHeld) {
   CallSeconds() = 0.5;
-  EXPECT_NE(CheckHostile("silent").reason.find("was not done"),
-            std::string::npos);
-  EXPECT_NE(
-      CheckHostile("other_words").reason.find("its last words: Done, I think"),
-      std::string::npos);
+  EXPECT_TRUE(Says(CheckHostile("silent").reason, "was not done"));
+  EXPECT_TRUE(Says(CheckHostile("other_words").reason,
+                   "its last words: Done, I think"));
   CallSeconds() = 60;
-  EXPECT_NE(CheckHostile("left_open").reason.find("is it still open?"),
-            std::string::npos);
+  EXPECT_TRUE(Says(CheckHostile("left_open").reason, "is it still open?"));
   // The program answers and ends; the next file starts another.
-  EXPECT_NE(CheckHostile("leaves").reason.find("weights: "), std::string::npos);
+  EXPECT_TRUE(Says(CheckHostile("leaves").reason, "weights: "));
 }
 
 TEST(Program, APlantedFaultInFrontOfAProgramIsFoundToo) {
@@ -234,14 +229,8 @@ TEST(Program, APlantedFaultInFrontOfAProgramIsFoundToo) {
 
 void ExpectRefused(const std::string& name, ExitCode code,
                    const std::string& part) {
-  try {
-    MakeImplementation(name);
-    FAIL() << name;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(MessageOf(code, [&] { MakeImplementation(name); }), part))
+      << name;
 }
 
 TEST(Program, RefusesWhatIsNoProgram) {
@@ -261,14 +250,11 @@ TEST(Program, RefusesWhatIsNoProgram) {
   fs::permissions(plain, fs::perms::owner_all);
   const std::string name = "serve:" + plain.string();
   const auto implementation = MakeImplementation(name);
-  try {
-    CheckCase(ParseCase("op=lapsum impl=" + name), *implementation);
-    FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("names its interpreter"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
+                     CheckCase(ParseCase("op=lapsum impl=" + name),
+                               *implementation);
+                   }),
+                   "names its interpreter"));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
@@ -273,26 +274,12 @@ TEST(Vectors, OfVersionOneAreReadAtF32) {
   EXPECT_EQ(Judge(path, theirs), std::set<std::string>{"PASS"}) << last_reason;
 }
 
-std::string DataErrorOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no DataError";
-  return "";
-}
-
 TEST(Vectors, OfVersionOneAreRefusedAtF64) {
-  const std::string error = DataErrorOf([] {
+  const std::string error = MessageOf<DataError>([] {
     ReadVectors(RunfilePath("property_tests/verify/foreign/vectors_v1_f64.h5"));
   });
-  EXPECT_NE(error.find("vectors_v1_f64.h5: /cases/000000: dtype f64"),
-            std::string::npos)
-      << error;
-  EXPECT_NE(error.find("2^28 times too wide; export them again"),
-            std::string::npos)
-      << error;
+  EXPECT_TRUE(Says(error, "vectors_v1_f64.h5: /cases/000000: dtype f64",
+                   "2^28 times too wide; export them again"));
 }
 
 TEST(Vectors, OfAnotherProgramAreRefused) {
@@ -301,16 +288,14 @@ TEST(Vectors, OfAnotherProgramAreRefused) {
   std::vector<VectorCase> cases = ReadVectors(folder / "v.h5");
   std::vector<VectorCase> other = cases;
   other[1].outputs.at("weights").values.values[0] += 1e-6;
-  EXPECT_NE(DataErrorOf([&] {
-              CheckExpectations("v.h5", other);
-            }).find("/cases/000001: weights[0, 0]: "),
-            std::string::npos);
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { CheckExpectations("v.h5", other); }),
+           "/cases/000001: weights[0, 0]: "));
   other = cases;
   other[0].outputs.at("weights").bounds.values[0] *= 2;
-  EXPECT_NE(DataErrorOf([&] {
-              CheckExpectations("v.h5", other);
-            }).find("another version"),
-            std::string::npos);
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { CheckExpectations("v.h5", other); }),
+           "another version"));
   // A file with an earlier derivation is read (OfVersionOneAreReadAtF32), but
   // with no other change.
   for (const std::string derivation :
@@ -319,21 +304,20 @@ TEST(Vectors, OfAnotherProgramAreRefused) {
     SCOPED_TRACE(derivation);
     other = cases;
     other[0].outputs.at("weights").derivation = derivation;
-    DataErrorOf([&] { CheckExpectations("v.h5", other); });
+    EXPECT_THROW(CheckExpectations("v.h5", other), DataError);
   }
   other = cases;
   other[0].inputs.at("scores").values[0] += 1;
-  EXPECT_NE(DataErrorOf([&] {
-              CheckExpectations("v.h5", other);
-            }).find("input scores is not the one of its case"),
-            std::string::npos);
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { CheckExpectations("v.h5", other); }),
+           "input scores is not the one of its case"));
   // A file that was changed in place, or is of another kind.
   std::string bytes = ReadWholeFile(folder / "v.h5");
   bytes[bytes.size() / 2] ^= 1;
   WriteFileAtomically(folder / "changed.h5", bytes);
-  DataErrorOf([&] { ReadVectors(folder / "changed.h5"); });
+  EXPECT_THROW(ReadVectors(folder / "changed.h5"), DataError);
   WriteTheirs(folder / "v.h5", folder / "theirs.h5", OnCpu);
-  DataErrorOf([&] { ReadVectors(folder / "theirs.h5"); });
+  EXPECT_THROW(ReadVectors(folder / "theirs.h5"), DataError);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "property_tests/verify/commands.h"
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/draw.h"
@@ -66,7 +67,7 @@ TEST_P(PlantedDerivative, IsFoundShrunkAndExplained) {
   // The line finds it again with `verify grad`, and is refused by other
   // commands.
   const std::string line = ReproLine(smallest);
-  EXPECT_NE(line.find("verify grad op="), std::string::npos) << line;
+  EXPECT_TRUE(Says(line, "verify grad op="));
   EXPECT_THROW(StripRepro(line), ConfigError);
   const Case again = ParseCase(StripRepro(line, "grad"));
   EXPECT_EQ(again, smallest.c);

@@ -14,6 +14,7 @@
 
 #include "core/errors.h"
 #include "core/parallel_for.h"
+#include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/implementations/cpu_implementation.h"
@@ -83,7 +84,7 @@ std::string Complaint(
 
 TEST(MirroredKernels, NoticeWhatIsWrittenWhereItMustNotBe) {
   const auto expect = [](const std::string& complaint, const char* part) {
-    EXPECT_NE(complaint.find(part), std::string::npos) << complaint;
+    EXPECT_TRUE(Says(complaint, part));
   };
   EXPECT_EQ(Complaint([](const auto& a) { a.parameter[4] = 2; }), "");
   expect(Complaint([](const auto& a) { a.parameter[5] = 2; }),

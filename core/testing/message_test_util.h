@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// message_test_util.h - what tests hold of text that a user reads: messages of
+// errors, and what programs print.
+//
+//   EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(path); }),
+//                    path.string(), "restore this one"));
+#ifndef SOFTMOE_CORE_TESTING_MESSAGE_TEST_UTIL_H_
+#define SOFTMOE_CORE_TESTING_MESSAGE_TEST_UTIL_H_
+
+#include <gtest/gtest.h>
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/process/process.h"
+
+namespace softmoe {
+
+// What MessageOf returns if nothing is thrown. No message says it.
+inline constexpr char kNoError[] = "(no error)";
+
+// Runs `action` and returns the message of the ErrorType that it throws, or
+// kNoError. What it throws of other types escapes, and so fails the test.
+template <typename ErrorType, typename Action>
+std::string MessageOf(Action&& action) {
+  try {
+    action();
+  } catch (const ErrorType& error) {
+    return error.what();
+  }
+  return kNoError;
+}
+
+// The same of an Error with this exit code.
+template <typename Action>
+std::string MessageOf(ExitCode code, Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    if (error.code() != code) throw;
+    return error.what();
+  }
+  return kNoError;
+}
+
+// Whether each of `parts` stands in `text`, wherever. If not, the failure shows
+// those that are missing and the text.
+::testing::AssertionResult Says(std::string_view text,
+                                const std::vector<std::string>& parts);
+template <std::convertible_to<std::string_view>... Parts>
+::testing::AssertionResult Says(std::string_view text, const Parts&... parts) {
+  return Says(text, std::vector<std::string>{std::string(parts)...});
+}
+
+// Whether a program ended with this exit status and its output says `parts`, as
+// above.
+template <typename... Parts>
+::testing::AssertionResult EndedWith(const ProgramResult& result,
+                                     int exit_status, const Parts&... parts) {
+  if (result.exit_status == exit_status) return Says(result.output, parts...);
+  return ::testing::AssertionFailure() << "exit status " << result.exit_status
+                                       << ", not " << exit_status << "\n"
+                                       << result.output;
+}
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_TESTING_MESSAGE_TEST_UTIL_H_

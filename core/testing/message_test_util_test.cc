@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/testing/message_test_util.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "core/errors.h"
+
+namespace softmoe {
+namespace {
+
+TEST(MessageOf, IsThatOfTheErrorOrOfAKindOfIt) {
+  const auto damaged = [] { throw DataError("a.h5: damaged"); };
+  EXPECT_EQ(MessageOf<DataError>(damaged), "a.h5: damaged");
+  EXPECT_EQ(MessageOf<Error>(damaged), "a.h5: damaged");
+  EXPECT_EQ(MessageOf(ExitCode::kUsage, damaged), "a.h5: damaged");
+}
+
+TEST(MessageOf, DoesNotPassAnotherErrorOffAsTheOneThatWasAskedFor) {
+  const auto damaged = [] { throw DataError("a.h5: damaged"); };
+  EXPECT_THROW(MessageOf<ConfigError>(damaged), DataError);
+  EXPECT_THROW(MessageOf(ExitCode::kFailed, damaged), DataError);
+  const auto surprise = [] { throw std::logic_error("surprise"); };
+  EXPECT_THROW(MessageOf<Error>(surprise), std::logic_error);
+}
+
+TEST(MessageOf, SaysThatNothingWasThrown) {
+  EXPECT_EQ(MessageOf<Error>([] { return 7; }), kNoError);
+  EXPECT_EQ(MessageOf(ExitCode::kUsage, [] { return 7; }), kNoError);
+}
+
+TEST(Says, WhetherAllPartsAreThere) {
+  const std::string text = "a.toml:3: router.tau = -1";
+  EXPECT_TRUE(Says(text, "tau"));
+  EXPECT_TRUE(Says(text, "-1", std::string("a.toml:3"), std::string_view("")));
+  EXPECT_FALSE(Says(text, "tau", "a.toml:4"));
+  EXPECT_FALSE(Says("", "tau"));
+}
+
+TEST(Says, ShowsWhatIsMissingAndTheText) {
+  const std::string message = Says("one two", "one", "three", "four").message();
+  EXPECT_EQ(message, "expected: three\nexpected: four\ngot: one two");
+  // Where nothing is missing, EXPECT_FALSE shows the text.
+  EXPECT_EQ(std::string(Says("one two", "one").message()), "one two");
+}
+
+}  // namespace
+}  // namespace softmoe

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/testing/random_test_util.h"
+
+#include <cmath>
+
+namespace softmoe {
+
+std::vector<float> NormalFloats(int64_t size, uint64_t seed, uint32_t which,
+                                double scale) {
+  const RandomKey key{seed, RandomStream::kTestData, which, 0};
+  std::vector<float> x(static_cast<size_t>(size));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto words = PhiloxWords(key, i);
+    x[i] = static_cast<float>(scale * NormalsFromWords(words[0], words[1])[0]);
+  }
+  return x;
+}
+
+std::vector<int32_t> RandomIds(int64_t size, int64_t limit, uint64_t seed,
+                               uint32_t which) {
+  const RandomKey key{seed, RandomStream::kTestData, which, 1};
+  std::vector<int32_t> ids(static_cast<size_t>(size));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<int32_t>(PhiloxWords(key, i)[0] %
+                                  static_cast<uint64_t>(limit));
+  }
+  return ids;
+}
+
+std::vector<float> FloatsOfManyBinades(int64_t size, const RandomKey& key) {
+  std::vector<float> x(static_cast<size_t>(size));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto words = PhiloxWords(key, i);
+    x[i] = static_cast<float>(
+        std::ldexp(UniformFromWord(words[0]) - 0.5, words[1] % 16));
+  }
+  return x;
+}
+
+int64_t Draws::Integer(int64_t low, int64_t high) {
+  const uint32_t word = PhiloxWords(key_, index_++)[0];
+  return low +
+         static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
+}
+
+double Draws::Uniform() {
+  const auto words = PhiloxWords(key_, index_++);
+  const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 12;
+  return (static_cast<double>(bits) + 0.5) * 0x1p-52;
+}
+
+}  // namespace softmoe

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// random_test_util.h - random numbers for tests, the same for the same key in
+// every build and on every machine.
+#ifndef SOFTMOE_CORE_TESTING_RANDOM_TEST_UTIL_H_
+#define SOFTMOE_CORE_TESTING_RANDOM_TEST_UTIL_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/philox.h"
+
+namespace softmoe {
+
+// Independent normals with standard deviation `scale`; `seed` and `which`
+// identify the draw.
+std::vector<float> NormalFloats(int64_t size, uint64_t seed, uint32_t which,
+                                double scale = 1);
+
+// Integers in [0, limit), none of which depends on NormalFloats of that name.
+std::vector<int32_t> RandomIds(int64_t size, int64_t limit, uint64_t seed,
+                               uint32_t which);
+
+// Numbers in (-2^14, 2^14) over many binades, so that the order of a sum shows
+// in its bits.
+std::vector<float> FloatsOfManyBinades(int64_t size, const RandomKey& key);
+
+// Random numbers, in the order in which they are asked for.
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : key_{.seed = seed} {}
+  // In [low, high], for high - low < 2^32.
+  int64_t Integer(int64_t low, int64_t high);
+  // In (0, 1), 52 random bits.
+  double Uniform();
+
+ private:
+  RandomKey key_;
+  uint64_t index_ = 0;
+};
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_TESTING_RANDOM_TEST_UTIL_H_
