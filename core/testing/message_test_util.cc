@@ -1,7 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/testing/message_test_util.h"
 
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/files/atomic_file.h"
+#include "core/files/paths.h"
+#include "core/testing/file_test_util.h"
+
 namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+
+::testing::AssertionResult Renew(const std::string& text,
+                                 const std::string& path) {
+  const char* sources = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  if (sources == nullptr) {
+    return ::testing::AssertionFailure()
+           << "SOFTMOE_RENEW is for `./bazelw run`, which alone says where the "
+              "sources are";
+  }
+  const fs::path file = fs::path(sources) / path;
+  fs::create_directories(file.parent_path());
+  WriteFileAtomically(file, text);
+  return ::testing::AssertionSuccess();
+}
+
+}  // namespace
 
 ::testing::AssertionResult Says(std::string_view text,
                                 const std::vector<std::string>& parts) {
@@ -12,6 +38,22 @@ namespace softmoe {
   }
   if (missing.empty()) return ::testing::AssertionSuccess() << text;
   return ::testing::AssertionFailure() << missing << "got: " << text;
+}
+
+::testing::AssertionResult EqualsFile(const std::string& text,
+                                      const std::string& path) {
+  if (std::getenv("SOFTMOE_RENEW") != nullptr) return Renew(text, path);
+  const fs::path expected = RunfilePath(path);
+  if (ReadWholeFile(expected) == text) return ::testing::AssertionSuccess();
+  const fs::path now = FreshFolder("now") / expected.filename();
+  WriteFileAtomically(now, text);
+  return ::testing::AssertionFailure()
+         << RunProgram({"diff", "-u", "--label", path, "--label", "now",
+                        expected.string(), now.string()},
+                       ".")
+                .output
+         << "If that is as it should be: SOFTMOE_RENEW=1 ./bazelw run of this "
+            "test writes it.";
 }
 
 }  // namespace softmoe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // message_test_util.h - what tests hold of text that a user reads: messages of
-// errors, and what programs print.
+// errors, what programs print, and whole reports.
 //
 //   EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(path); }),
 //                    path.string(), "restore this one"));
@@ -66,6 +66,15 @@ template <typename... Parts>
                                        << ", not " << exit_status << "\n"
                                        << result.output;
 }
+
+// Whether `text` is the content of a file of this repository, given by its path
+// from the root ("golden/verdict/testdata/verdicts.txt") and among the test's
+// data. If not, the failure shows the lines that differ, as `diff -u` does.
+//
+// With SOFTMOE_RENEW=1 in the environment of `./bazelw run ROOM:test`, the file
+// is written instead, among the sources: CONTRIBUTING.md.
+::testing::AssertionResult EqualsFile(const std::string& text,
+                                      const std::string& path);
 
 }  // namespace softmoe
 

@@ -3,13 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
 
 namespace softmoe {
 namespace {
+
+constexpr char kFile[] = "core/testing/testdata/three_lines.txt";
 
 TEST(MessageOf, IsThatOfTheErrorOrOfAKindOfIt) {
   const auto damaged = [] { throw DataError("a.h5: damaged"); };
@@ -44,6 +50,30 @@ TEST(Says, ShowsWhatIsMissingAndTheText) {
   EXPECT_EQ(message, "expected: three\nexpected: four\ngot: one two");
   // Where nothing is missing, EXPECT_FALSE shows the text.
   EXPECT_EQ(std::string(Says("one two", "one").message()), "one two");
+}
+
+TEST(EqualsFile, ShowsTheLinesThatDiffer) {
+  EXPECT_TRUE(EqualsFile("one\ntwo\nthree\n", kFile));
+  EXPECT_TRUE(Says(EqualsFile("one\n2\nthree\n", kFile).message(),
+                   " one\n-two\n+2\n three\n"));
+  const auto open_end = EqualsFile("one\ntwo\nthree", kFile);
+  EXPECT_FALSE(open_end);
+  EXPECT_TRUE(Says(open_end.message(), "No newline at end"));
+}
+
+TEST(EqualsFile, RenewsTheFileAmongTheSources) {
+  const std::filesystem::path sources = FreshFolder("sources");
+  ::setenv("SOFTMOE_RENEW", "1", 1);
+  ::unsetenv("BUILD_WORKSPACE_DIRECTORY");
+  const auto nowhere = EqualsFile("1\n", kFile);
+  EXPECT_FALSE(nowhere);
+  EXPECT_TRUE(Says(nowhere.message(), "./bazelw run"));
+  ::setenv("BUILD_WORKSPACE_DIRECTORY", sources.c_str(), 1);
+  EXPECT_TRUE(EqualsFile("1\n", kFile));
+  ::unsetenv("BUILD_WORKSPACE_DIRECTORY");
+  ::unsetenv("SOFTMOE_RENEW");
+  EXPECT_EQ(ReadWholeFile(sources / kFile), "1\n");
+  EXPECT_TRUE(EqualsFile("one\ntwo\nthree\n", kFile));  // the test's own
 }
 
 }  // namespace

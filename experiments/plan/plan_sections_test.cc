@@ -11,7 +11,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
-#include "core/testing/text_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/rank_plan.h"
 
@@ -80,12 +80,12 @@ RowEstimate DiskRow(const std::string& corpus) {
   return row;
 }
 
-// Ignores line breaks.
-void ExpectSays(const std::string& text, const std::string& part) {
+// A text as one line, however it is broken.
+std::string OneLine(const std::string& text) {
   std::istringstream stream(text);
   std::string one_line;
   for (std::string word; stream >> word;) one_line += word + " ";
-  ExpectHas(one_line, part);
+  return one_line;
 }
 
 TEST(PlanDisk, NamesEveryKindOnce) {
@@ -95,18 +95,20 @@ TEST(PlanDisk, NamesEveryKindOnce) {
   const std::string text =
       DescribeDisk({DiskRow(path), DiskRow(path), DiskRow("foldoc")},
                    folder / "runs", folder / "cache");
-  ExpectSays(text, "corpus " + path + ": " + FormatBytes(5000) + ", there:");
+  EXPECT_TRUE(Says(OneLine(text),
+                   "corpus " + path + ": " + FormatBytes(5000) + ", there:"));
   const std::string size = FormatBytes(5000) + ",";
   EXPECT_EQ(text.find(size), text.rfind(size)) << text;
-  ExpectSays(text, "corpus foldoc: about 4.7 MiB, not there yet:");
-  ExpectSays(text, "vocabulary 1024: at most " + FormatBytes(10000));
-  ExpectSays(text, "tokens of foldoc, vocabulary 1024: at most 9.5 MiB");
-  ExpectSays(text, "checkpoints: up to " + FormatBytes(1000) +
+  EXPECT_TRUE(Says(OneLine(text),
+                   "corpus foldoc: about 4.7 MiB, not there yet:",
+                   "vocabulary 1024: at most " + FormatBytes(10000),
+                   "tokens of foldoc, vocabulary 1024: at most 9.5 MiB",
+                   "checkpoints: up to " + FormatBytes(1000) +
                        " each, two for every run at work; those of finished "
-                       "runs are");
+                       "runs are"));
   // Three rows with three seeds, 300 bytes each.
-  ExpectSays(text, "results: " + FormatBytes(2700));
-  ExpectSays(text, "free there: ");
+  EXPECT_TRUE(
+      Says(OneLine(text), "results: " + FormatBytes(2700), "free there: "));
   EXPECT_FALSE(fs::exists(folder / "cache"));
 }
 
@@ -114,8 +116,8 @@ TEST(PlanDisk, CheckpointsThatAreKeptCount) {
   std::vector<RowEstimate> rows = {DiskRow("foldoc"), DiskRow("foldoc")};
   rows[1].run.evaluations.keep_checkpoint = true;
   const fs::path folder = FreshFolder("plan_disk_kept");
-  ExpectSays(DescribeDisk(rows, folder, folder),
-             FormatBytes(3000) + " once all runs are finished");
+  EXPECT_TRUE(Says(OneLine(DescribeDisk(rows, folder, folder)),
+                   FormatBytes(3000) + " once all runs are finished"));
 }
 
 TEST(PlanDisk, APublishedCorpusIsAsLargeAsItsTokensSay) {
@@ -125,8 +127,9 @@ TEST(PlanDisk, APublishedCorpusIsAsLargeAsItsTokensSay) {
   row.cost.tokens = 1 << 20;
   const fs::path folder = FreshFolder("plan_disk_owt");
   const std::string text = DescribeDisk({row}, folder, folder);
-  ExpectSays(text, "corpus owt: as large as its publishers' files, not there");
-  ExpectSays(text, "tokens of owt, vocabulary 1024: about 4.0 MiB");
+  EXPECT_TRUE(Says(OneLine(text),
+                   "corpus owt: as large as its publishers' files, not there",
+                   "tokens of owt, vocabulary 1024: about 4.0 MiB"));
 }
 
 TEST(PlanDisk, TokensAreNoMoreThanTheBytesThatAreRead) {
@@ -180,9 +183,8 @@ TEST(PlanWarnings, FewActiveExperts) {
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(warnings[0].starts_with("owt/a: with tau = 1.1 at T = 5, 0.499 "))
       << warnings[0];
-  ExpectHas(warnings[0], "(zero AE 61.0%)");
-  ExpectHas(warnings[0], "little gradient");
-  ExpectHas(warnings[0], "\"calibrated\"");
+  EXPECT_TRUE(Says(warnings[0], "(zero AE 61.0%)", "little gradient",
+                   "\"calibrated\""));
 }
 
 // As T falls from 5 to 1 with tau = 1.8, the mean crosses 0.5 (SPEC.md 2.3: 2.4
@@ -192,11 +194,10 @@ TEST(PlanWarnings, SaysWhetherTheTemperatureWillMendIt) {
   row.run.config.router.tau = 1.8;
   row.initial = EstimateInitialActivity(row.run.config);
   std::string warning = Warnings({row}).at(0);
-  ExpectHas(warning, "no gradient");
-  ExpectHas(warning, "would reach 0.5 after about");
+  EXPECT_TRUE(Says(warning, "no gradient", "would reach 0.5 after about"));
   row.run.config.router.temperature_end = 5;
   warning = Warnings({row}).at(0);
-  ExpectHas(warning, "below that to the end");
+  EXPECT_TRUE(Says(warning, "below that to the end"));
 }
 
 TEST(PlanWarnings, OneForAllRowsWithTheSameProblem) {
@@ -212,7 +213,7 @@ TEST(PlanWarnings, BatchThatDoesNotDivide) {
   row.run.corpus.gpus = 20;  // 240 sequences in groups of 30
   const std::vector<std::string> warnings = Warnings({row});
   ASSERT_EQ(warnings.size(), 1u);
-  ExpectHas(warnings[0], "owt/a: 8 balance groups of 30");
+  EXPECT_TRUE(Says(warnings[0], "owt/a: 8 balance groups of 30"));
   row.run.corpus.gpus = 0;  // CPU: there are no GPUs to divide over
   EXPECT_TRUE(Warnings({row}).empty());
 }
@@ -228,13 +229,13 @@ TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
       RankMemory(row.run.config, 8, Recompute::kNone).bytes());
   EXPECT_TRUE(warnings(need).empty());
   ASSERT_EQ(warnings(need - 1).size(), 1u);
-  ExpectHas(warnings(need - 1)[0],
-            "runtime.recompute = \"experts\" makes it fit");
+  EXPECT_TRUE(Says(warnings(need - 1)[0],
+                   "runtime.recompute = \"experts\" makes it fit"));
   row.run.runtime.recompute = Recompute::kExperts;
   EXPECT_TRUE(warnings(need - 1).empty());
   ASSERT_EQ(warnings(1e9).size(), 1u);
-  ExpectHas(warnings(1e9)[0], " GiB on each GPU, which has 0.9 ");
-  ExpectHas(warnings(1e9)[0], "no runtime.recompute makes it fit");
+  EXPECT_TRUE(Says(warnings(1e9)[0], " GiB on each GPU, which has 0.9 ",
+                   "no runtime.recompute makes it fit"));
   row.run.corpus.gpus = 0;
   EXPECT_TRUE(warnings(1e9).empty());
 }
@@ -246,8 +247,8 @@ TEST(PlanWarnings, MoreDiskThanIsFree) {
   EXPECT_TRUE(Warnings({row}, 2200).empty());
   const std::vector<std::string> warnings = Warnings({row}, 2199);
   ASSERT_EQ(warnings.size(), 1u);
-  ExpectHas(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB");
-  ExpectHas(warnings[0], "--out");
+  EXPECT_TRUE(
+      Says(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB", "--out"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "core/files/atomic_file.h"
 #include "core/process/process.h"
 #include "core/testing/file_test_util.h"
-#include "core/testing/text_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_file.h"
 #include "experiments/plan/grid_estimate.h"
 
@@ -45,8 +45,8 @@ SlurmJob Job() {
 }
 
 TEST(SlurmScript, IsExactlyThis) {
-  ExpectFileEquals("experiments/plan/testdata/slurm_script.txt",
-                   SlurmScript(Job()));
+  EXPECT_TRUE(EqualsFile(SlurmScript(Job()),
+                         "experiments/plan/testdata/slurm_script.txt"));
 }
 
 TEST(SlurmScript, NodesHoldTheSameNumberOfGpus) {

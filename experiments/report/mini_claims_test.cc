@@ -17,7 +17,7 @@
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
-#include "core/testing/text_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/report/report_csv.h"
 #include "experiments/report/report_html.h"
@@ -362,7 +362,7 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
   MiniClaims judged = *JudgeMiniClaims(outcome);
   const golden::MiniatureVerdict& tau = golden::ClaimOf(judged.verdicts, "H1");
   EXPECT_EQ(tau.status, MiniatureStatus::kNotTestable);
-  ExpectHas(tau.measures[0].reason, "was not evaluated at other tau");
+  EXPECT_TRUE(Says(tau.measures[0].reason, "was not evaluated at other tau"));
 
   // A run that has begun, one that failed, and one whose seed was not planned.
   outcome = Whole();
@@ -382,7 +382,8 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
   for (const golden::MiniatureVerdict& claim : judged.verdicts.claims) {
     EXPECT_EQ(claim.status, MiniatureStatus::kInterim) << claim.id;
   }
-  ExpectHas(ClaimsText(judged), "not judged: gcide/sparse-2/seed1238\n");
+  EXPECT_TRUE(
+      Says(ClaimsText(judged), "not judged: gcide/sparse-2/seed1238\n"));
 
   // Two seeds have the same numbers.
   outcome = Whole();
@@ -393,7 +394,8 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
 
   // No run is left.
   for (RunOutcome& run : outcome.runs) run.state = RunState::kWaiting;
-  ExpectHas(ClaimsText(*JudgeMiniClaims(outcome)), "runs     0 of 76 planned");
+  EXPECT_TRUE(
+      Says(ClaimsText(*JudgeMiniClaims(outcome)), "runs     0 of 76 planned"));
 }
 
 // A record made under earlier definitions passes their hash to the judge.
@@ -402,9 +404,10 @@ TEST(JudgeMiniClaims, MarksWhatWasRecordedUnderEarlierDefinitions) {
   outcome.margins_sha256 = golden::FrozenClaims().history[0].hash;
   const MiniClaims judged = *JudgeMiniClaims(outcome);
   ASSERT_TRUE(judged.verdicts.recorded_under.has_value());
-  ExpectHas(ClaimsText(judged),
-            "C3     SHOWN, after the fact         C3: CONTR");
-  ExpectHas(ClaimsCsv(judged), "\nC2,\"SHOWN, after the fact\",C2.share,");
+  EXPECT_TRUE(Says(ClaimsText(judged),
+                   "C3     SHOWN, after the fact         C3: CONTR"));
+  EXPECT_TRUE(
+      Says(ClaimsCsv(judged), "\nC2,\"SHOWN, after the fact\",C2.share,"));
   outcome.margins_sha256 = golden::FrozenClaims().Hash();
   EXPECT_FALSE(JudgeMiniClaims(outcome)->verdicts.recorded_under.has_value());
   outcome.margins_sha256 = std::string(64, '0');
@@ -434,11 +437,11 @@ TEST(MiniClaims, OfARecordAreThoseOfTheFolders) {
 
 TEST(ClaimsText, HasVerdictsCasesAndRowsAndIsNoReproduction) {
   const std::string text = ClaimsText(*JudgeMiniClaims(Whole()));
-  ExpectHas(text, "No reproduction of the paper,\nwhatever the verdicts");
-  ExpectHas(text, "C1a    SHOWN         SoftMoE* has the lower loss");
-  ExpectHas(text, "\nEvery case:\n");
+  EXPECT_TRUE(Says(text, "No reproduction of the paper,\nwhatever the verdicts",
+                   "C1a    SHOWN         SoftMoE* has the lower loss",
+                   "\nEvery case:\n"));
   // Shown beside the others but not judged.
-  ExpectHas(text, "gcide   softmoe-2-paper-tau");
+  EXPECT_TRUE(Says(text, "gcide   softmoe-2-paper-tau"));
   EXPECT_EQ(text, ClaimsText(*JudgeMiniClaims(Whole())));
   EXPECT_EQ(Count(text, "reproduc"), 1u);
 }
@@ -455,13 +458,14 @@ TEST(ClaimsCsv, HasALineForEachCase) {
   EXPECT_EQ(Count(text, "\n"), cases + 1);
   const golden::MiniatureCase& first =
       golden::MeasureOf(judged.verdicts, "C1a.group").cases[0];
-  ExpectHas(text, fmt::format("\nC1a,SHOWN,C1a.group,SHOWN,gcide,{},{},{},{},"
-                              "nat/token,0,4,",
-                              first.label, first.estimate, first.interval.low,
-                              first.interval.high));
+  EXPECT_TRUE(
+      Says(text, fmt::format("\nC1a,SHOWN,C1a.group,SHOWN,gcide,{},{},{},{},"
+                             "nat/token,0,4,",
+                             first.label, first.estimate, first.interval.low,
+                             first.interval.high)));
   // A case that cannot be tested has its reason and no numbers.
-  ExpectHas(text, "H2,NOT_TESTABLE,H2.throughput,NOT_TESTABLE,,");
-  ExpectHas(text, ",,,,log,0,0,,,0,");
+  EXPECT_TRUE(Says(text, "H2,NOT_TESTABLE,H2.throughput,NOT_TESTABLE,,",
+                   ",,,,log,0,0,,,0,"));
   // One case decides each measure that can be tested: ten of twelve.
   EXPECT_EQ(Count(text, ",1,,"), 10u);
 }
@@ -470,10 +474,8 @@ TEST(ClaimsHtml, EscapesWhatItSays) {
   MiniClaims judged = *JudgeMiniClaims(Whole());
   judged.verdicts.claims[0].title = "a < b & c";
   const std::string html = ClaimsHtml(judged);
-  ExpectHas(html, "a &lt; b &amp; c");
-  ExpectHas(html, "No reproduction of the paper");
-  ExpectHas(html, "76 of 76 planned runs are in.");
-  ExpectHas(html, "C5.experts");
+  EXPECT_TRUE(Says(html, "a &lt; b &amp; c", "No reproduction of the paper",
+                   "76 of 76 planned runs are in.", "C5.experts"));
   EXPECT_EQ(html.find("INTERIM"), std::string::npos);
 }
 

@@ -17,7 +17,6 @@
 #include "core/philox.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
-#include "core/testing/text_test_util.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/testing/report_test_util.h"

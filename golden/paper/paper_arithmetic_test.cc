@@ -16,7 +16,6 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
-#include "core/testing/text_test_util.h"
 #include "golden/document/document.h"
 #include "golden/testing/document_test_util.h"
 
@@ -273,7 +272,7 @@ TEST(CheckArithmetic, EveryCheckIsTheOneThatWasRead) {
                         check.consistent ? "" : " INCONSISTENT ", check.note,
                         check.explanation);
   }
-  ExpectFileEquals("golden/paper/testdata/checks.txt", text);
+  EXPECT_TRUE(EqualsFile(text, "golden/paper/testdata/checks.txt"));
 }
 
 TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/testing/text_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 
 namespace softmoe::golden {
@@ -24,33 +24,31 @@ MiniatureResults Results() {
 TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
   const MiniatureClaims& claims = FrozenClaims();
   const std::string text = DescribeMiniature(JudgeMiniature(claims, Results()));
-  ExpectHas(text, "No reproduction of the paper,\nwhatever the verdicts");
-  ExpectHas(text, "margins  " + claims.Hash() +
-                      ", procedure 2, fixed before these runs\n");
+  EXPECT_TRUE(Says(text, "No reproduction of the paper,\nwhatever the verdicts",
+                   "margins  " + claims.Hash() +
+                       ", procedure 2, fixed before these runs\n"));
   // The text begins with what could have been shown.
-  ExpectHas(text, "\n\nclaim  could it be shown  why not");
-  ExpectHas(text,
-            "\nC6     no                 C6.hellaswag: foldoc: there are "
-            "no accuracies; gcide:");
-  ExpectHas(text, "\nC7     yes\n");
+  EXPECT_TRUE(
+      Says(text, "\n\nclaim  could it be shown  why not",
+           "\nC6     no                 C6.hellaswag: foldoc: there are "
+           "no accuracies; gcide:",
+           "\nC7     yes\n"));
   EXPECT_LT(text.find("could it be shown"), text.find("SHOWN"));
-  ExpectHas(text,
-            "Hypotheses of this project, which are no sentences of the "
-            "paper:\nhypothesis  verdict");
+  EXPECT_TRUE(Says(text,
+                   "Hypotheses of this project, which are no sentences of the "
+                   "paper:\nhypothesis  verdict"));
   EXPECT_EQ(text.find("after the fact"), std::string::npos);
-  ExpectHas(text, "runs     76 of 76 planned\n");
-  ExpectHas(text,
-            "C1a    SHOWN         SoftMoE* has the lower loss in all "
-            "configurations\n");
-  ExpectHas(text, "C6     NOT_TESTABLE  Soft routing is ahead on HellaSwag\n");
-  ExpectHas(text, "C7     UNDECIDED     Jitter does not help");
-  ExpectHas(text,
-            "C7.jitter, final loss with input jitter 0.05 minus that "
-            "without: 3 of 3 cases point to the claim");
-  ExpectHas(text, "H2 assumes: one idle machine; the soft router throughout");
+  EXPECT_TRUE(Says(text, "runs     76 of 76 planned\n",
+                   "C1a    SHOWN         SoftMoE* has the lower loss in all "
+                   "configurations\n",
+                   "C6     NOT_TESTABLE  Soft routing is ahead on HellaSwag\n",
+                   "C7     UNDECIDED     Jitter does not help",
+                   "C7.jitter, final loss with input jitter 0.05 minus that "
+                   "without: 3 of 3 cases point to the claim",
+                   "H2 assumes: one idle machine; the soft router throughout"));
   // The effect's owner, and its number of seeds.
-  ExpectHas(text, "  seeds needed  deciding case\n");
-  ExpectHas(text, "gcide      9      4");
+  EXPECT_TRUE(
+      Says(text, "  seeds needed  deciding case\n", "gcide      9      4"));
   EXPECT_EQ(text.find("leaves out"), std::string::npos);
   EXPECT_EQ(text.find("missing"), std::string::npos);
   // The text is the same each time.
@@ -63,15 +61,14 @@ TEST(DescribeMiniature, NamesMissingRunsAndWhatVerdictsLeanTo) {
   results.runs.resize(results.runs.size() - 12);
   const MiniatureVerdicts verdicts = JudgeMiniature(claims, results);
   const std::string text = DescribeMiniature(verdicts);
-  ExpectHas(text, "runs     64 of 76 planned\n");
-  ExpectHas(text, "missing: gcide/sparse-1-jitter-0.05/seed1234");
-  ExpectHas(text, "and 6 more\n");
-  ExpectHas(text, "C1a    INTERIM (SHOWN so far)");
+  EXPECT_TRUE(Says(text, "runs     64 of 76 planned\n",
+                   "missing: gcide/sparse-1-jitter-0.05/seed1234",
+                   "and 6 more\n", "C1a    INTERIM (SHOWN so far)"));
   EXPECT_EQ(MeasureOf(verdicts, "C7.jitter").reason,
             "gcide: sparse-1-jitter-0.05 has fewer than two runs; gcide: "
             "sparse-2-jitter-0.05 has fewer than two runs; and 1 more reason");
   // No measure has a verdict yet, either.
-  ExpectHas(text, "measure        so far ");
+  EXPECT_TRUE(Says(text, "measure        so far "));
 }
 
 // Includes rows that enter no claim.
@@ -85,10 +82,11 @@ TEST(DescribeMiniature, NamesSeedsWithEqualBits) {
   }
   const std::string text =
       DescribeMiniature(JudgeMiniature(FrozenClaims(), results));
-  ExpectHas(text,
-            "equal bits under two seeds: gcide/softmoe-2-paper-tau: 1234 and "
-            "1235\n");
-  ExpectHas(text, "C1a    SHOWN ");
+  EXPECT_TRUE(
+      Says(text,
+           "equal bits under two seeds: gcide/softmoe-2-paper-tau: 1234 and "
+           "1235\n",
+           "C1a    SHOWN "));
 }
 
 TEST(DescribeMiniature, NamesRowsOutsideThePooledDeviations) {
@@ -96,11 +94,12 @@ TEST(DescribeMiniature, NamesRowsOutsideThePooledDeviations) {
   verdicts.resolution[0].plain_own = {"sparse-2"};
   verdicts.resolution[1].paired_own = {"sparse-3", "softmoe-2-calibrated"};
   const std::string text = DescribeMiniature(verdicts);
-  ExpectHas(text,
-            "\ngcide: \"deviation\" leaves out rows much noisier than the "
-            "others: sparse-2\n"
-            "foldoc: \"paired\" leaves out rows much noisier than the others: "
-            "sparse-3, softmoe-2-calibrated\n");
+  EXPECT_TRUE(
+      Says(text,
+           "\ngcide: \"deviation\" leaves out rows much noisier than the "
+           "others: sparse-2\n"
+           "foldoc: \"paired\" leaves out rows much noisier than the others: "
+           "sparse-3, softmoe-2-calibrated\n"));
   const nlohmann::json json = nlohmann::json::parse(MiniatureJson(verdicts));
   const auto& resolution = json["resolution"];
   EXPECT_EQ(resolution[0]["own_deviation"], verdicts.resolution[0].plain_own);
@@ -113,13 +112,11 @@ TEST(DescribeMiniature, CasesAndRowsAreAllThere) {
   const MiniatureClaims& claims = FrozenClaims();
   const std::string cases =
       DescribeMiniatureCases(JudgeMiniature(claims, Results()));
-  ExpectHas(cases, "softmoe-star-1.5-calibrated - sparse-2");
-  ExpectHas(cases, "there are no accuracies");
-  ExpectHas(cases, "there is no benchmark");
+  EXPECT_TRUE(Says(cases, "softmoe-star-1.5-calibrated - sparse-2",
+                   "there are no accuracies", "there is no benchmark"));
   const std::string rows = DescribeMiniatureRows(claims, Results());
   // In no claim, but shown.
-  ExpectHas(rows, "softmoe-2-paper-tau");
-  ExpectHas(rows, "gcide   sparse-1 ");
+  EXPECT_TRUE(Says(rows, "softmoe-2-paper-tau", "gcide   sparse-1 "));
 }
 
 TEST(MiniatureJson, HasEveryNumberOfTheText) {
@@ -279,23 +276,23 @@ MiniatureVerdicts Everything() {
 }
 
 TEST(DescribeMiniature, WritesEverything) {
-  ExpectFileEquals("golden/verdict/testdata/miniature.txt",
-                   DescribeMiniature(Everything()));
+  EXPECT_TRUE(EqualsFile(DescribeMiniature(Everything()),
+                         "golden/verdict/testdata/miniature.txt"));
 }
 
 TEST(MiniatureMarkdown, WritesEveryMeasureOfEveryClaim) {
   MiniatureVerdicts verdicts = Everything();
   verdicts.claims[1].measures[0].unit = "1";  // which is not written
-  ExpectFileEquals("golden/verdict/testdata/miniature_markdown.txt",
-                   MiniatureMarkdown(verdicts));
+  EXPECT_TRUE(EqualsFile(MiniatureMarkdown(verdicts),
+                         "golden/verdict/testdata/miniature_markdown.txt"));
 }
 
 TEST(DescribeMiniature, SixMissingRunsAreAllNamed) {
   MiniatureVerdicts verdicts = Everything();
   verdicts.missing.pop_back();
   const std::string text = DescribeMiniature(verdicts);
-  ExpectHas(text,
-            "missing: g/a/1 g/a/2 g/a/3 g/a/4 g/a/5 g/a/6\nequal bits under");
+  EXPECT_TRUE(Says(
+      text, "missing: g/a/1 g/a/2 g/a/3 g/a/4 g/a/5 g/a/6\nequal bits under"));
 }
 
 TEST(DescribeMiniatureCases, WritesEverything) {
@@ -353,8 +350,8 @@ foldoc  a        1                 8                    16                     3
 }
 
 TEST(MiniatureJson, WritesEverything) {
-  ExpectFileEquals("golden/verdict/testdata/miniature.json",
-                   MiniatureJson(Everything()));
+  EXPECT_TRUE(EqualsFile(MiniatureJson(Everything()),
+                         "golden/verdict/testdata/miniature.json"));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
-#include "core/testing/text_test_util.h"
 #include "golden/testing/document_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/miniature_report.h"

@@ -23,7 +23,6 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
-#include "core/testing/text_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/regime_curve.h"
 #include "golden/verdict/regime_judge.h"

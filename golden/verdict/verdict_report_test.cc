@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "core/testing/text_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe::golden {
 namespace {
@@ -82,9 +82,9 @@ Verdicts Everything() {
 }
 
 TEST(DescribeVerdicts, WritesEverything) {
-  ExpectFileEquals("golden/verdict/testdata/verdicts.txt",
-                   DescribeVerdicts(Everything(), {Status::kInconclusive,
-                                                   Status::kUnsupported}));
+  EXPECT_TRUE(EqualsFile(DescribeVerdicts(Everything(), {Status::kInconclusive,
+                                                         Status::kUnsupported}),
+                         "golden/verdict/testdata/verdicts.txt"));
 }
 
 TEST(DescribeVerdicts, LeavesOutWhatThereIsNot) {
@@ -117,8 +117,8 @@ OVERALL INCONCLUSIVE (exit code 4)
 }
 
 TEST(VerdictsJson, WritesEverything) {
-  ExpectFileEquals("golden/verdict/testdata/verdicts.json",
-                   VerdictsJson(Everything(), {Status::kInconclusive}));
+  EXPECT_TRUE(EqualsFile(VerdictsJson(Everything(), {Status::kInconclusive}),
+                         "golden/verdict/testdata/verdicts.json"));
 }
 
 }  // namespace
