@@ -183,7 +183,9 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
 }  // namespace
 
 ExitCode Run(const Options& options) {
-  return RunCases(options, MakeCampaign(options), /*manifest=*/true);
+  CampaignOptions campaign = MakeCampaign(options);
+  campaign.edges = options.edges;
+  return RunCases(options, std::move(campaign), /*manifest=*/!options.edges);
 }
 
 ExitCode Fuzz(const Options& options) {
