@@ -2,7 +2,7 @@
 //
 // Sums of squares, += and casts through the simulator: no element, one, blocks
 // that are partly empty, more blocks than the last sum has threads. Their
-// results are tested in property_tests/flat_kernels_property_test.cc.
+// results are tested by verify, op=sum_of_squares, op=add and op=cast.
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/simt/device/shim_test_support.h"
 

@@ -3,7 +3,7 @@
 // Plans of rows, counts and balance losses through the simulator: no token,
 // one, blocks of tokens that are partly empty, more pairs than a chunk of
 // shared memory, more blocks than the scan has strips. Their results are tested
-// in property_tests/routing_kernels_property_test.cc.
+// by verify, op=route_plan, op=routing_counts, op=balance_loss and op=budget.
 #include "kernels/cuda/routing_kernels.h"
 #include "kernels/simt/device/shim_test_support.h"
 

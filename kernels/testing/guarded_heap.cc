@@ -10,6 +10,21 @@
 //
 // It replaces new and delete of the programs that it is linked into; under a
 // sanitizer, which has a heap of its own, it does nothing.
+#include "kernels/testing/guarded_heap.h"
+
+#include <atomic>
+
+namespace softmoe {
+namespace {
+
+std::atomic<bool> guards_arrays{true};
+
+}  // namespace
+
+void GuardHeap(bool on) { guards_arrays = on; }
+
+}  // namespace softmoe
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include <sys/mman.h>
@@ -51,11 +66,15 @@ void* MapGuarded(std::size_t size) {
 void* Allocate(std::size_t size, std::size_t alignment) {
   alignment = std::max(alignment, sizeof(Pages));
   // The array and what lies in front of it.
-  const std::size_t used = RoundUp(RoundUp(size, alignment) + alignment, kPage);
-  Pages pages{MapGuarded(used), used + kPage};
+  std::size_t used = RoundUp(RoundUp(size, alignment) + alignment, kPage);
+  Pages pages{nullptr, used + kPage};
+  if (softmoe::guards_arrays) pages.begin = MapGuarded(used);
   // A test that fails ten thousand times keeps as many messages: it goes on
   // without guards, so that it can print them.
-  if (pages.begin == nullptr) pages = {std::aligned_alloc(kPage, used), 0};
+  if (pages.begin == nullptr) {
+    used = RoundUp(size, alignment) + alignment;
+    pages = {std::aligned_alloc(alignment, used), 0};
+  }
   if (pages.begin == nullptr) throw std::bad_alloc();
   char* array =
       static_cast<char*>(pages.begin) + used - RoundUp(size, alignment);

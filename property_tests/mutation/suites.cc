@@ -23,6 +23,7 @@ const std::set<std::string>& Programs() {
   static const std::set<std::string> programs = {
       "optimized/simulated_exchange_test",
       "optimized/simulated_ranks_test",
+      "property_tests/verify/kernels_property_test",
       "trainer/run/simulated_device_test",
   };
   return programs;
@@ -34,13 +35,15 @@ const std::map<std::string, std::string>& Filters() {
       {"optimized/simulated_ranks_test",
        "*ToTheBits*:*ReadInBf16*:*TakeTheMemory*:*WhileTheyCompute*"},
       {"property_tests/model_property_test", "*ModelAgainstReference*"},
+      {"property_tests/verify/kernels_property_test",
+       "*RoundsAtBf16*:SameSource*"},
       {"trainer/run/resume_test", "*GoesOnFromAnOlderCheckpoint*"},
       {"trainer/run/simulated_device_test", "*Bf16*:*IsInterrupted*"},
   };
   return filters;
 }
 
-// `words`: "OP", "OP fill=F" or "OP bf16".
+// `words`: "OP", or "OP " and fill=F, bf16, double or edges.
 Suite Verify(const std::string& name, const std::string& words) {
   const size_t space = words.find(' ');
   const std::string op = words.substr(0, space);
@@ -50,15 +53,18 @@ Suite Verify(const std::string& name, const std::string& words) {
   std::vector<std::string>& arguments = suite.arguments;
   if (rest == "bf16") {
     arguments.push_back("impl=shim:bf16");
+  } else if (rest == "double") {
+    arguments.push_back("impl=cpu:double");
   } else {
     arguments.insert(arguments.end(), {"impl=cpu:v3", "impl=shim"});
-    if (!rest.empty()) arguments.push_back(rest);
+    if (!rest.empty()) arguments.push_back(rest == "edges" ? "--edges" : rest);
   }
   // Of rare cases, more.
-  const std::string cases = !rest.empty() && op == "lapsum" ? "400"
-                            : op == "lapsum"                ? "100"
-                            : op == "router"                ? "200"
-                                                            : "60";
+  const std::string cases = rest == "edges"                   ? "12"
+                            : !rest.empty() && op == "lapsum" ? "400"
+                            : op == "lapsum"                  ? "100"
+                            : op == "router"                  ? "200"
+                                                              : "60";
   arguments.push_back("--cases=" + cases);
   return suite;
 }

@@ -35,6 +35,8 @@ struct Suite {
 //                        the CPU's kernels and on CUDA source in the simulator
 //   verify OP fill=F     the same with this data
 //   verify OP bf16       on the CUDA source alone, with bf16 activations
+//   verify OP double     on the kernels' bodies alone, at double
+//   verify OP edges      the sizes that are never drawn (Operation::edges)
 //
 // Whether there is such a source, a test says (faults_test.cc).
 Suite SuiteOf(const std::string& name);

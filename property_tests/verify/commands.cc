@@ -286,7 +286,9 @@ void CheckGradientSelf() {
 }
 
 ExitCode Run(const Options& options) {
-  return RunCases(options, MakeCampaign(options), /*manifest=*/true);
+  CampaignOptions campaign = MakeCampaign(options);
+  campaign.edges = options.edges;
+  return RunCases(options, std::move(campaign), /*manifest=*/!options.edges);
 }
 
 ExitCode Fuzz(const Options& options) {

@@ -24,6 +24,7 @@ struct Options {
   std::optional<int64_t> cases;
   double seconds = 60, gradient_seconds = 0;
   bool no_shrink = false;
+  bool edges = false;
 };
 
 // Each prints to stdout, writes the files that the options name, and returns

@@ -61,10 +61,10 @@ std::string OperationText(const Operation& op) {
   }
   std::vector<std::string> dtypes;
   for (const Dtype dtype : op.dtypes()) dtypes.push_back(DtypeName(dtype));
-  return text + fmt::format("dtypes: {}\nfills: {}\noutputs: {}\n",
-                            fmt::join(dtypes, ", "),
-                            fmt::join(op.fills(), ", "),
-                            fmt::join(outputs, ", "));
+  return text +
+         fmt::format("edges: {}\ndtypes: {}\nfills: {}\noutputs: {}\n",
+                     fmt::join(op.edges(), ", "), fmt::join(dtypes, ", "),
+                     fmt::join(op.fills(), ", "), fmt::join(outputs, ", "));
 }
 
 }  // namespace

@@ -12,10 +12,8 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <set>
 #include <string>
 
-#include "kernels/router.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
@@ -120,38 +118,6 @@ TEST(BodiesAtDouble, AgreeWithTheReference) {
   }
   EXPECT_GE(operations, 8);
   std::printf("largest error %.2g\n", largest);
-}
-
-// These compute every element by the same operations in the same order on the
-// CPU and in CUDA, except sums over three or more blocks of tokens, which CUDA
-// adds in a tree. (A device's own logarithm, sine and cosine may change the
-// scores' noise; the simulated one has the CPU's.)
-TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
-  const auto cpu = MakeImplementation("cpu:v3");
-  const auto shim = MakeImplementation("shim");
-  for (const std::string name :
-       {"lapsum", "router", "balance_sums", "rope", "jitter", "logit_noise",
-        "route_plan", "routing_counts", "balance_loss", "budget", "add"}) {
-    const Operation& op = FindOperation(name);
-    EXPECT_TRUE(rc::check(name, [&] {
-      const Case c = DrawCase(op, {}, *rc::gen::arbitrary<uint64_t>(), 0);
-      const TensorMap inputs = InputsOf(op, c);
-      const TensorMap a = cpu->Run(op, c, inputs, 0);
-      const TensorMap b = shim->Run(op, c, inputs, 0);
-      RC_ASSERT(a.size() == b.size());
-      const std::set<std::string> sums = {"basis_sums", "z_sum",
-                                          "d_mean_active"};
-      for (const auto& [output, tensor] : a) {
-        if (sums.contains(output) &&
-            c.Size("rows") > 2 * kernels::kRouterTokenBlock) {
-          continue;
-        }
-        if (!SameBits(tensor, b.at(output))) {
-          RC_FAIL(output + " differs: " + CaseText(c));
-        }
-      }
-    }));
-  }
 }
 
 }  // namespace

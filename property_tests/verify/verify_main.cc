@@ -214,6 +214,9 @@ int main(int argc, char** argv) {
   CLI::App* run = app.add_subcommand("run", "run a number of cases of each");
   AddRunOptions(run, options);
   AddCases(run, options);
+  run->add_flag("--edges", options.edges,
+                "sizes that are never drawn, in turn: nothing, several blocks "
+                "of the kernels (`verify list` shows them)");
   CLI::App* fuzz = app.add_subcommand("fuzz", "run until the time is over");
   AddRunOptions(fuzz, options);
   fuzz->add_option("--seconds", options.seconds, "how long [60]")

@@ -69,6 +69,9 @@ class Campaign {
     CasePattern pattern = options_.fixed;
     pattern["impl"] = impl.name();
     pattern.emplace("dtype", DtypeName(DtypeFor(op, impl)));
+    if (options_.edges && !op.edges().empty()) {
+      return DrawEdge(op, pattern, options_.seed, number);
+    }
     Case c = DrawCase(op, pattern, options_.seed, number);
     for (auto& [name, window] : c.sizes) {
       if (pattern.contains(name)) continue;

@@ -31,6 +31,8 @@ struct CampaignOptions {
   double seconds = std::numeric_limits<double>::infinity();
   // Sizes that `fixed` leaves open are drawn no larger than this.
   int64_t max_size = std::numeric_limits<int64_t>::max();
+  // Every case is one of DrawEdge, of operations that have edges.
+  bool edges = false;
   // How a case is checked.
   Checker check = [](const Case& c, Implementation& implementation) {
     return CheckCase(c, implementation);

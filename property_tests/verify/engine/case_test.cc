@@ -34,7 +34,7 @@ Case AnyCase() {
     window.first = *rc::gen::inRange<int64_t>(0, 1000);
   }
   for (auto& [name, value] : c.reals) {
-    const Range range = RangeOf(*op.FindParameter(name), c);
+    const Range range = RangeOf(op, *op.FindParameter(name), c);
     value = range.low + (range.high - range.low) *
                             (*rc::gen::inRange(0, 1 << 20) * 0x1p-20);
   }
@@ -157,7 +157,7 @@ TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("op=lapsum rows=3 rows=4", "given twice");
   ExpectRefused("op=lapsum rows=", "KEY=VALUE");
   ExpectRefused("op=lapsum rows=three", "whole number");
-  ExpectRefused("op=lapsum rows=0", "1 to");
+  ExpectRefused("op=lapsum num_experts=0", "1 to");
   ExpectRefused("op=lapsum rows=3@-1", "begins at 0");
   ExpectRefused("op=lapsum rows=3@65535", "window ends");
   ExpectRefused("op=lapsum rows=3@9223372036854775807", "window ends");

@@ -22,6 +22,15 @@ Words WordsFor(const std::string& name, uint64_t seed, uint32_t number) {
       {seed, RandomStream::kTestData, number, NameKey("parameter " + name)}, 0);
 }
 
+// `range`, up to the parameter that limits this one.
+Range Limited(Range range, const Parameter& parameter, const Case& c) {
+  if (parameter.at_most.empty()) return range;
+  double bound = static_cast<double>(c.Size(parameter.at_most));
+  if (parameter.below) bound -= 1.0 / 64;
+  range.high = std::max(range.low, std::min(range.high, bound));
+  return range;
+}
+
 int64_t ToStep(double value, int64_t step, const Range& range) {
   const int64_t low = static_cast<int64_t>(range.low);
   const int64_t high = static_cast<int64_t>(range.high);
@@ -74,7 +83,13 @@ void CheckRange(const Parameter& parameter, const Range& range, double value,
   }
 }
 
-void SetParameter(const Parameter& p, const std::string* given, Case& c) {
+// What a draw may give: the parameter's own range.
+Range DrawnRange(const Parameter& parameter, const Case& c) {
+  return Limited({parameter.low, parameter.high}, parameter, c);
+}
+
+void SetParameter(const Operation& op, const Parameter& p,
+                  const std::string* given, Case& c) {
   const Words words = WordsFor(p.name, c.seed, c.number);
   if (p.kind == Parameter::Kind::kChoice) {
     std::string choice = p.choices[words[0] % p.choices.size()];
@@ -88,20 +103,20 @@ void SetParameter(const Parameter& p, const std::string* given, Case& c) {
     c.choices[p.name] = choice;
     return;
   }
-  const Range range = RangeOf(p, c);
+  const Range drawn = DrawnRange(p, c), range = RangeOf(op, p, c);
   if (p.kind == Parameter::Kind::kSize) {
-    Window window{DrawSize(p, range, words), 0};
+    Window window{DrawSize(p, drawn, words), 0};
     if (given != nullptr) {
       window = ParseWindow(p.name, *given);
       CheckRange(p, range, static_cast<double>(window.count), *given);
-      if (window.first > kMaxIndex - window.count) {
+      if (window.first > 0 && window.first > kMaxIndex - window.count) {
         throw ConfigError(fmt::format("{}={}: a window ends at {} or before",
                                       p.name, *given, kMaxIndex));
       }
     }
     c.sizes[p.name] = window;
   } else {
-    double value = DrawReal(p, range, words);
+    double value = DrawReal(p, drawn, words);
     if (given != nullptr) {
       value = ParseDecimal(p.name, *given);
       CheckRange(p, range, value, *given);
@@ -140,20 +155,22 @@ void CheckFill(const Operation& op, FillName& fill) {
 
 }  // namespace
 
-Range RangeOf(const Parameter& parameter, const Case& c) {
+Range RangeOf(const Operation& op, const Parameter& parameter, const Case& c) {
   Range range = {parameter.low, parameter.high};
-  if (!parameter.at_most.empty()) {
-    double bound = static_cast<double>(c.Size(parameter.at_most));
-    if (parameter.below) bound -= 1.0 / 64;
-    range.high = std::max(range.low, std::min(range.high, bound));
+  for (const std::string& edge : op.edges()) {
+    const CasePattern pattern = ParseWords(edge);
+    const auto found = pattern.find(parameter.name);
+    if (found == pattern.end()) continue;
+    const double value = ParseDecimal(parameter.name, found->second);
+    range = {std::min(range.low, value), std::max(range.high, value)};
   }
-  return range;
+  return Limited(range, parameter, c);
 }
 
 void Repair(const Operation& op, Case& c) {
   for (const Parameter& p : op.parameters()) {
     if (p.kind == Parameter::Kind::kChoice) continue;
-    const Range range = RangeOf(p, c);
+    const Range range = RangeOf(op, p, c);
     if (p.kind == Parameter::Kind::kReal) {
       double& value = c.reals[p.name];
       value = std::clamp(value, range.low, range.high);
@@ -204,12 +221,27 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
     c.fill = DrawFill(op, c);
   }
   for (const Parameter& p : op.parameters()) {
-    SetParameter(p, given(p.name), c);
+    SetParameter(op, p, given(p.name), c);
   }
   if (const std::string* simplify = given("simplify")) {
     c.simplify = ParseSimplify(*simplify);
     InputsOf(op, c);  // throws if the keys do not fit together
   }
+  return c;
+}
+
+Case DrawEdge(const Operation& op, const CasePattern& fixed, uint64_t seed,
+              uint32_t number) {
+  constexpr int64_t kOthers = 20;
+  const std::vector<std::string> edges = op.edges();
+  SOFTMOE_CHECK(!edges.empty()) << op.name() << " has no edges";
+  CasePattern pattern = fixed;
+  pattern.merge(ParseWords(edges[number % edges.size()]));
+  Case c = DrawCase(op, pattern, seed, number);
+  for (auto& [name, window] : c.sizes) {
+    if (!pattern.contains(name)) window.count = std::min(window.count, kOthers);
+  }
+  Repair(op, c);
   return c;
 }
 

@@ -36,11 +36,18 @@ std::vector<std::string> CaseKeys(const Operation& op);
 // changed.
 void Repair(const Operation& op, Case& c);
 
-// The range of a size or real parameter, given the parameters before it.
+// The range of a size or real parameter of `op`, given the parameters before
+// it. Its edges (Operation::edges) are valid, too.
 struct Range {
   double low, high;
 };
-Range RangeOf(const Parameter& parameter, const Case& c);
+Range RangeOf(const Operation& op, const Parameter& parameter, const Case& c);
+
+// Case `number` of `seed`, at one of the operation's edges: they take turns.
+// Sizes that neither the edge nor `fixed` names are small. The operation must
+// have an edge.
+Case DrawEdge(const Operation& op, const CasePattern& fixed, uint64_t seed,
+              uint32_t number);
 
 }  // namespace softmoe::verify
 

@@ -46,8 +46,11 @@ std::string WhyNotSoft(const TensorMap& inputs, int64_t num_experts) {
 }
 
 reference::Matrix ToMatrix(const Tensor& tensor) {
-  const int64_t rows = tensor.shape.size() > 1 ? tensor.shape[0] : 1;
-  const int64_t columns = rows == 0 ? 0 : tensor.size() / rows;
+  const bool is_row = tensor.shape.size() < 2;
+  const int64_t rows = is_row ? 1 : tensor.shape[0];
+  const int64_t columns =
+      is_row ? tensor.size()
+             : NumElements({tensor.shape.begin() + 1, tensor.shape.end()});
   reference::Matrix matrix(rows, columns);
   for (int64_t i = 0; i < tensor.size(); ++i) {
     matrix.data()[i] = tensor.values[i];

@@ -88,8 +88,9 @@ std::array<uint32_t, 4> Filler::Words(const std::string& name,
                                       const std::vector<int64_t>& index) const {
   SOFTMOE_CHECK(index.size() <= 4) << name;
   uint64_t address = 0;
-  for (const int64_t i : index) {
-    SOFTMOE_CHECK(i >= 0 && i < kMaxIndex) << name << " at " << i;
+  for (const int64_t& i : index) {
+    const bool first = &i == index.data() && index.size() <= 2;
+    SOFTMOE_CHECK(i >= 0 && (first || i < kMaxIndex)) << name << " at " << i;
     address = address << 16 | static_cast<uint64_t>(i);
   }
   return PhiloxWords(

@@ -37,6 +37,10 @@ struct Parameter {
   // range.
   std::vector<double> typical = {};
   int64_t step = 1;  // sizes: a multiple of this
+  // Sizes: whether elements of outputs along it have the same bits whatever the
+  // others are; kIfFinite, if those are finite.
+  enum class Apart { kNo, kIfFinite, kAlways };
+  Apart apart = Apart::kNo;
   std::vector<std::string> choices = {};
   // The value that shrinking tries first; sizes shrink towards `low`.
   double simple = 1;
@@ -50,6 +54,9 @@ struct OutputSpec {
   bool in_double = false;
   // At dtype bf16, returned in float: what programs do not keep as bf16.
   bool in_float = false;
+  // The size along which its elements do not see later ones, if these are
+  // finite; the innermost of those that its first dimension is made of.
+  std::string causal = {};
 
   // The dtype of the output, if it is not one of choices, in a case of dtype
   // `data`.
@@ -95,6 +102,9 @@ class Operation {
   virtual std::string text() const = 0;  // one line: the formula
   virtual const std::vector<Parameter>& parameters() const = 0;
   virtual std::vector<std::string> fills() const = 0;  // names, fill.h
+  // Sizes that no draw reaches, as words of a case: nothing at all, and more
+  // than a block of the kernels holds. They extend the valid ranges.
+  virtual std::vector<std::string> edges() const { return {}; }
   virtual std::vector<Dtype> dtypes() const { return {Dtype::kF32}; }
   virtual std::vector<OutputSpec> outputs() const = 0;
   virtual const std::vector<Derivation>& derivations() const = 0;

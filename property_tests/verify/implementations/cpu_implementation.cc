@@ -20,7 +20,7 @@ RowKernels CpuKernels(ThreadPool& pool) {
 
 namespace {
 
-constexpr int kThreads[] = {1, 3};
+constexpr int kThreads[] = {1, 3, 4};
 
 class CpuImplementation : public Implementation {
  public:
@@ -54,7 +54,8 @@ class CpuImplementation : public Implementation {
  private:
   kernels::Isa isa_;
   const Adapters& adapters_;
-  ThreadPool pools_[2] = {ThreadPool(kThreads[0]), ThreadPool(kThreads[1])};
+  ThreadPool pools_[3] = {ThreadPool(kThreads[0]), ThreadPool(kThreads[1]),
+                          ThreadPool(kThreads[2])};
 };
 
 }  // namespace

@@ -25,7 +25,7 @@
   Line(embedding,      Embedding,     Both, Rows,  AtDouble)     \
   Line(rmsnorm,        RmsNorm,       Both, Rows,  AtDouble)     \
   Line(rope,           Rope,          Both, Rows,  AtDouble)     \
-  Line(attention,      Attention,     Both, Rows,  None)         \
+  Line(attention,      Attention,     Both, Rows,  AtDouble)     \
   Line(jitter,         Jitter,        Both, Rows,  None)         \
   Line(logit_noise,    LogitNoise,    F32,  Rows,  None)         \
   Line(lapsum,         LapSum,        F32,  Rows,  AtDouble)     \
@@ -37,7 +37,7 @@
   Line(experts,        Experts,       Both, Rows,  AtDouble)     \
   Line(lm_head,        LmHead,        Both, Rows,  AtDouble)     \
   Line(budget,         Budget,        F32,  Rows,  None)         \
-  Line(adamw,          AdamW,         F32,  OnCpu, None)         \
+  Line(adamw,          AdamW,         F32,  OnCpu, AtDouble)     \
   Line(gemm,           Gemm,          Both, Rows,  None)         \
   Line(sum_of_squares, SumOfSquares,  F32,  Rows,  None)         \
   Line(add,            Add,           Both, Rows,  None)         \

@@ -73,8 +73,14 @@ class AdamW : public Operation {
     };
     return parameters;
   }
+  std::vector<std::string> edges() const override {
+    return {"matrix_size=0", "vector_size=0", "matrix_size=40001 steps=1"};
+  }
   std::vector<std::string> fills() const override {
     return {"generic", "subnormal", "huge"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64};
   }
   std::vector<OutputSpec> outputs() const override {
     return {{"parameter"},

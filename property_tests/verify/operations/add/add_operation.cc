@@ -31,10 +31,16 @@ class Add : public Operation {
   std::string text() const override { return "y += x"; }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "size", .text = "elements", .high = 1500},
+        {.name = "size",
+         .text = "elements",
+         .high = 1500,
+         .apart = Parameter::Apart::kAlways},
         ScaleParameter("x"),
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"size=0", "size=40001"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge"};

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "kernels/attention.h"
+#include "kernels/attention_rows_body.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/implementations/elements.h"
 #include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
+namespace {
+
+namespace body = kernels::SOFTMOE_ISA;
+using Doubles = std::vector<double>;
+using Lane = body::SerialLane<double>;
+
+}  // namespace
+
 template <typename Activation>
 TensorMap RunAttention(const Case& c, const TensorMap& inputs,
                        const RowKernelsOf<Activation>& run) {
@@ -37,5 +48,56 @@ template TensorMap RunAttention(const Case&, const TensorMap&,
                                 const RowKernels&);
 template TensorMap RunAttention(const Case&, const TensorMap&,
                                 const Bf16Kernels&);
+
+TensorMap RunAttentionAtDouble(const Case& c, const TensorMap& inputs) {
+  const int64_t sequences = c.Size("sequences"), length = c.Size("length");
+  const int64_t heads = c.Size("heads"), dim = c.Size("head_dim");
+  const int64_t rows = sequences * length, width = heads * dim;
+  const Tensor& qkv = At(inputs, "qkv");
+  const Tensor& d_out = At(inputs, "d_out");
+  Tensor out(Dtype::kF64, {rows, width}), d_qkv(Dtype::kF64, {rows, 3 * width});
+  const double scale = 1 / std::sqrt(static_cast<double>(dim));
+  for (int64_t i = 0; i < rows * heads; ++i) {
+    const int64_t row = i / heads, head = i % heads, query = row % length;
+    const int64_t first = row - query, column = head * dim;
+    // Where part 0, 1, 2 (q, k, v) of a key's row begins.
+    const auto at = [&](int64_t key, int64_t part) {
+      return ((first + key) * 3 + part) * width + column;
+    };
+    const double* q = &qkv.values[at(query, 0)];
+    const double* d_head = &d_out.values[row * width + column];
+    double* head_out = &out.values[row * width + column];
+    // Some more keys than the query sees, whose scores must not matter.
+    Doubles scores(length, NAN), d_weights(length, NAN);
+    for (int64_t s = 0; s <= query; ++s) {
+      scores[s] = d_weights[s] = 0;
+      for (int64_t j = 0; j < dim; ++j) {
+        scores[s] += q[j] * qkv.values[at(s, 1) + j];
+        d_weights[s] += d_head[j] * qkv.values[at(s, 2) + j];
+      }
+    }
+    Doubles exponentials = scores, weights(length), d_scores(length);
+    double log_sum_exp = 0;
+    body::CausalSoftmaxRow(Lane(), query + 1, length, scale,
+                           exponentials.data(), weights.data(), &log_sum_exp);
+    for (int64_t s = 0; s < length; ++s) {
+      for (int64_t j = 0; j < dim; ++j) {
+        head_out[j] += weights[s] * qkv.values[at(s, 2) + j];
+      }
+    }
+    body::CausalSoftmaxBackwardRow(
+        Lane(), query + 1, length, dim, scale, log_sum_exp, head_out, d_head,
+        scores.data(), d_weights.data(), weights.data(), d_scores.data());
+    for (int64_t s = 0; s < length; ++s) {
+      for (int64_t j = 0; j < dim; ++j) {
+        d_qkv.values[at(query, 0) + j] +=
+            d_scores[s] * qkv.values[at(s, 1) + j];
+        d_qkv.values[at(s, 1) + j] += d_scores[s] * q[j];
+        d_qkv.values[at(s, 2) + j] += weights[s] * d_head[j];
+      }
+    }
+  }
+  return {{"out", out}, {"d_qkv", d_qkv}};
+}
 
 }  // namespace softmoe::verify

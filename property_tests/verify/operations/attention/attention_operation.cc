@@ -133,7 +133,10 @@ class Attention : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "sequences", .text = "sequences", .high = 3},
+        {.name = "sequences",
+         .text = "sequences",
+         .high = 3,
+         .apart = Parameter::Apart::kAlways},
         {.name = "length", .text = "tokens per sequence", .high = 80},
         {.name = "heads", .text = "heads", .high = 3},
         {.name = "head_dim",
@@ -151,14 +154,19 @@ class Attention : public Operation {
     };
     return parameters;
   }
+  std::vector<std::string> edges() const override {
+    return {"length=0", "length=300 sequences=1 heads=1 head_dim=4",
+            "length=530 sequences=1 heads=1 head_dim=4 fill=exact",
+            "head_dim=100"};
+  }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal"};
   }
   std::vector<Dtype> dtypes() const override {
-    return {Dtype::kF32, Dtype::kBf16};
+    return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
   }
   std::vector<OutputSpec> outputs() const override {
-    return {{"out"}, {"d_qkv"}};
+    return {{.name = "out", .causal = "length"}, {"d_qkv"}};
   }
   std::vector<std::string> differentiable() const override { return {"qkv"}; }
   const std::vector<Derivation>& derivations() const override {

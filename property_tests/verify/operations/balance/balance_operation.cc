@@ -55,6 +55,9 @@ class BalanceSums : public Operation {
     };
     return parameters;
   }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "rows=1089", "num_experts=256"};
+  }
   std::vector<std::string> fills() const override {
     return {"generic",        "exact",       "ties",      "near_ties",
             "plateau",        "wide_gap",    "all_equal", "dominant",

@@ -77,6 +77,9 @@ class BalanceLossOp : public Operation {
     };
     return parameters;
   }
+  std::vector<std::string> edges() const override {
+    return {"num_experts=256"};
+  }
   std::vector<std::string> fills() const override { return {"generic"}; }
   std::vector<OutputSpec> outputs() const override {
     return {{.name = "load_balance_loss", .in_double = true},

@@ -125,6 +125,7 @@ class BudgetOp : public Operation {
     };
     return parameters;
   }
+  std::vector<std::string> edges() const override { return {"layers=96"}; }
   std::vector<std::string> fills() const override {
     return {"generic", "subnormal", "huge"};
   }

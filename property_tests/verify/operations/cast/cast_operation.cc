@@ -20,10 +20,16 @@ class Cast : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "size", .text = "elements", .high = 1500},
+        {.name = "size",
+         .text = "elements",
+         .high = 1500,
+         .apart = Parameter::Apart::kAlways},
         ScaleParameter("x"),
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"size=0", "size=40001"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "subnormal"};

@@ -34,11 +34,18 @@ class Embedding : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "rows", .text = "tokens", .high = 300},
+        {.name = "rows",
+         .text = "tokens",
+         .high = 300,
+         .apart = Parameter::Apart::kAlways},
         {.name = "d_model", .text = "width", .high = 140},
         {.name = "vocab_size", .text = "rows of the table", .high = 90},
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "rows=600 vocab_size=257",
+            "rows=600 vocab_size=66000 d_model=1"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge", "repeated"};

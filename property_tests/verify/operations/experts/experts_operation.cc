@@ -112,7 +112,10 @@ class Experts : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "rows", .text = "tokens", .high = 50},
+        {.name = "rows",
+         .text = "tokens",
+         .high = 50,
+         .apart = Parameter::Apart::kAlways},
         {.name = "num_experts", .text = "experts", .high = 7},
         {.name = "max_active",
          .text = "most active experts of a token",
@@ -129,6 +132,9 @@ class Experts : public Operation {
          .simple = 1},
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "d_ffn=550", "d_model=300", "rows=130 num_experts=40"};
   }
   std::vector<std::string> fills() const override {
     return {"generic",        "exact",        "subnormal", "one_expert_all",

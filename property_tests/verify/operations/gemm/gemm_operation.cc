@@ -35,8 +35,14 @@ class Gemm : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "m", .text = "rows of c", .high = 100},
-        {.name = "n", .text = "columns of c", .high = 100},
+        {.name = "m",
+         .text = "rows of c",
+         .high = 100,
+         .apart = Parameter::Apart::kAlways},
+        {.name = "n",
+         .text = "columns of c",
+         .high = 100,
+         .apart = Parameter::Apart::kAlways},
         {.name = "k", .text = "length of the sums", .high = 300},
         {.name = "padding",
          .text = "elements between stored rows, never to be touched",
@@ -48,6 +54,9 @@ class Gemm : public Operation {
         ScaleParameter("a"),
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"m=0", "k=0", "k=600", "m=129 k=257", "n=530"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge"};

@@ -61,6 +61,9 @@ class Jitter : public Operation {
     };
     return parameters;
   }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "d_model=600"};
+  }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge"};
   }

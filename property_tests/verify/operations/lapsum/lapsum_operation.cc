@@ -22,7 +22,10 @@ class LapSum : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "rows", .text = "tokens", .high = 140},
+        {.name = "rows",
+         .text = "tokens",
+         .high = 140,
+         .apart = Parameter::Apart::kIfFinite},
         {.name = "num_experts", .text = "scores per row", .high = 256},
         MeanActiveParameter("k: what the weights of a row sum to", 1.0 / 64,
                             256),
@@ -30,6 +33,9 @@ class LapSum : public Operation {
         TemperatureParameter("T, in score units"),
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "rows=1089", "num_experts=32 mean_active=0.000001"};
   }
   std::vector<std::string> fills() const override {
     return {"generic",  "ties",       "near_ties", "plateau",

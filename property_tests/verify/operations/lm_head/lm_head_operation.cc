@@ -80,7 +80,10 @@ class LmHead : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "rows", .text = "tokens", .high = 50},
+        {.name = "rows",
+         .text = "tokens",
+         .high = 50,
+         .apart = Parameter::Apart::kAlways},
         {.name = "d_model", .text = "width", .high = 70},
         {.name = "vocab_size", .text = "logits", .high = 140},
         {.name = "scale",
@@ -99,6 +102,10 @@ class LmHead : public Operation {
          .simple = 3},
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "rows=1100 d_model=2 vocab_size=12",
+            "vocab_size=700 rows=9"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "repeated"};

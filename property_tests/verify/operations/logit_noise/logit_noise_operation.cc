@@ -59,6 +59,9 @@ class LogitNoise : public Operation {
     };
     return parameters;
   }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "num_experts=256"};
+  }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge"};
   }

@@ -47,7 +47,10 @@ class RmsNorm : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "rows", .text = "tokens", .high = 140},
+        {.name = "rows",
+         .text = "tokens",
+         .high = 140,
+         .apart = Parameter::Apart::kAlways},
         {.name = "d_model", .text = "width", .high = 300},
         {.name = "scale",
          .kind = Kind::kReal,
@@ -65,6 +68,9 @@ class RmsNorm : public Operation {
          .simple = 0.5},
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "d_model=640", "rows=600"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge"};

@@ -58,7 +58,10 @@ class Rope : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "sequences", .text = "sequences", .high = 3},
+        {.name = "sequences",
+         .text = "sequences",
+         .high = 3,
+         .apart = Parameter::Apart::kAlways},
         {.name = "length", .text = "tokens per sequence", .high = 50},
         {.name = "heads", .text = "heads", .high = 3},
         {.name = "head_dim",
@@ -76,6 +79,9 @@ class Rope : public Operation {
         ScaleParameter("q, k and v"),
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"length=0", "head_dim=200"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "subnormal", "huge"};

@@ -43,6 +43,10 @@ class RoutePlanOp : public Operation {
     };
     return parameters;
   }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "rows=8449 num_experts=33",
+            "num_experts=256 max_active=256"};
+  }
   std::vector<std::string> fills() const override {
     return {"generic", "one_expert_all", "expert_0_and_1", "uneven_ranks",
             "empty"};

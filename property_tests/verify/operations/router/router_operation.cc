@@ -122,7 +122,10 @@ class Router : public Operation {
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
-        {.name = "rows", .text = "tokens", .high = 140},
+        {.name = "rows",
+         .text = "tokens",
+         .high = 140,
+         .apart = Parameter::Apart::kIfFinite},
         {.name = "num_experts", .text = "experts", .low = 2, .high = 128},
         {.name = "max_active",
          .text = "cap; sparse: k",
@@ -148,6 +151,10 @@ class Router : public Operation {
         TemperatureParameter("T, soft only, in score units"),
     };
     return parameters;
+  }
+  std::vector<std::string> edges() const override {
+    return {"rows=0", "rows=1089", "num_experts=256",
+            "num_experts=256 max_active=256"};
   }
   std::vector<std::string> fills() const override {
     return {
@@ -197,7 +204,9 @@ class Router : public Operation {
     inputs["scores"] =
         filler.Scores("scores", "rows", "num_experts", c.Real("spread"));
     const std::string& fill = c.fill.name;
-    const Vector first = ToMatrix(inputs["scores"]).row(0);
+    const Matrix scores = ToMatrix(inputs["scores"]);
+    const Vector first =
+        scores.rows() > 0 ? Vector(scores.row(0)) : Vector::Zero(scores.cols());
     const int64_t chosen = filler.Words(fill, {0})[0] % first.size();
     inputs["temperature"] = filler.Scalar(c.Real("temperature"));
     const double temperature = ScalarOf(inputs, "temperature");

@@ -32,6 +32,9 @@ class SumOfSquares : public Operation {
     };
     return parameters;
   }
+  std::vector<std::string> edges() const override {
+    return {"size=0", "size=1052667 fill=exact"};
+  }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge"};
   }
