@@ -115,10 +115,11 @@ double Choices::Real() {
 
 namespace {
 
+// Memory, if the machine lends some as a file system: what is written is synced.
 fs::path ParentOfScratch() {
-  const char* wanted = std::getenv("TEST_TMPDIR");
-  if (wanted != nullptr) return wanted;
-  return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+  if (access("/dev/shm", W_OK) == 0) return "/dev/shm";
+  const char* given = std::getenv("TEST_TMPDIR");
+  return given != nullptr ? given : "/tmp";
 }
 
 }  // namespace
