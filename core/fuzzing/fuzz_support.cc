@@ -115,7 +115,8 @@ double Choices::Real() {
 
 namespace {
 
-// Memory, if the machine lends some as a file system: what is written is synced.
+// In memory, if the machine lends some as a file system: what is written is
+// synced.
 fs::path ParentOfScratch() {
   if (access("/dev/shm", W_OK) == 0) return "/dev/shm";
   const char* given = std::getenv("TEST_TMPDIR");

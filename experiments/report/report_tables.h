@@ -43,9 +43,9 @@ struct EvaluationTable {
   std::vector<std::vector<std::string>> rows;  // at least one
 };
 
-// The tables of inference with other tau and of router health for which anything
-// was measured. Rows follow the grid; values are
-// means over the finished seeds that have the number.
+// The tables of inference with other tau and of router health for which
+// anything was measured. Rows follow the grid; values are means over the
+// finished seeds that have the number.
 std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome);
 
 // The tables depend on the paper's table that the experiment repeats

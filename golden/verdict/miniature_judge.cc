@@ -54,8 +54,9 @@ void RequireInOrder(const MiniatureRun& run, const std::string& name) {
   }
 }
 
-// Indexes `runs`, which must outlive the result. Throws DataError for a run that
-// is not planned or occurs twice, and for steps, factors or layers out of order.
+// Indexes `runs`, which must outlive the result. Throws DataError for a run
+// that is not planned or occurs twice, and for steps, factors or layers out of
+// order.
 RunIndex IndexRuns(const MiniatureClaims& claims,
                    const std::vector<MiniatureRun>& runs) {
   RunIndex index;

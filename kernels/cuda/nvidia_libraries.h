@@ -5,8 +5,8 @@
 // has them.
 //
 // A program that links this links no other cuBLASLt or NCCL: the functions of
-// those names here pass each call on. A build whose toolkit has no nccl.h has no
-// NCCL.
+// those names here pass each call on. A build whose toolkit has no nccl.h has
+// no NCCL.
 #ifndef SOFTMOE_KERNELS_CUDA_NVIDIA_LIBRARIES_H_
 #define SOFTMOE_KERNELS_CUDA_NVIDIA_LIBRARIES_H_
 
