@@ -7,7 +7,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
 #include "core/text/suggestion.h"
-#include "golden/gpu_runs/gpu_table.h"
+#include "golden/gpu_runs/gpu_runs.h"
 #include "property_tests/gpu/device_stages.h"
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/operation.h"
