@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/process/exec_target.h"
 #include "property_tests/verify/commands.h"
 #include "property_tests/verify/explain.h"
 #include "property_tests/verify/foreign/limits.h"
@@ -217,8 +216,10 @@ int main(int argc, char** argv) {
     if (*grad) return Grad(options);
     if (*explain) return Explain(options);
     if (*mutate) {
-      // A program of its own, which knows no operation.
-      ExecTarget("//:verify -- mutate", "//:mutate", mutate->remaining());
+      throw EnvironmentError(
+          "this is done by a program of its own, which builds tests and needs "
+          "to know where the sources are: start it as ./bazelw run //:verify "
+          "-- mutate");
     }
     if (*replay) return Replay(options, file);
     if (*export_vectors) return Export(options);
