@@ -2,8 +2,6 @@
 //
 // Uses shell scripts as stages: what happens if they fail, crash, hang or write
 // nonsense.
-#include "property_tests/gpu/run_stages.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,6 +12,7 @@
 #include "core/files/json_lines.h"
 #include "core/testing/file_test_util.h"
 #include "golden/gpu_runs/gpu_record.h"
+#include "property_tests/gpu/stage_list.h"
 
 namespace softmoe::gpu {
 namespace {
@@ -95,6 +94,44 @@ TEST_F(RunStagesTest, LinesAreWrittenAtOnce) {
   EXPECT_EQ(lines[2]["text"], "other bits");
   EXPECT_EQ(lines[3]["outcome"], "crashed");
   EXPECT_EQ(lines[4]["failed"], "check \"bits\"");
+}
+
+// A program that leaves a report, in place of printing lines.
+TEST_F(RunStagesTest, ReportsBecomeLines) {
+  const auto leaves = [&](const std::string& name, const std::string& text) {
+    Stage stage = Script(name, text);
+    stage.folder = options_.record.parent_path();
+    stage.report = stage.folder / "report.json";
+    stage.told = 0.5;
+    stage.lines_of = [name](const Line& report) {
+      return std::vector<Line>{{{"kind", "check"},
+                                {"name", name},
+                                {"passed", report["fine"]},
+                                {"utilisation", 0},
+                                {"text", report["given"]}}};
+    };
+    return stage;
+  };
+  const ExitCode code = RunStages(
+      {Facts(),
+       leaves("fine",
+              R"(echo "{\"fine\":true,\"given\":\"$0=$1\"}" >report.json)"),
+       leaves("not fine",
+              R"(echo '{"fine":false,"given":""}' >report.json; exit 1)"),
+       leaves("none", "exit 0"), leaves("no JSON", "echo '{' >report.json")},
+      options_);
+  EXPECT_EQ(code, ExitCode::kFailed);
+  auto ends = Ends();
+  EXPECT_EQ(ends["fine"]["outcome"], "passed");
+  EXPECT_EQ(ends["not fine"]["outcome"], "failed");
+  EXPECT_EQ(ends["none"]["outcome"], "failed");
+  EXPECT_EQ(ends["no JSON"]["outcome"], "failed");
+  EXPECT_EQ(ends["end"]["failed"],
+            "check \"not fine\"; stage \"none\" (failed); stage \"no JSON\" "
+            "(failed)");
+  EXPECT_FALSE(fs::exists(options_.record.parent_path() / "report.json"));
+  // It is told how long it may take.
+  EXPECT_EQ(ReadJsonLines(options_.record)[2]["text"], "--seconds=30.000000");
 }
 
 TEST_F(RunStagesTest, SharesAreOfWhatTheCeilingsAllow) {

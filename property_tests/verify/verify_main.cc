@@ -95,6 +95,11 @@ void AddCases(CLI::App* command, Options& options,
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32, "CASES"));
 }
 
+void AddSeconds(CLI::App* command, Options& options,
+                const std::string& text) {
+  command->add_option("--seconds", options.seconds, text)->check(Seconds());
+}
+
 void AddTimeout(CLI::App* command) {
   command
       ->add_option("--timeout", CallSeconds(),
@@ -149,10 +154,10 @@ int main(int argc, char** argv) {
   CLI::App* run = app.add_subcommand("run", "run a number of cases of each");
   AddRunOptions(run, options);
   AddCases(run, options);
+  AddSeconds(run, options, "or until they are over");
   CLI::App* fuzz = app.add_subcommand("fuzz", "run until the time is over");
   AddRunOptions(fuzz, options);
-  fuzz->add_option("--seconds", options.seconds, "how long [60]")
-      ->check(Seconds());
+  AddSeconds(fuzz, options, "how long [60]");
   CLI::App* grad = app.add_subcommand(
       "grad", "check the reference's derivatives by differences and duals");
   AddCaseWords(grad, options,
@@ -163,9 +168,8 @@ int main(int argc, char** argv) {
   grad->add_flag("--no-shrink", options.no_shrink,
                  "report failures as they were found");
   AddCases(grad, options, "20");
-  grad->add_option("--seconds", options.gradient_seconds,
-                   "until they are over, or --cases where that is given")
-      ->check(Seconds());
+  AddSeconds(grad, options,
+             "until they are over, or --cases where that is given");
   CLI::App* explain = app.add_subcommand(
       "explain", "one case: data, expected values, derivation of the bounds");
   AddWords(explain, options,
