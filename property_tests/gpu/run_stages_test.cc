@@ -47,6 +47,11 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
   const ExitCode code = RunStages(
       {Facts(),
        Script("says no", "echo text; echo why >&2; exit 1"),
+       {.name = "may say 7",
+        .seconds = 60,
+        .command = {"sh", "-c", "exit 7"},
+        .also_passes = 7},
+       Script("may not", "exit 7"),
        Script("crashes", "kill -SEGV $$"),
        Script("hangs", "sleep 600", 0.3),
        Script("leaves a child", "sleep 600 & echo left", 0.3),
@@ -62,6 +67,8 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
             std::string::npos);
   EXPECT_NE(ends["says no"]["text"].get<std::string>().find("text"),
             std::string::npos);
+  EXPECT_EQ(ends["may say 7"]["outcome"], "passed");
+  EXPECT_EQ(ends["may not"]["outcome"], "failed");
   EXPECT_EQ(ends["crashes"]["outcome"], "crashed");
   EXPECT_EQ(ends["hangs"]["outcome"], "ran too long");
   EXPECT_EQ(ends["leaves a child"]["outcome"], "ran too long");
@@ -75,7 +82,8 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
   EXPECT_EQ(ends["end"]["passed"], false);
   EXPECT_EQ(
       ends["end"]["failed"],
-      "stage \"says no\" (failed); stage \"crashes\" (crashed); stage "
+      "stage \"says no\" (failed); stage \"may not\" (failed); stage "
+      "\"crashes\" (crashed); stage "
       "\"hangs\" (ran too long); stage \"leaves a child\" (ran too long); "
       "stage \"lies\" (failed); stage \"says nothing\" (failed)");
 }

@@ -284,6 +284,8 @@ std::vector<Stage> Stages(const StageOptions& options) {
         tool, "operations", 100,
         {VerifyProgram(), "run", "impl=" + ImplementationOf("fp32"),
          "impl=" + ImplementationOf("bf16"), "--cases", "2"}));
+    // Two cases cannot always tell right from wrong; here the tool judges.
+    stages.back().also_passes = static_cast<int>(ExitCode::kMistrusted);
     stages.push_back(
         SanitizerStage(tool, "the model", 60,
                        {ThisProgram(), "--child", kModelStage, "--brief"}));

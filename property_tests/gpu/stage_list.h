@@ -29,6 +29,7 @@ struct Stage {
   // follow from it. Without: the lines are those that it prints.
   std::filesystem::path report = {};
   std::function<std::vector<Line>(const Line& report)> lines_of = {};
+  int also_passes = 0;       // besides 0, an exit status that is no failure
   std::string why_not = {};  // why it cannot run here; "" if it can
 };
 

@@ -80,7 +80,7 @@ TEST(OperationStage, RunsVerify) {
   }
   EXPECT_TRUE(HasWord(StageOf("operation add fp32"), "impl=shim"));
   const Stage wrong = StageOf("operation rmsnorm fp32", "rmsnorm");
-  EXPECT_TRUE(HasWord(wrong, "impl=faulty:twice:out:shim"));
+  EXPECT_TRUE(HasWord(wrong, "impl=faulty:twice:y:shim"));
   EXPECT_TRUE(HasWord(StageOf("operation add fp32", "rmsnorm"), "impl=shim"));
 }
 
