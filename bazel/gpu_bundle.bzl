@@ -6,12 +6,14 @@ load("@system//:key.bzl", "BUILD_KEY")
 def _gpu_bundle_impl(ctx):
     lines = []
     files = []
+    executables = [program[DefaultInfo].files_to_run.executable for program in ctx.attr.programs]
     for program in ctx.attr.programs:
         executable = program[DefaultInfo].files_to_run.executable
         lines.append("program %s %s" % (executable.basename, executable.path))
         for file in program[DefaultInfo].default_runfiles.files.to_list():
             files.append(file)
-            if file != executable:
+            # They find each other in bin/.
+            if file not in executables:
                 lines.append("runfile %s %s %s" % (executable.basename, file.short_path, file.path))
     for file in ctx.files.share:
         lines.append("share %s %s" % (file.basename, file.path))

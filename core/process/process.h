@@ -106,16 +106,6 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments,
 // Whether `program` is in PATH.
 bool HaveProgram(const std::string& program);
 
-// A subcommand that is a separate program, because it needs code that the
-// program called by the user must not contain or should not have to build.
-// Replaces this process with `bazelw run TARGET -- ARGUMENTS`, which builds
-// TARGET first, in the user's current folder. `typed`, like "//:verify --
-// mutate", is what the user called. Throws EnvironmentError where there is no
-// workspace to build in.
-[[noreturn]] void ExecTarget(const std::string& typed,
-                             const std::string& target,
-                             const std::vector<std::string>& arguments);
-
 }  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_PROCESS_PROCESS_H_

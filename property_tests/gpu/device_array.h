@@ -19,7 +19,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/device_facts.h"
 #include "kernels/simt/bf16.h"
-#include "property_tests/gpu/device_stages.h"
+#include "property_tests/gpu/stages.h"
 
 namespace softmoe::gpu {
 

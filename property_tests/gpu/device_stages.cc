@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/gpu/device_stages.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -15,6 +13,7 @@
 #include "kernels/cuda/rank_link.h"
 #include "property_tests/gpu/device_array.h"
 #include "property_tests/gpu/paper_shapes.h"
+#include "property_tests/gpu/stages.h"
 
 namespace softmoe::gpu {
 namespace {
@@ -166,11 +165,6 @@ void TellAlgorithmsOf(const StageContext& context,
 }  // namespace
 
 bool IsSimulated() { return kSimulated; }
-
-std::string ImplementationOf(const std::string& precision) {
-  return std::string(kSimulated ? "shim" : "cuda") +
-         (precision == "bf16" ? ":bf16" : "");
-}
 
 bool TellFacts(const StageContext& context) {
   const kernels::DeviceFacts facts = device::RequireDevice();

@@ -9,7 +9,6 @@
 #include "core/errors.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
-#include "property_tests/gpu/run_stages.h"
 #include "property_tests/gpu/stage_list.h"
 
 namespace {
@@ -33,13 +32,16 @@ struct Arguments {
   softmoe::gpu::StageOptions stages;
   std::string record = "gpu_record.jsonl", grid, grid_file, child;
   double seconds = 60;
+  bool brief = false;
 };
 
 ExitCode RunChild(const Arguments& arguments) {
   softmoe::gpu::StageContext context;
   context.seconds = arguments.seconds;
-  context.planted = arguments.run.planted;
-  context.tell = [](const softmoe::gpu::Line& line) {
+  context.planted_nccl = arguments.run.planted == softmoe::gpu::kNcclStage;
+  context.brief = arguments.brief;
+  context.tell = [&](const softmoe::gpu::Line& line) {
+    if (arguments.brief) return;  // the tool that it runs under tells
     const std::string text = softmoe::JsonLine(line) + "\n";
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
@@ -66,13 +68,16 @@ ExitCode Run(int argc, char** argv) {
                  "an operation, or nccl, that is to be wrong: must be found");
   app.add_option("--child", arguments.child, "run one stage, here")->group("");
   app.add_option("--seconds", arguments.seconds, "of that stage")->group("");
+  app.add_flag("--brief", arguments.brief, "few cases")->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? ExitCode::kDone : ExitCode::kUsage;
   }
   if (!arguments.child.empty()) return RunChild(arguments);
-  arguments.run.record = softmoe::UserPath(arguments.record);
+  arguments.run.record =
+      std::filesystem::absolute(softmoe::UserPath(arguments.record));
+  arguments.stages.report = arguments.run.record.string() + ".report";
   arguments.stages.planted = arguments.run.planted;
   if (!arguments.grid.empty()) {
     arguments.stages.grid = softmoe::UserPath(arguments.grid);

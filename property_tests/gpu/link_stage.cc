@@ -117,7 +117,7 @@ bool TellNccl(const StageContext& context) {
   const std::string library = device::LinkLibrary();
   const bool carries =
       Tell(context, "one NCCL rank gets what it sends itself, bit for bit",
-           WhatCameWrong(context.planted == "nccl"), library);
+           WhatCameWrong(context.planted_nccl), library);
   return Tell(context, "an NCCL rank that aborts can join anew",
               WhatAbortLeaves(), library) &&
          carries;

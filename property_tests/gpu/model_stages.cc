@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/gpu/model_stages.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -23,9 +22,8 @@
 #include "optimized/model.h"
 #include "optimized/optimizer.h"
 #include "optimized/updater.h"
-#include "property_tests/gpu/bit_difference.h"
-#include "property_tests/gpu/device_stages.h"
 #include "property_tests/gpu/paper_shapes.h"
+#include "property_tests/gpu/stages.h"
 #include "property_tests/testing/model_difference.h"
 #include "property_tests/testing/small_training.h"
 
@@ -189,6 +187,26 @@ Config StepConfig(int active, Precision precision) {
 
 }  // namespace
 
+std::string BitDifference(const std::string& what, std::span<const float> got,
+                          std::span<const float> expected) {
+  if (got.size() != expected.size()) {
+    return fmt::format("{}: {} numbers instead of {}; ", what, got.size(),
+                       expected.size());
+  }
+  int64_t count = 0, first = -1;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::bit_cast<uint32_t>(got[i]) ==
+        std::bit_cast<uint32_t>(expected[i])) {
+      continue;
+    }
+    if (count++ == 0) first = static_cast<int64_t>(i);
+  }
+  if (count == 0) return "";
+  return fmt::format(
+      "{}: {} of {} differ in bits, first [{}]: {} instead of {}; ", what,
+      count, got.size(), first, got[first], expected[first]);
+}
+
 bool TellModel(const StageContext& context) {
   const auto device = TheDevice();
   const uint64_t wanted = context.brief ? 1 : 3;
@@ -234,7 +252,8 @@ bool TellUpdate(const StageContext& context) {
 }
 
 bool TellRepeat(const StageContext& context) {
-  constexpr int64_t kUpdates = 20;
+  // simulated_model_test repeats 20 in the simulator.
+  const int64_t updates = IsSimulated() ? 6 : 20;
   const auto device = TheDevice();
   bool all = true;
   for (const Kind& kind : kKinds) {
@@ -242,30 +261,29 @@ bool TellRepeat(const StageContext& context) {
     const auto run = [&](int64_t interruption) {
       auto training = std::make_unique<Training>(*device, config);
       training->Go(0, interruption);
-      if (interruption < kUpdates) {
+      if (interruption < updates) {
         const Trained half = training->Read();
         training.reset();
         training = std::make_unique<Training>(*device, config);
         training->Write(half);
-        training->Go(interruption, kUpdates);
+        training->Go(interruption, updates);
       }
       return training->Read();
     };
-    const Trained once = run(kUpdates);
+    const Trained once = run(updates);
     std::string defects;
     if (once.state.parameters == SmallParameters(config)) {
       defects = "no parameter changed; ";
     }
-    defects += Differences(run(kUpdates), once);
-    if (const std::string text = Differences(run(kUpdates / 2), once);
+    defects += Differences(run(updates), once);
+    if (const std::string text = Differences(run(updates / 2), once);
         !text.empty()) {
       defects += "interrupted: " + text;
     }
-    all =
-        TellCheck(context,
-                  fmt::format("repeat: {}, {} updates", kind.Name(), kUpdates),
-                  0, defects) &&
-        all;
+    all = TellCheck(context,
+                    fmt::format("repeat: {}, {} updates", kind.Name(), updates),
+                    0, defects) &&
+          all;
   }
   return all;
 }

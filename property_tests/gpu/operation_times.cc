@@ -22,8 +22,8 @@
 #include "kernels/cuda/routing_kernels.h"
 #include "kernels/cuda/row_kernels.h"
 #include "property_tests/gpu/device_array.h"
-#include "property_tests/gpu/device_stages.h"
 #include "property_tests/gpu/paper_shapes.h"
+#include "property_tests/gpu/stages.h"
 
 // Arguments that are not given are null until Call fills them in.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"

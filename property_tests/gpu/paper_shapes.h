@@ -9,7 +9,7 @@
 
 #include "core/config/config.h"
 #include "optimized/memory_plan.h"
-#include "property_tests/gpu/device_stages.h"
+#include "property_tests/gpu/stages.h"
 
 namespace softmoe::gpu {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/files/paths.h"
-#include "golden/gpu_runs/gpu_run_file.h"
+#include "golden/gpu_runs/gpu_runs.h"
 #include "kernels/cuda/device_probes.h"
 
 namespace softmoe::gpu {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/gpu/run_stages.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,11 +13,12 @@
 #include <utility>
 
 #include "core/code_version.h"
+#include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
 #include "golden/gpu_runs/gpu_record.h"
-#include "property_tests/gpu/device_stages.h"
+#include "property_tests/gpu/stage_list.h"
 
 namespace softmoe::gpu {
 namespace {
@@ -92,18 +91,29 @@ class OutputReader {
   std::string pending_;
 };
 
-std::vector<std::string> CommandOf(const Stage& stage, double seconds,
-                                   const std::string& planted) {
-  if (!stage.command.empty()) return stage.command;
-  std::vector<std::string> command = {
-      std::filesystem::read_symlink("/proc/self/exe"), "--child", stage.name,
-      "--seconds", std::to_string(seconds)};
-  if (!planted.empty()) command.insert(command.end(), {"--plant", planted});
+std::vector<std::string> CommandOf(const Stage& stage, double seconds) {
+  std::vector<std::string> command = stage.command;
+  if (stage.told > 0) {
+    command.insert(command.end(),
+                   {"--seconds", std::to_string(stage.told * seconds)});
+  }
   return command;
 }
 
-StageEnd RunOne(const Stage& stage, double seconds, const std::string& planted,
-                const StopSignal& signal, const OnLine& on_line) {
+// Hands on what follows from the report of `stage`, and removes it. Throws
+// DataError if there is none.
+void ReadReport(const Stage& stage, const OnLine& on_line) {
+  if (!std::filesystem::exists(stage.report)) {
+    throw DataError("the stage left no report");
+  }
+  const Line report = ParseJsonObject(ReadWholeFile(stage.report));
+  std::filesystem::remove(stage.report);
+  if (!report.is_object()) throw DataError("the stage's report is no JSON");
+  for (Line& line : stage.lines_of(report)) on_line(std::move(line));
+}
+
+StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
+                const OnLine& on_line) {
   if (!stage.why_not.empty()) return {"not run", stage.why_not};
   const auto begin = Clock::now();
   Excerpt text;
@@ -118,7 +128,8 @@ StageEnd RunOne(const Stage& stage, double seconds, const std::string& planted,
       },
       &text);
   ProcessOptions options;
-  options.arguments = CommandOf(stage, seconds, planted);
+  if (!stage.report.empty()) std::filesystem::remove(stage.report);
+  options.arguments = CommandOf(stage, seconds);
   options.folder = stage.folder;
   options.output = ProcessOptions::Output::kApart;
   options.own_group = true;
@@ -154,8 +165,16 @@ StageEnd RunOne(const Stage& stage, double seconds, const std::string& planted,
             fmt::format("{}\n{}", strsignal(process.Signal()), text.Text())};
   }
   const int status = process.ExitStatus();
-  return {status == 0 ? "passed" : "failed", status == 0 ? "" : text.Text(),
-          status};
+  if (!stage.report.empty()) {
+    try {
+      ReadReport(stage, on_line);
+    } catch (const DataError& error) {
+      return {"failed", fmt::format("{}\n{}", error.what(), text.Text()),
+              status};
+    }
+  }
+  const bool passed = status == 0 || status == stage.also_passes;
+  return {passed ? "passed" : "failed", passed ? "" : text.Text(), status};
 }
 
 double Field(const Line& line, const char* key) {
@@ -223,10 +242,11 @@ std::string ForPeople(const Line& line) {
                : text("name") + ": no rate: simulated";
   }
   if (kind == "operation") {
-    return fmt::format("{}: {} {}: {} cases, largest error/bound {:.3g} ({})",
+    return fmt::format("{}: {} {}: {} cases, largest error/bound {:.3g} ({}){}",
                        verdict(), text("name"), text("precision"),
                        line["cases"].dump(), Field(line, "utilisation"),
-                       text("bound"));
+                       text("bound"),
+                       text("text").empty() ? "" : "\n" + text("text"));
   }
   if (kind == "check") {
     return fmt::format("{}: {} {}", verdict(), text("name"), text("text"));
@@ -345,7 +365,7 @@ class Run {
     } else {
       end =
           RunOne(stage, std::min(stage.seconds, std::max(left, kLeastSeconds)),
-                 options_.planted, signal_, [&](Line line) {
+                 signal_, [&](Line line) {
                    if (writer_ == nullptr) OpenRecord();
                    Record(std::move(line));
                  });

@@ -2,8 +2,6 @@
 //
 // Uses shell scripts as stages: what happens if they fail, crash, hang or write
 // nonsense.
-#include "property_tests/gpu/run_stages.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,6 +13,7 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "golden/gpu_runs/gpu_record.h"
+#include "property_tests/gpu/stage_list.h"
 
 namespace softmoe::gpu {
 namespace {
@@ -49,6 +48,11 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
   const ExitCode code = RunStages(
       {Facts(),
        Script("says no", "echo text; echo why >&2; exit 1"),
+       {.name = "may say 7",
+        .seconds = 60,
+        .command = {"sh", "-c", "exit 7"},
+        .also_passes = 7},
+       Script("may not", "exit 7"),
        Script("crashes", "kill -SEGV $$"),
        Script("hangs", "sleep 600", 0.3),
        Script("leaves a child", "sleep 600 & echo left", 0.3),
@@ -61,6 +65,8 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
   auto ends = Ends();
   EXPECT_EQ(ends["says no"]["outcome"], "failed");
   EXPECT_TRUE(Says(ends["says no"]["text"].get<std::string>(), "why", "text"));
+  EXPECT_EQ(ends["may say 7"]["outcome"], "passed");
+  EXPECT_EQ(ends["may not"]["outcome"], "failed");
   EXPECT_EQ(ends["crashes"]["outcome"], "crashed");
   EXPECT_EQ(ends["hangs"]["outcome"], "ran too long");
   EXPECT_EQ(ends["leaves a child"]["outcome"], "ran too long");
@@ -73,7 +79,8 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
   EXPECT_EQ(ends["end"]["passed"], false);
   EXPECT_EQ(
       ends["end"]["failed"],
-      "stage \"says no\" (failed); stage \"crashes\" (crashed); stage "
+      "stage \"says no\" (failed); stage \"may not\" (failed); stage "
+      "\"crashes\" (crashed); stage "
       "\"hangs\" (ran too long); stage \"leaves a child\" (ran too long); "
       "stage \"lies\" (failed); stage \"says nothing\" (failed)");
 }
@@ -92,6 +99,44 @@ TEST_F(RunStagesTest, LinesAreWrittenAtOnce) {
   EXPECT_EQ(lines[2]["text"], "other bits");
   EXPECT_EQ(lines[3]["outcome"], "crashed");
   EXPECT_EQ(lines[4]["failed"], "check \"bits\"");
+}
+
+// A program that leaves a report, in place of printing lines.
+TEST_F(RunStagesTest, ReportsBecomeLines) {
+  const auto leaves = [&](const std::string& name, const std::string& text) {
+    Stage stage = Script(name, text);
+    stage.folder = options_.record.parent_path();
+    stage.report = stage.folder / "report.json";
+    stage.told = 0.5;
+    stage.lines_of = [name](const Line& report) {
+      return std::vector<Line>{{{"kind", "check"},
+                                {"name", name},
+                                {"passed", report["fine"]},
+                                {"utilisation", 0},
+                                {"text", report["given"]}}};
+    };
+    return stage;
+  };
+  const ExitCode code = RunStages(
+      {Facts(),
+       leaves("fine",
+              R"(echo "{\"fine\":true,\"given\":\"$0=$1\"}" >report.json)"),
+       leaves("not fine",
+              R"(echo '{"fine":false,"given":""}' >report.json; exit 1)"),
+       leaves("none", "exit 0"), leaves("no JSON", "echo '{' >report.json")},
+      options_);
+  EXPECT_EQ(code, ExitCode::kFailed);
+  auto ends = Ends();
+  EXPECT_EQ(ends["fine"]["outcome"], "passed");
+  EXPECT_EQ(ends["not fine"]["outcome"], "failed");
+  EXPECT_EQ(ends["none"]["outcome"], "failed");
+  EXPECT_EQ(ends["no JSON"]["outcome"], "failed");
+  EXPECT_EQ(ends["end"]["failed"],
+            "check \"not fine\"; stage \"none\" (failed); stage \"no JSON\" "
+            "(failed)");
+  EXPECT_FALSE(fs::exists(options_.record.parent_path() / "report.json"));
+  // It is told how long it may take.
+  EXPECT_EQ(ReadJsonLines(options_.record)[2]["text"], "--seconds=30.000000");
 }
 
 TEST_F(RunStagesTest, SharesAreOfWhatTheCeilingsAllow) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <utility>
@@ -10,9 +11,13 @@
 #include "core/config/config.h"
 #include "core/config/config_enums.h"
 #include "core/errors.h"
-#include "property_tests/gpu/device_stages.h"
-#include "property_tests/gpu/model_stages.h"
-#include "property_tests/gpu/operation_stage.h"
+#include "core/files/atomic_file.h"
+#include "core/files/json_lines.h"
+#include "core/files/paths.h"
+#include "core/text/suggestion.h"
+#include "golden/gpu_runs/gpu_runs.h"
+#include "property_tests/verify/engine/operation.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::gpu {
 namespace {
@@ -22,31 +27,150 @@ namespace fs = std::filesystem;
 // A simulated device is as slow as its machine is busy.
 double Limit(double seconds) { return IsSimulated() ? 20 * seconds : seconds; }
 
-// A stage that this program runs itself.
+fs::path ThisProgram() { return fs::read_symlink("/proc/self/exe"); }
+
+// `verify`, which lies beside this program in the bundle.
+fs::path VerifyProgram() {
+  const fs::path beside = ThisProgram().parent_path() / "verify";
+  return fs::exists(beside) ? beside
+                            : RunfilePath("property_tests/verify/verify");
+}
+
+// ---- Operations
+
+// One operation with activations of one type.
+struct OperationRun {
+  std::string operation;
+  std::string precision;  // "fp32" or "bf16"
+};
+
+// All operations with CUDA source, in the model's order.
+std::vector<OperationRun> OperationRuns() {
+  const verify::Adapters& adapters = verify::AdapterTable();
+  std::vector<OperationRun> runs;
+  for (const verify::Operation* op : verify::Operations()) {
+    if (adapters.rows.contains(op->name())) {
+      runs.push_back({op->name(), "fp32"});
+    }
+    if (adapters.bf16.contains(op->name())) {
+      runs.push_back({op->name(), "bf16"});
+    }
+  }
+  return runs;
+}
+
+void CheckPlanted(const std::string& name) {
+  std::vector<std::string> known;
+  for (const OperationRun& run : OperationRuns()) {
+    if (run.operation == name) return;
+    known.push_back(run.operation);
+  }
+  throw ConfigError("no operation '" + name + "' runs on a device; " +
+                    Suggestion(name, known));
+}
+
+std::string SourceHash(const std::string& operation) {
+  for (const auto& [name, hash] : golden::ParseOperationSources(
+           ReadWholeFile(RunfilePath("bazel/operation_sources.txt")))) {
+    if (name == operation) return hash;
+  }
+  throw InternalError(operation +
+                      " is in no line of kernels/cuda/operation_sources.txt");
+}
+
+// The `verify` implementation that runs here: "cuda", "cuda:bf16", "shim".
+std::string ImplementationOf(const std::string& precision) {
+  return std::string(IsSimulated() ? "shim" : "cuda") +
+         (precision == "bf16" ? ":bf16" : "");
+}
+
+// A fault that is always found: doubles an output.
+std::string Planted(const std::string& operation, const std::string& base) {
+  for (const verify::OutputSpec& output :
+       verify::FindOperation(operation).outputs()) {
+    if (!output.optional) return "faulty:twice:" + output.name + ":" + base;
+  }
+  throw InternalError(operation + " has no output that is always there");
+}
+
+// The line of the record that the report of `verify run` comes to.
+Line OperationLine(const OperationRun& run, const Line& report) {
+  const Line& unit = report["units"].at(0);
+  if (unit["ran"] == 0) throw DataError(unit["unsupported"].get<std::string>());
+  double utilisation = 0;
+  std::string bound;
+  for (const Line& output : unit["outputs"]) {
+    // JSON has no infinity.
+    const double largest = output["utilisation"].is_number()
+                               ? output["utilisation"].get<double>()
+                               : INFINITY;
+    if (bound.empty() || largest > utilisation) {
+      utilisation = largest;
+      bound = output["derivation"];
+    }
+  }
+  std::string text;
+  if (!report["failures"].empty()) text = report["failures"][0]["text"];
+  for (const std::string output : report["mistrusted"]) {
+    text += "MISTRUSTED: " + output + "\n";
+  }
+  const bool passed = report["verdict"] == "PASS";
+  return {{"kind", "operation"},
+          {"name", run.operation},
+          {"precision", run.precision},
+          {"sources", SourceHash(run.operation)},
+          {"passed", passed},
+          {"cases", unit["ran"]},
+          {"failures", unit["cases"].value("FAIL", 0)},
+          {"bound", bound},
+          {"utilisation", utilisation},
+          {"text", text}};
+}
+
+Stage OperationStage(const OperationRun& run, const StageOptions& options) {
+  const std::string base = ImplementationOf(run.precision);
+  const bool wrong = options.planted == run.operation;
+  Stage stage = {.name = "operation " + run.operation + " " + run.precision,
+                 .seconds = Limit(40)};
+  stage.command = {VerifyProgram(), "run", "op=" + run.operation,
+                   "impl=" + (wrong ? Planted(run.operation, base) : base),
+                   "--json", options.report,
+                   // 100, as `test //...` runs on a device; it also runs that
+                   // many in the simulator, so fewer suffice there.
+                   "--cases", IsSimulated() ? "20" : "100"};
+  stage.told = 0.7;
+  stage.report = options.report;
+  stage.lines_of = [run](const Line& report) {
+    return std::vector<Line>{OperationLine(run, report)};
+  };
+  return stage;
+}
+
+// ---- What this program does itself
+
 struct Body {
   std::string name;
   double seconds;
   std::function<bool(const StageContext&)> run;
 };
 
-std::vector<Body> CheapBodies() {
-  std::vector<Body> bodies = {{kFactsStage, 60, TellFacts},
-                              {"probes", 60, TellProbes},
-                              {kNcclStage, 60, TellNccl},
-                              {"ceilings", 60, TellCeilings}};
-  for (const OperationRun& run : OperationRuns()) {
-    bodies.push_back({"operation " + run.operation + " " + run.precision, 40,
-                      [run](const StageContext& context) {
-                        return TellOperation(run, context);
-                      }});
-  }
-  bodies.push_back({"model", 60, TellModel});
-  bodies.push_back({"update", 60, TellUpdate});
-  bodies.push_back({"repeat", 60, TellRepeat});
+const std::vector<Body>& DeviceBodies() {
+  static const std::vector<Body> bodies = {{kFactsStage, 60, TellFacts},
+                                           {"probes", 60, TellProbes},
+                                           {kNcclStage, 60, TellNccl},
+                                           {"ceilings", 60, TellCeilings}};
   return bodies;
 }
 
-std::vector<Body> DearBodies() {
+constexpr char kModelStage[] = "model";
+const std::vector<Body>& ModelBodies() {
+  static const std::vector<Body> bodies = {{kModelStage, 60, TellModel},
+                                           {"update", 60, TellUpdate},
+                                           {"repeat", 60, TellRepeat}};
+  return bodies;
+}
+
+std::vector<Body> Times() {
   std::vector<Body> bodies = {{"times", 90, TellTimes},
                               {"algorithms", 90, TellAlgorithms}};
   constexpr std::pair<int, Precision> kSteps[] = {{2, Precision::kBf16},
@@ -64,19 +188,21 @@ std::vector<Body> DearBodies() {
   return bodies;
 }
 
-// A short run under tools that check every access. The tools print their
-// findings; the stage records nothing.
-constexpr char kBriefStage[] = "brief";
-bool RunBriefly(StageContext context) {
-  context.brief = true;
-  context.tell = [](const Line&) {};
-  context.seconds /= static_cast<double>(OperationRuns().size() + 1);
-  bool all = true;
-  for (const OperationRun& run : OperationRuns()) {
-    all = TellOperation(run, context) && all;
+Stage BodyStage(const Body& body, const StageOptions& options) {
+  Stage stage = {.name = body.name,
+                 .seconds = Limit(body.seconds),
+                 .command = {ThisProgram(), "--child", body.name},
+                 .told = 1};
+  if (body.name == kNcclStage) {
+    stage.why_not = WhyNoNccl();
+    if (options.planted == kNcclStage) {
+      stage.command.insert(stage.command.end(), {"--plant", kNcclStage});
+    }
   }
-  return TellModel(context) && all;
+  return stage;
 }
+
+// ---- Other tools and programs
 
 // The first place in which toolkits install it; "" if it is in none.
 fs::path FindSanitizer() {
@@ -101,10 +227,12 @@ fs::path FindSanitizer() {
   return {};
 }
 
-Stage SanitizerStage(const std::string& tool) {
-  // The body ends by itself within a third of that, as far as a case can be cut
-  // short.
-  Stage stage = {.name = tool, .seconds = 120};
+// A program under a tool that checks every access, and prints what it finds.
+// It ends by itself within a third of the time, as far as a case can be cut
+// short.
+Stage SanitizerStage(const std::string& tool, const std::string& what,
+                     double seconds, const std::vector<std::string>& program) {
+  Stage stage = {.name = tool + " of " + what, .seconds = seconds};
   const fs::path sanitizer = FindSanitizer();
   if (IsSimulated()) {
     stage.why_not = "a simulated device: the shim tests look for the same";
@@ -113,11 +241,9 @@ Stage SanitizerStage(const std::string& tool) {
         "compute-sanitizer is neither in $CUDA_HOME/bin nor in $PATH nor in "
         "/usr/local/cuda/bin; it is part of the CUDA toolkit";
   } else {
-    stage.command = {sanitizer,   "--tool",
-                     tool,        "--error-exitcode",
-                     "1",         fs::read_symlink("/proc/self/exe"),
-                     "--child",   kBriefStage,
-                     "--seconds", "40"};
+    stage.command = {sanitizer, "--tool", tool, "--error-exitcode", "1"};
+    stage.command.insert(stage.command.end(), program.begin(), program.end());
+    stage.told = 0.33;
   }
   return stage;
 }
@@ -144,23 +270,33 @@ std::vector<Stage> Stages(const StageOptions& options) {
     CheckPlanted(options.planted);
   }
   std::vector<Stage> stages;
-  for (const Body& body : CheapBodies()) {
-    stages.push_back({.name = body.name, .seconds = Limit(body.seconds)});
-    if (body.name == kNcclStage) stages.back().why_not = WhyNoNccl();
+  for (const Body& body : DeviceBodies()) {
+    stages.push_back(BodyStage(body, options));
+  }
+  for (const OperationRun& run : OperationRuns()) {
+    stages.push_back(OperationStage(run, options));
+  }
+  for (const Body& body : ModelBodies()) {
+    stages.push_back(BodyStage(body, options));
   }
   for (const char* tool : {"memcheck", "racecheck", "initcheck"}) {
-    stages.push_back(SanitizerStage(tool));
+    stages.push_back(SanitizerStage(
+        tool, "operations", 100,
+        {VerifyProgram(), "run", "impl=" + ImplementationOf("fp32"),
+         "impl=" + ImplementationOf("bf16"), "--cases", "2"}));
+    // Two cases cannot always tell right from wrong; here the tool judges.
+    stages.back().also_passes = static_cast<int>(ExitCode::kMistrusted);
+    stages.push_back(
+        SanitizerStage(tool, "the model", 60,
+                       {ThisProgram(), "--child", kModelStage, "--brief"}));
   }
-  for (const Body& body : DearBodies()) {
-    stages.push_back({.name = body.name, .seconds = Limit(body.seconds)});
-  }
+  for (const Body& body : Times()) stages.push_back(BodyStage(body, options));
   stages.push_back(GridStage(options));
   return stages;
 }
 
 bool RunBody(const std::string& name, const StageContext& context) {
-  if (name == kBriefStage) return RunBriefly(context);
-  for (const auto& bodies : {CheapBodies(), DearBodies()}) {
+  for (const auto& bodies : {DeviceBodies(), ModelBodies(), Times()}) {
     for (const Body& body : bodies) {
       if (body.name == name) return body.run(context);
     }

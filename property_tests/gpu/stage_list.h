@@ -1,25 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stage_list.h - the checks on a device, from cheap to expensive.
+// stage_list.h - the checks on a device, from cheap to expensive, and how they
+// run: one after the other, each in its own process with a time limit. Their
+// findings go to a record, line by line.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_STAGE_LIST_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_STAGE_LIST_H_
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "property_tests/gpu/stage_context.h"
+#include "core/errors.h"
+#include "property_tests/gpu/stages.h"
 
 namespace softmoe::gpu {
 
 // Work done in its own process.
 struct Stage {
-  std::string name;  // "operation rmsnorm bf16"
-  double seconds;    // at most
-  // The program and its arguments; empty: this one, with RunBody.
-  std::vector<std::string> command = {};
+  std::string name;                       // "operation rmsnorm bf16"
+  double seconds;                         // at most
+  std::vector<std::string> command = {};  // the program and its arguments
+  // The share of its time that the program is told to fill (--seconds); 0: it
+  // is told nothing.
+  double told = 0;
   std::filesystem::path folder = ".";  // its working directory
-  std::string why_not = {};            // why it cannot run here; "" if it can
+  // The JSON file that the program leaves, and the lines of the record that
+  // follow from it. Without: the lines are those that it prints.
+  std::filesystem::path report = {};
+  std::function<std::vector<Line>(const Line& report)> lines_of = {};
+  int also_passes = 0;       // besides 0, an exit status that is no failure
+  std::string why_not = {};  // why it cannot run here; "" if it can
 };
 
 // The first stage identifies the device: if there is none, nothing else is
@@ -31,7 +42,8 @@ inline constexpr char kFactsStage[] = "facts";
 inline constexpr char kNcclStage[] = "nccl";
 
 struct StageOptions {
-  std::string planted;
+  std::string planted;           // an operation or NCCL, to be wrong; "": none
+  std::filesystem::path report;  // for reports of stages; removed after each
   // The program `grid` and a grid for it to train; "": not run.
   std::filesystem::path grid, grid_file;
   std::filesystem::path grid_out;  // folder for its results
@@ -40,9 +52,23 @@ struct StageOptions {
 // Errors: ConfigError if `planted` is neither an operation nor NCCL.
 std::vector<Stage> Stages(const StageOptions& options);
 
-// Runs the body of the stage with this name, which has no command. Returns
-// whether all holds. Errors: ConfigError for another name; those of the bodies.
+// Runs the body of the stage of this program with this name. Returns whether
+// all holds. Errors: ConfigError for another name; those of the bodies.
 bool RunBody(const std::string& name, const StageContext& context);
+
+struct RunOptions {
+  double minutes = 9;             // for all stages together
+  std::filesystem::path record;   // a new file
+  std::vector<std::string> only;  // names or prefixes of stages; empty: all
+  std::string planted;            // as StageOptions
+};
+
+// Prints progress. A stage that fails, crashes or hangs does not stop the
+// others. Returns kDone if all that could be run passes, kFailed with the names
+// of what failed printed and recorded, kInconclusive if time ran out for some.
+// Errors: EnvironmentError if there is no device, before there is a record;
+// StoppedError.
+ExitCode RunStages(const std::vector<Stage>& stages, const RunOptions& options);
 
 }  // namespace softmoe::gpu
 

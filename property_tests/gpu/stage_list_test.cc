@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -23,24 +24,77 @@ struct Told {
   bool passed = false;
   std::vector<Line> lines;
 };
-Told RunStage(const std::string& stage, const std::string& planted = "") {
+Told RunStage(const std::string& stage, bool planted_nccl = false) {
   Told told;
   StageContext context;
   context.seconds = 600;
-  context.planted = planted;
+  context.planted_nccl = planted_nccl;
   context.tell = [&](const Line& line) { told.lines.push_back(line); };
   told.passed = RunBody(stage, context);
   return told;
 }
 
-TEST(OperationStage, TellsOfTheSourcesThatItRan) {
-  const Told told = RunStage("operation cast bf16");
-  EXPECT_TRUE(told.passed);
-  ASSERT_EQ(told.lines.size(), 1u);
-  const Line& line = told.lines[0];
+// The stage of this name, where `planted` is to be wrong.
+Stage StageOf(const std::string& name, const std::string& planted = "") {
+  StageOptions options;
+  options.planted = planted;
+  options.report = "report.json";
+  for (const Stage& stage : Stages(options)) {
+    if (stage.name == name) return stage;
+  }
+  throw InternalError("there is no stage " + name);
+}
+
+bool HasWord(const Stage& stage, const std::string& word) {
+  return std::ranges::count(stage.command, word) == 1;
+}
+
+// What `verify run` reports of one operation.
+Line Report(const std::string& verdict) {
+  Line report = {
+      {"verdict", verdict},
+      {"units",
+       {{{"ran", 20},
+         {"cases", {{"PASS", 20}}},
+         {"unsupported", ""},
+         {"outputs",
+          {{"a", {{"utilisation", 0.25}, {"derivation", "a/1"}}},
+           {"b", {{"utilisation", 0.5}, {"derivation", "b/1"}}},
+           {"c", {{"utilisation", 0.125}, {"derivation", "c/1"}}}}}}}},
+      {"failures", Line::array()},
+      {"mistrusted", Line::array()}};
+  return report;
+}
+Line OperationLineOf(const Line& report) {
+  const std::vector<Line> lines =
+      StageOf("operation cast bf16").lines_of(report);
+  EXPECT_EQ(lines.size(), 1u);
+  return lines.at(0);
+}
+
+TEST(OperationStage, RunsVerify) {
+  const Stage stage = StageOf("operation cast bf16");
+  EXPECT_TRUE(stage.command[0].ends_with("/verify")) << stage.command[0];
+  for (const char* word :
+       {"run", "op=cast", "impl=shim:bf16", "--json", "report.json"}) {
+    EXPECT_TRUE(HasWord(stage, word)) << word;
+  }
+  EXPECT_TRUE(HasWord(StageOf("operation add fp32"), "impl=shim"));
+  const Stage wrong = StageOf("operation rmsnorm fp32", "rmsnorm");
+  EXPECT_TRUE(HasWord(wrong, "impl=faulty:twice:y:shim"));
+  EXPECT_TRUE(HasWord(StageOf("operation add fp32", "rmsnorm"), "impl=shim"));
+}
+
+TEST(OperationStage, RecordsWhatVerifyFinds) {
+  const Line line = OperationLineOf(Report("PASS"));
+  EXPECT_EQ(line["name"], "cast");
+  EXPECT_EQ(line["precision"], "bf16");
   EXPECT_EQ(line["passed"], true);
+  EXPECT_EQ(line["cases"], 20);
   EXPECT_EQ(line["failures"], 0);
-  EXPECT_EQ(line["bound"], "cast/1+bf16/1");
+  EXPECT_EQ(line["utilisation"], 0.5);
+  EXPECT_EQ(line["bound"], "b/1");
+  EXPECT_EQ(line["text"], "");
   const std::string sources =
       ReadWholeFile(RunfilePath("bazel/operation_sources.txt"));
   EXPECT_TRUE(
@@ -48,14 +102,28 @@ TEST(OperationStage, TellsOfTheSourcesThatItRan) {
       << line.dump();
 }
 
-TEST(OperationStage, FailsWithAnOperationThatIsWrong) {
-  const Told told = RunStage("operation cast bf16", "cast");
-  EXPECT_FALSE(told.passed);
-  ASSERT_EQ(told.lines.size(), 1u);
-  EXPECT_EQ(told.lines[0]["passed"], false);
-  EXPECT_GT(told.lines[0]["failures"], 0);
-  EXPECT_TRUE(Says(told.lines[0]["text"].get<std::string>(), "REPRO"));
-  EXPECT_TRUE(RunStage("operation cast bf16", "add").passed);
+TEST(OperationStage, RecordsWhatVerifyRefuses) {
+  Line report = Report("FAIL");
+  report["units"][0]["cases"]["FAIL"] = 3;
+  report["units"][0]["outputs"]["c"]["utilisation"] = nullptr;  // infinite
+  report["failures"] = {{{"text", "first"}}, {{"text", "second"}}};
+  Line line = OperationLineOf(report);
+  EXPECT_EQ(line["passed"], false);
+  EXPECT_EQ(line["failures"], 3);
+  EXPECT_EQ(line["utilisation"], INFINITY);
+  EXPECT_EQ(line["bound"], "c/1");
+  EXPECT_EQ(line["text"], "first");
+
+  report = Report("MISTRUSTED");
+  report["mistrusted"] = {"b cannot tell"};
+  line = OperationLineOf(report);
+  EXPECT_EQ(line["passed"], false);
+  EXPECT_EQ(line["text"], "MISTRUSTED: b cannot tell\n");
+
+  report = Report("INCONCLUSIVE");
+  report["units"][0]["ran"] = 0;
+  report["units"][0]["unsupported"] = "no device";
+  EXPECT_THROW((void)OperationLineOf(report), DataError);
 }
 
 TEST(NcclStage, GoesThroughEveryCall) {
@@ -82,7 +150,7 @@ TEST(NcclStage, GoesThroughEveryCall) {
 }
 
 TEST(NcclStage, NoticesAByteThatDoesNotArrive) {
-  const Told told = RunStage(kNcclStage, kNcclStage);
+  const Told told = RunStage(kNcclStage, /*planted_nccl=*/true);
   EXPECT_FALSE(told.passed);
   ASSERT_EQ(told.lines.size(), 2u);
   EXPECT_EQ(told.lines[0]["passed"], false);
@@ -92,9 +160,8 @@ TEST(NcclStage, NoticesAByteThatDoesNotArrive) {
             "what was exchanged of 3000001 bytes: byte 3000000 is 0, and was "
             "199; ");
   EXPECT_EQ(told.lines[1]["passed"], true);
-  StageOptions options;
-  options.planted = kNcclStage;
-  EXPECT_NO_THROW((void)Stages(options));
+  EXPECT_TRUE(HasWord(StageOf(kNcclStage, kNcclStage), "--plant"));
+  EXPECT_FALSE(HasWord(StageOf("probes", kNcclStage), "--plant"));
 }
 
 TEST(NcclStage, SaysWhichCallFails) {
@@ -112,9 +179,10 @@ TEST(StageList, HasEveryOperationInBothPrecisions) {
     return std::ranges::find(names, name) - names.begin();
   };
   const auto end = static_cast<int64_t>(names.size());
-  for (const char* name : {"operation gemm fp32", "operation gemm bf16",
-                           "operation router fp32", "operation cast bf16",
-                           "nccl", "model", "update", "repeat", "memcheck"}) {
+  for (const char* name :
+       {"operation gemm fp32", "operation gemm bf16", "operation router fp32",
+        "operation cast bf16", "nccl", "model", "update", "repeat",
+        "memcheck of operations"}) {
     EXPECT_LT(place(name), place("times")) << name;
   }
   EXPECT_LT(place("times"), place("step with AE = 2 in bf16"));

@@ -288,13 +288,14 @@ void CheckGradientSelf() {
 ExitCode Run(const Options& options) {
   CampaignOptions campaign = MakeCampaign(options);
   campaign.edges = options.edges;
+  if (options.seconds) campaign.seconds = *options.seconds;
   return RunCases(options, std::move(campaign), /*manifest=*/!options.edges);
 }
 
 ExitCode Fuzz(const Options& options) {
   CampaignOptions campaign = MakeCampaign(options);
   campaign.cases = std::numeric_limits<int64_t>::max();
-  campaign.seconds = options.seconds;
+  campaign.seconds = options.seconds.value_or(60);
   campaign.shrink = !options.no_shrink;  // case= only says where it begins
   return RunCases(options, std::move(campaign), /*manifest=*/false);
 }
@@ -302,8 +303,8 @@ ExitCode Fuzz(const Options& options) {
 ExitCode Grad(const Options& options) {
   CampaignOptions campaign =
       MakeCampaign(options, "grad", {"reference_f64"}, 20);
-  if (options.gradient_seconds > 0) {
-    campaign.seconds = options.gradient_seconds;
+  if (options.seconds) {
+    campaign.seconds = *options.seconds;
     campaign.cases =
         options.cases.value_or(std::numeric_limits<int64_t>::max());
     campaign.shrink = !options.no_shrink;  // case= only says where it begins

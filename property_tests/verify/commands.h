@@ -22,7 +22,8 @@ struct Options {
   // The number of cases of each operation, from number 0 or that of a word
   // case=. If it is not given: 1 with case=, and otherwise 100, or 20 for Grad.
   std::optional<int64_t> cases;
-  double seconds = 60, gradient_seconds = 0;
+  // Until which to go on, if not `cases` come first; without it Fuzz takes 60.
+  std::optional<double> seconds;
   bool no_shrink = false;
   bool edges = false;
 };

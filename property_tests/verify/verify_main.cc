@@ -160,6 +160,10 @@ void AddCases(CLI::App* command, Options& options,
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32, "CASES"));
 }
 
+void AddSeconds(CLI::App* command, Options& options, const std::string& text) {
+  command->add_option("--seconds", options.seconds, text)->check(Seconds());
+}
+
 void AddTimeout(CLI::App* command) {
   command
       ->add_option("--timeout", CallSeconds(),
@@ -217,10 +221,10 @@ int main(int argc, char** argv) {
   run->add_flag("--edges", options.edges,
                 "sizes that are never drawn, in turn: nothing, several blocks "
                 "of the kernels (`verify list` shows them)");
+  AddSeconds(run, options, "or until they are over");
   CLI::App* fuzz = app.add_subcommand("fuzz", "run until the time is over");
   AddRunOptions(fuzz, options);
-  fuzz->add_option("--seconds", options.seconds, "how long [60]")
-      ->check(Seconds());
+  AddSeconds(fuzz, options, "how long [60]");
   CLI::App* grad = app.add_subcommand(
       "grad", "check the reference's derivatives by differences and duals");
   AddCaseWords(grad, options,
@@ -231,9 +235,8 @@ int main(int argc, char** argv) {
   grad->add_flag("--no-shrink", options.no_shrink,
                  "report failures as they were found");
   AddCases(grad, options, "20");
-  grad->add_option("--seconds", options.gradient_seconds,
-                   "until they are over, or --cases where that is given")
-      ->check(Seconds());
+  AddSeconds(grad, options,
+             "until they are over, or --cases where that is given");
   CLI::App* explain = app.add_subcommand(
       "explain", "one case: data, expected values, derivation of the bounds");
   AddWords(explain, options,
@@ -284,8 +287,10 @@ int main(int argc, char** argv) {
     if (*grad) return Grad(options);
     if (*explain) return Explain(options);
     if (*mutate) {
-      // A program of its own, which knows no operation.
-      ExecTarget("//:verify -- mutate", "//:mutate", mutate->remaining());
+      throw EnvironmentError(
+          "this is done by a program of its own, which builds tests and needs "
+          "to know where the sources are: start it as ./bazelw run //:verify "
+          "-- mutate");
     }
     if (*replay) return Replay(options, file);
     if (*export_vectors) return Export(options);

@@ -106,6 +106,7 @@ ordered_json ConvergenceJson(const Convergence& found) {
 
 ordered_json FailureJson(const Failure& failure) {
   return {{"repro", ReproLine(failure.smallest)},
+          {"text", FailureText(failure)},
           {"first", CaseText(failure.first.c)},
           {"smallest", CaseJson(failure.smallest)},
           {"shrink_runs", failure.shrink_runs},
@@ -240,6 +241,7 @@ ordered_json SuiteJson(const Suite& suite) {
                        {"missing", output.missing},
                        {"elements", output.elements},
                        {"utilisation", output.utilisation},
+                       {"derivation", output.loosest_derivation},
                        {"decades", output.decades},
                        {"ulps", output.ulps},
                        {"lean_upwards", BiasJson(output.upwards)},

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gpu_run_file.h - stores the record of a run on a device as HDF5 in this
-// folder (README.md).
-#ifndef SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUN_FILE_H_
-#define SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUN_FILE_H_
+// gpu_runs.h - records of runs on devices that are kept: each as an HDF5 file
+// in this folder (README.md), all together as the table of what has been
+// verified on a device.
+#ifndef SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUNS_H_
+#define SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUNS_H_
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "golden/gpu_runs/gpu_record.h"
 
@@ -32,6 +35,19 @@ void WriteGpuRun(const std::filesystem::path& path, const GpuRecord& record);
 // altered, or holds what no record does.
 GpuRecord ReadGpuRun(const std::filesystem::path& path);
 
+// (operation, current hash of its sources), in table order.
+using OperationSources = std::vector<std::pair<std::string, std::string>>;
+// Parses the lines "OPERATION HASH" of //bazel:operation_sources. Throws
+// DataError.
+OperationSources ParseOperationSources(const std::string& text);
+
+// A Markdown table with one line per operation, for
+// property_tests/gpu/README.md: the finding of the latest run made from these
+// sources; without one, that it is not verified on a device, or not since a
+// given run.
+std::string GpuTable(const std::vector<GpuRecord>& runs,
+                     const OperationSources& sources);
+
 }  // namespace softmoe::golden
 
-#endif  // SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUN_FILE_H_
+#endif  // SOFTMOE_GOLDEN_GPU_RUNS_GPU_RUNS_H_

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/gpu/bit_difference.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
+
+#include "property_tests/gpu/stages.h"
 
 namespace softmoe::gpu {
 namespace {

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What bazelw passes to Bazel.
+set -euo pipefail
+
+bazelw=$PWD/bazelw
+mkdir "$TEST_TMPDIR/bin"
+export PATH=$TEST_TMPDIR/bin:$PATH XDG_CACHE_HOME=$TEST_TMPDIR/cache
+printf '#!/bin/sh\necho "$*"\n' >"$TEST_TMPDIR/bin/bazel"
+chmod +x "$TEST_TMPDIR/bin/bazel"
+# Starts nothing but what is looked at.
+printf '#!/bin/sh\nsed "s/$/ installed/" "%s"\n' "$PWD/bazel/packages.txt" \
+  >"$TEST_TMPDIR/bin/dpkg-query"
+chmod +x "$TEST_TMPDIR/bin/dpkg-query"
+
+# expect WORDS ARGUMENT... - bazelw calls bazel with WORDS, besides its flags
+expect() {
+  local expected=$1 got
+  shift
+  got=$("$bazelw" "$@" | sed -E 's/ --(disk_cache|repo_env)=[^ ]*//g')
+  [ "$got" = "$expected" ] || {
+    echo "bazelw $*: expected '$expected', got '$got'" >&2
+    exit 1
+  }
+}
+
+expect help
+expect "query //..." query //...
+expect "test --config=full //..." test --config=full //...
+expect "run //:verify -- run op=gemm" run //:verify -- run op=gemm
+# Nothing of verify is built for its help.
+expect "run //:mutate -- --help" run //:verify -- mutate --help
+expect "run --config=x //:mutate -- --mutant a.b" \
+  run --config=x //:verify -- mutate --mutant a.b
+expect "run //:mutate --" run //:verify -- mutate

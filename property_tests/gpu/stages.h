@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stages.h - what this program checks and measures itself, each in a process
+// of its own: the device (its properties, NCCL, its ceilings, the times of
+// kernels and products) and the model on it.
+//
+// What calls the device directly is compiled twice, for CUDA and for the
+// simulated device; a program links one of them. On the simulated device shapes
+// are small and nothing is timed.
+#ifndef SOFTMOE_PROPERTY_TESTS_GPU_STAGES_H_
+#define SOFTMOE_PROPERTY_TESTS_GPU_STAGES_H_
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+
+#include "core/config/config.h"
+
+namespace softmoe::gpu {
+
+// A line of the record (golden/gpu_runs/gpu_record.h). A body omits what the
+// parent adds: shares of ceilings.
+using Line = nlohmann::ordered_json;
+
+struct StageContext {
+  std::function<void(const Line& line)> tell;
+  double seconds = 60;        // the stage is killed after this
+  bool planted_nccl = false;  // NCCL is made wrong, to test its check
+  // Few cases, for tools that slow everything down a hundredfold.
+  bool brief = false;
+};
+
+// ---- The device
+
+// Whether this program has the simulated device in place of CUDA's; starts
+// nothing.
+bool IsSimulated();
+
+// Why NCCL is missing here, and the remedy; "" if it is there. Starts nothing.
+std::string WhyNoNccl();
+
+// Each returns whether all its checks hold. Errors: EnvironmentError if there
+// is no device or too little memory; NumericsError if the device fails.
+bool TellFacts(const StageContext& context);
+bool TellProbes(const StageContext& context);
+// A communicator of one rank makes every NCCL call that ranks make.
+bool TellNccl(const StageContext& context);
+bool TellCeilings(const StageContext& context);
+// Operations at the paper's shapes, in fp32 and bf16.
+bool TellTimes(const StageContext& context);
+// The model's products, with each of the heuristic's first eight algorithms.
+bool TellAlgorithms(const StageContext& context);
+
+// ---- The model, against the reference and against itself
+
+// One pass of a small model for each kind of router, in fp32 and bf16: loss,
+// routing and all gradients against the reference (testing/model_difference.h).
+bool TellModel(const StageContext& context);
+// One update of each: gradient, norm and parameters against the CPU kernels',
+// within the bounds of the gradient and of AdamW.
+bool TellUpdate(const StageContext& context);
+// 20 updates of each (6 on the simulated device), twice, and once interrupted:
+// the same bits.
+bool TellRepeat(const StageContext& context);
+// The paper's whole step, sparse with `active` experts per token. (A small
+// model on the simulated device.)
+bool TellStep(int active, Precision precision, const StageContext& context);
+
+// "WHAT: 3 of 100 differ in bits, first [17]: 0.5 instead of 0.25; ", or "".
+// NaN equals itself, 0 differs from -0.
+std::string BitDifference(const std::string& what, std::span<const float> got,
+                          std::span<const float> expected);
+
+}  // namespace softmoe::gpu
+
+#endif  // SOFTMOE_PROPERTY_TESTS_GPU_STAGES_H_
