@@ -102,8 +102,8 @@ class Operation {
   virtual std::string text() const = 0;  // one line: the formula
   virtual const std::vector<Parameter>& parameters() const = 0;
   virtual std::vector<std::string> fills() const = 0;  // names, fill.h
-  // Sizes that no draw reaches, as words of a case: nothing at all, and more
-  // than a block of the kernels holds. They extend the valid ranges.
+  // What no draw reaches, as words of a case: no rows at all, more than a block
+  // of the kernels holds, ... They extend the valid ranges.
   virtual std::vector<std::string> edges() const { return {}; }
   virtual std::vector<Dtype> dtypes() const { return {Dtype::kF32}; }
   virtual std::vector<OutputSpec> outputs() const = 0;

@@ -156,7 +156,7 @@ class Attention : public Operation {
   }
   std::vector<std::string> edges() const override {
     return {"length=0", "length=300 sequences=1 heads=1 head_dim=4",
-            "length=530 sequences=1 heads=1 head_dim=4 fill=exact",
+            "length=1000 sequences=1 heads=3 head_dim=4 fill=exact",
             "head_dim=100"};
   }
   std::vector<std::string> fills() const override {
