@@ -451,10 +451,10 @@ TEST(Waves, RefuseMistakesWithTheirPlace) {
       {"[[waves]]\nrows = [\"a\", \"b\"]\nseeds = [5]\n[[waves]]\n"
        "rows = [\"a\"]\nseeds = [6, 5]\n",
        ":8:1: row 'a' has seed 5 in an earlier wave"}};
-  for (const auto& [waves, message] : kCases) {
-    EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { WavesOf(waves); }),
-                     "grid.toml:", message))
-        << waves;
+  for (const auto& wrong : kCases) {
+    EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { WavesOf(wrong.first); }),
+                     "grid.toml:", wrong.second))
+        << wrong.first;
   }
 }
 

@@ -238,8 +238,9 @@ class Alone {
         continue;
       }
       const Tensor& other = others.at(input);
+      std::vector<double>& values = tensor.values;
       ForEachElement(tensor.shape, *part, [&](int64_t i, bool within) {
-        if (!within) tensor.values[i] = other.values[i];
+        if (!within) values[i] = other.values[i];
       });
     }
     const TensorMap whole = implementation_.Run(op_, c_, inputs, 0);
@@ -264,8 +265,9 @@ class Alone {
     for (auto& [input, tensor] : inputs) {
       const auto part = PartOf(tensor.shape, cut_.at(input).shape);
       if (!part || tensor.dtype == Dtype::kI32) continue;
+      std::vector<double>& values = tensor.values;
       ForEachElement(tensor.shape, *part, [&](int64_t i, bool within) {
-        if (within) within_window.push_back(&tensor.values[i]);
+        if (within) within_window.push_back(&values[i]);
       });
     }
     if (within_window.empty()) return;
