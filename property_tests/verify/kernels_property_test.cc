@@ -31,19 +31,13 @@ namespace {
 // Only kernels run with guards: RunGuarded.
 const bool kUnguarded = (GuardHeap(false), true);
 
-class EveryOperation : public ::testing::TestWithParam<std::string> {
+class EveryOperation : public ::testing::TestWithParam<const Operation*> {
  protected:
-  const Operation& op_ = FindOperation(GetParam());
+  const Operation& op_ = *GetParam();
 };
 
-std::vector<std::string> OperationNames() {
-  std::vector<std::string> names;
-  for (const Operation* op : Operations()) names.push_back(op->name());
-  return names;
-}
-INSTANTIATE_TEST_SUITE_P(All, EveryOperation,
-                         ::testing::ValuesIn(OperationNames()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, EveryOperation, ::testing::ValuesIn(Operations()),
+                         [](const auto& info) { return info.param->name(); });
 
 // The implementation, if this machine has it and it computes `op`.
 std::unique_ptr<Implementation> Find(const std::string& name,
