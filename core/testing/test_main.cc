@@ -15,43 +15,29 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "core/files/temporary_folder.h"
+
 namespace {
 
-// While it lives, tests write to memory, if the machine lends some as a file
-// system: what they write is synced as a user's files are, and a disk takes ten
-// times as long for that as the tests do.
-class MemoryFolder {
- public:
-  MemoryFolder() {
-    std::error_code error;
-    const auto space = std::filesystem::space("/dev/shm", error);
-    if (error || space.available < kWanted) return;
-    char path[] = "/dev/shm/softmoe-test.XXXXXX";
-    if (mkdtemp(path) == nullptr) return;
-    path_ = path;
-    setenv("TEST_TMPDIR", path, /*overwrite=*/1);
-  }
-  ~MemoryFolder() {
-    std::error_code error;
-    if (!path_.empty() && getpid() == owner_) {
-      std::filesystem::remove_all(path_, error);
-    }
-  }
-  MemoryFolder(const MemoryFolder&) = delete;
-  MemoryFolder& operator=(const MemoryFolder&) = delete;
-
- private:
-  static constexpr uintmax_t kWanted = uintmax_t{1} << 30;  // bytes
-
-  std::filesystem::path path_;
-  const pid_t owner_ = getpid();  // a child that forked leaves it alone
-};
+// A folder in memory, if the machine lends some as a file system, or null. What
+// tests write is synced as a user's files are, and a disk takes ten times as
+// long for that as the tests do.
+std::unique_ptr<softmoe::PrivateFolder> MakeMemoryFolder() {
+  const std::filesystem::path memory = "/dev/shm";
+  constexpr uintmax_t kWanted = uintmax_t{1} << 30;  // bytes
+  std::error_code error;
+  const auto space = std::filesystem::space(memory, error);
+  if (error || space.available < kWanted) return nullptr;
+  if (access(memory.c_str(), W_OK) != 0) return nullptr;
+  return std::make_unique<softmoe::PrivateFolder>(memory);
+}
 
 constexpr std::string_view kFile = "--file=";
 
@@ -118,6 +104,9 @@ int main(int argc, char** argv) {
     }
     if (!missing.empty()) return 2;
   }
-  const MemoryFolder memory;
+  const auto memory = MakeMemoryFolder();
+  if (memory != nullptr) {
+    setenv("TEST_TMPDIR", memory->path().c_str(), /*overwrite=*/1);
+  }
   return RUN_ALL_TESTS();
 }
