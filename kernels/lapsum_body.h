@@ -9,10 +9,11 @@
 // x = anchor + T*offset.
 // If j scores are >= x (j is the segment), with
 //     a_j = sum_{i<=j} e^{-(s_i - s_j)/T},  c_j = sum_{i>j} e^{(s_i - s_j)/T}
-// then e^{(x - s_j)/T} = (d + sqrt(d^2 + a_j c_j)) / a_j,  d = j - k.  The
-// segment is at most ceil(2k) - 1, so `top` >= ceil(2k) largest scores decide
-// and the rest enters as one sum. At double the same source agrees with the
-// reference to within rounding.
+// then e^{(x - s_j)/T} = (d + sqrt(d^2 + a_j c_j)) / a_j,  d = j - k.  (c_j is
+// b_{j+1} e^{-Delta_j} of SPEC.md 1.2, so a_j c_j is its h_j^2.) The segment is
+// at most ceil(2k) - 1, so `top` >= ceil(2k) largest scores decide and the rest
+// enters as one sum. At double the same source agrees with the reference to
+// within rounding.
 #ifndef SOFTMOE_KERNELS_LAPSUM_BODY_H_
 #define SOFTMOE_KERNELS_LAPSUM_BODY_H_
 
