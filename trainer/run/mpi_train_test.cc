@@ -47,8 +47,9 @@ TEST_F(MpiTrain, LeavesWhatOneProcessLeaves) {
     ASSERT_TRUE(EndedWith(result, 0));
     EXPECT_EQ(Count(result.output, "step 20/20 | loss "), 1) << result.output;
     EXPECT_EQ(Count(result.output, "\nval loss "), 1) << result.output;
-    // Rank 0 alone speaks.
-    EXPECT_EQ(Count(result.output, "\n"), Count(alone.output, "\n"))
+    // Rank 0 alone speaks, but for MPI's library in containers without /sys.
+    EXPECT_EQ(Count(result.output, "\n") - Count(result.output, "[hwloc/"),
+              Count(alone.output, "\n"))
         << result.output;
     ExpectSameRun("alone", run);
   }
