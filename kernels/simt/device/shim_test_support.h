@@ -11,11 +11,11 @@
 #define SOFTMOE_KERNELS_SIMT_DEVICE_SHIM_TEST_SUPPORT_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <initializer_list>
 #include <string_view>
 #include <type_traits>
@@ -49,10 +49,7 @@ std::vector<T> RandomNumbers(int64_t size, uint64_t seed) {
     if constexpr (std::is_same_v<T, Bf16>) {
       value = {static_cast<uint16_t>(upper)};
     } else {
-      const uint32_t bits = upper << 16;
-      float same;
-      memcpy(&same, &bits, sizeof(bits));
-      value = same;
+      value = std::bit_cast<float>(upper << 16);
     }
   }
   return x;
@@ -104,9 +101,9 @@ class DeviceRun {
 
   cudaStream_t stream() const { return stream_; }
 
-  // The arguments with all their arrays on the device: those of the host are
-  // copied, and for null, but for indices, which must be given, arrays are made
-  // and inputs drawn.
+  // The arguments with every array on the device. One of the host is copied;
+  // where there is none, it is made, an input with random numbers. Indices must
+  // be given: without them their pointer stays null.
   template <typename Args>
   Args Complete(Args args, const Roles& roles = {}) {
     ForEachArray(args, [&]<typename T>(std::string_view name, T*& pointer,
