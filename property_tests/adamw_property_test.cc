@@ -11,7 +11,6 @@
 
 #include "core/config/parameter_layout.h"
 #include "kernels/adamw.h"
-#include "kernels/cuda/row_kernels.h"
 #include "optimized/optimizer.h"
 #include "property_tests/error_bounds.h"
 #include "property_tests/testing/kernel_case.h"
@@ -121,12 +120,11 @@ RC_GTEST_PROP(OptimizerDifference, CudaKernelGivesTheBitsOfTheCpu, ()) {
   Floats v = NormalFloats(size, seed, 4, gradient_size);
   for (float& x : v) x *= x;
   ExpectTheBitsOfTheCpu(
-      kernels::AdamW, kernels::isa_shim::AdamW,
-      [&](auto& arrays, const auto& update) {
+      kernels::AdamW, SimulatedKernels().adamw, [&](const auto& update) {
         Floats parameter = p, first = m, second = v;
         update({size, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 10.0f, 20.0f, 0.7f,
-                arrays.In(gradient), arrays.InOut(parameter),
-                arrays.InOut(first), arrays.InOut(second)});
+                gradient.data(), parameter.data(), first.data(),
+                second.data()});
         return std::vector<Floats>{parameter, first, second};
       });
 }

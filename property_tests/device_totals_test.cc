@@ -8,7 +8,6 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cuda/row_kernels.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/router.h"
 #include "property_tests/testing/simulated_case.h"
@@ -31,13 +30,12 @@ TEST(DeviceTotals, RmsNormWeightGradientIsThatOfTheCpu) {
         d_y[i] = static_cast<float>(whole[i] - 4);
       }
       ExpectTheBitsOfTheCpu(
-          kernels::RmsNormBackward, kernels::isa_shim::RmsNormBackward,
-          [&](auto& arrays, const auto& backward) {
+          kernels::RmsNormBackward, SimulatedKernels().rmsnorm_backward,
+          [&](const auto& backward) {
             Floats d_x(x.size()), d_weight(d, NAN);
             Floats scratch(kernels::RmsNormScratch(tokens, d), NAN);
-            backward({tokens, d, arrays.In(x), arrays.In(weight),
-                      arrays.In(rstd), arrays.In(d_y), arrays.InOut(d_x),
-                      arrays.InOut(d_weight), arrays.InOut(scratch)});
+            backward({tokens, d, x.data(), weight.data(), rstd.data(),
+                      d_y.data(), d_x.data(), d_weight.data(), scratch.data()});
             return std::vector<Floats>{d_weight};
           });
     }
@@ -87,22 +85,20 @@ struct Routed {
         bad_score(1, -9),
         scratch(kernels::RouterScratch(s.num_tokens, s.num_experts)) {}
 
-  template <typename Arrays>
-  kernels::RouterForwardArgs Args(const kernels::RouterShape& shape,
-                                  const Floats& scores, Arrays& arrays) {
-    return {.shape = shape,
-            .scores = arrays.In(scores),
-            .soft_weights = arrays.InOut(soft_weights),
-            .root = arrays.InOut(root),
-            .num_active = arrays.InOut(num_active),
-            .selected = arrays.InOut(selected),
-            .gates = arrays.InOut(gates),
-            .probability_sums = arrays.InOut(probability_sums),
-            .balance_counts = arrays.InOut(balance_counts),
-            .active_counts = arrays.InOut(active_counts),
-            .z_sum = arrays.InOut(z_sum),
-            .bad_score = arrays.InOut(bad_score),
-            .scratch = arrays.InOut(scratch)};
+  kernels::RouterForwardArgs Args(const EqualTokens& c) {
+    return {.shape = c.shape,
+            .scores = c.scores.data(),
+            .soft_weights = soft_weights.data(),
+            .root = root.data(),
+            .num_active = num_active.data(),
+            .selected = selected.data(),
+            .gates = gates.data(),
+            .probability_sums = probability_sums.data(),
+            .balance_counts = balance_counts.data(),
+            .active_counts = active_counts.data(),
+            .z_sum = z_sum.data(),
+            .bad_score = bad_score.data(),
+            .scratch = scratch.data()};
   }
   // All totals; counts are exact in double.
   std::vector<Doubles> Totals() const {
@@ -122,10 +118,10 @@ TEST(DeviceTotals, RouterSumsAreThoseOfTheCpu) {
       for (const int64_t experts : {2, 10, 11}) {  // 8, 32 and 35 columns
         const EqualTokens c(mode, tokens, experts);
         ExpectTheBitsOfTheCpu(kernels::RouterForward,
-                              kernels::isa_shim::RouterForward,
-                              [&](auto& arrays, const auto& forward) {
+                              SimulatedKernels().router_forward,
+                              [&](const auto& forward) {
                                 Routed routed(c.shape);
-                                forward(routed.Args(c.shape, c.scores, arrays));
+                                forward(routed.Args(c));
                                 // A float's square has 48 bits, so sums over 32
                                 // tokens are exact.
                                 auto totals = routed.Totals();
@@ -147,10 +143,7 @@ TEST(DeviceTotals, RouterNamesTheFirstBadScoreOfManyBlocks) {
     c.scores[bad] = NAN;  // and earlier ones stay bad
     const auto got = RunInTheSimulator([&] {
       Routed routed(c.shape);
-      DeviceArrays arrays;
-      kernels::isa_shim::RouterForward(routed.Args(c.shape, c.scores, arrays),
-                                       arrays.stream());
-      arrays.TakeBack();
+      SimulatedKernels().router_forward(routed.Args(c));
       return std::vector<Counts>{routed.bad_score};
     });
     EXPECT_EQ(got[0][0], bad);
@@ -162,25 +155,24 @@ TEST(DeviceTotals, RouterGradientOfMeanActiveIsThatOfTheCpu) {
     const EqualTokens c(kernels::RouterMode::kSoft, tokens, 5);
     Routed routed(c.shape);
     ThreadPool pool(1);
-    HostArrays host;
-    kernels::RouterForward(routed.Args(c.shape, c.scores, host), pool);
+    kernels::RouterForward(routed.Args(c), pool);
     const Floats d_gates(tokens, 0.75f);
     ExpectTheBitsOfTheCpu(
-        kernels::RouterBackward, kernels::isa_shim::RouterBackward,
-        [&](auto& arrays, const auto& backward) {
+        kernels::RouterBackward, SimulatedKernels().router_backward,
+        [&](const auto& backward) {
           Floats d_scores(c.scores.size());
           Doubles d_mean_active(1, NAN), scratch = routed.scratch;
           backward({.shape = c.shape,
-                    .scores = arrays.In(c.scores),
-                    .soft_weights = arrays.In(routed.soft_weights),
-                    .root = arrays.In(routed.root),
-                    .selected = arrays.In(routed.selected),
-                    .d_gates = arrays.In(d_gates),
+                    .scores = c.scores.data(),
+                    .soft_weights = routed.soft_weights.data(),
+                    .root = routed.root.data(),
+                    .selected = routed.selected.data(),
+                    .d_gates = d_gates.data(),
                     .d_probability = nullptr,
                     .z_scale = 0.0f,
-                    .d_scores = arrays.InOut(d_scores),
-                    .d_mean_active = arrays.InOut(d_mean_active),
-                    .scratch = arrays.InOut(scratch)});
+                    .d_scores = d_scores.data(),
+                    .d_mean_active = d_mean_active.data(),
+                    .scratch = scratch.data()});
           return std::vector<Doubles>{d_mean_active};
         });
   }

@@ -37,16 +37,4 @@ std::vector<float> FloatsOfManyBinades(int64_t size, const RandomKey& key) {
   return x;
 }
 
-int64_t Draws::Integer(int64_t low, int64_t high) {
-  const uint32_t word = PhiloxWords(key_, index_++)[0];
-  return low +
-         static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
-}
-
-double Draws::Uniform() {
-  const auto words = PhiloxWords(key_, index_++);
-  const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 12;
-  return (static_cast<double>(bits) + 0.5) * 0x1p-52;
-}
-
 }  // namespace softmoe

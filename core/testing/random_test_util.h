@@ -25,14 +25,23 @@ std::vector<int32_t> RandomIds(int64_t size, int64_t limit, uint64_t seed,
 // in its bits.
 std::vector<float> FloatsOfManyBinades(int64_t size, const RandomKey& key);
 
-// Random numbers, in the order in which they are asked for.
+// Random numbers, in the order in which they are asked for. All of it is here
+// for the programs that see headers only (bazel/shim.bzl).
 class Draws {
  public:
   explicit Draws(uint64_t seed) : key_{.seed = seed} {}
   // In [low, high], for high - low < 2^32.
-  int64_t Integer(int64_t low, int64_t high);
+  int64_t Integer(int64_t low, int64_t high) {
+    const uint32_t word = PhiloxWords(key_, index_++)[0];
+    return low +
+           static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
+  }
   // In (0, 1), 52 random bits.
-  double Uniform();
+  double Uniform() {
+    const auto words = PhiloxWords(key_, index_++);
+    const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 12;
+    return (static_cast<double>(bits) + 0.5) * 0x1p-52;
+  }
 
  private:
   RandomKey key_;

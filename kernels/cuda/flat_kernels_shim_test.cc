@@ -10,52 +10,46 @@ namespace softmoe::kernels {
 namespace {
 
 void CheckSumOfSquares(int64_t size) {
-  const auto x = RandomFloats(size, 1);
-  CheckSchedules("sum of squares", [&](Outputs& outputs) {
-    isa_shim::SumOfSquares({size, outputs.In(x), outputs.Add<double>(1),
-                            outputs.Add<double>(SumOfSquaresScratch(size))},
-                           outputs.stream());
+  CheckSchedules("sum of squares", [&](DeviceRun& run) {
+    run.Call(isa_shim::SumOfSquares, SumOfSquaresArgs{.size = size});
   });
 }
 
-// Blocks that were summed in two arrays, then brought together.
+// Blocks that were summed in two arrays, then brought together, have the sum of
+// one array.
 void CheckSumOfBlocks(int64_t first, int64_t second) {
-  const auto x = RandomFloats(first + second, 4);
-  CheckSchedules("sum of blocks", [&](Outputs& outputs) {
-    const float* in = outputs.In(x);
-    const int64_t blocks = SumOfSquaresScratch(first + second);
-    const int64_t of_first = SumOfSquaresScratch(first);
-    double* scratch = outputs.Add<double>(blocks);
-    double* sums = outputs.Add<double>(4);
-    isa_shim::SumOfSquares({first, in, sums, scratch}, outputs.stream());
-    isa_shim::SumOfSquares({second, in + first, sums + 1, scratch + of_first},
-                           outputs.stream());
-    isa_shim::SumOfBlocks({blocks, scratch, sums + 2}, outputs.stream());
-    isa_shim::SumOfSquares(
-        {first + second, in, sums + 3, outputs.Add<double>(blocks)},
-        outputs.stream());
-    const auto all = outputs.Read(sums, 4);
-    if (all[2] == all[3]) return;
-    fprintf(stderr, "blocks of two arrays: %a, of one: %a\n", all[2], all[3]);
-    exit(1);
+  CheckSchedules("sum of blocks", [&](DeviceRun& run) {
+    const auto whole = run.Call(isa_shim::SumOfSquares,
+                                SumOfSquaresArgs{.size = first + second});
+    const int64_t blocks = SumOfSquaresScratch(whole.size);
+    double* of_blocks = run.Out<double>(blocks);
+    double* sum = run.Out<double>(1);
+    run.Call(
+        isa_shim::SumOfSquares,
+        SumOfSquaresArgs{.size = first, .x = whole.x, .scratch = of_blocks});
+    run.Call(
+        isa_shim::SumOfSquares,
+        SumOfSquaresArgs{.size = second,
+                         .x = whole.x + first,
+                         .scratch = of_blocks + SumOfSquaresScratch(first)});
+    isa_shim::SumOfBlocks({blocks, of_blocks, sum}, run.stream());
+    const double got = run.Read(sum, 1)[0];
+    const double expected = run.Read(whole.result, 1)[0];
+    if (got != expected) {
+      Fail("blocks of two arrays: %a, of one: %a", got, expected);
+    }
   });
 }
 
 void CheckElements(int64_t size) {
-  const auto x = RandomFloats(size, 2), y = RandomFloats(size, 3);
-  CheckSchedules("elements", [&](Outputs& outputs) {
-    Bf16* halves = outputs.Add<Bf16>(size);
-    isa_shim::Add({size, outputs.In(x), outputs.AddCopy(y)}, outputs.stream());
-    const auto before = RandomBf16(size, 4);
-    Bf16* sum = outputs.AddCopy(before);
-    isa_shim::Add({size, outputs.In(x), sum}, outputs.stream());
-    float* computed = outputs.AddCopy(ToFloats(before));
-    isa_shim::Add({size, outputs.In(x), computed}, outputs.stream());
-    RequireRounded("sum", outputs.Read(computed, size),
-                   outputs.Read(sum, size));
-    isa_shim::CastToBf16({size, outputs.In(x), halves}, outputs.stream());
-    isa_shim::CastToFloat({size, halves, outputs.Add<float>(size)},
-                          outputs.stream());
+  CheckSchedules("elements", [&](DeviceRun& run) {
+    run.Call(isa_shim::Add, AddArgs{.size = size}, {.added_to = {"y"}});
+    run.Call(isa_shim::Add, AddArgsOf<float, Bf16>{.size = size},
+             {.added_to = {"y"}});
+    const auto to_bf16 =
+        run.Call(isa_shim::CastToBf16, CastToBf16Args{.size = size});
+    run.Call(isa_shim::CastToFloat,
+             CastToFloatArgs{.size = size, .from = to_bf16.to});
   });
 }
 

@@ -17,7 +17,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/rank_link.h"
 #include "kernels/simt/device/device.h"
-#include "kernels/simt/device/shim_test_support.h"
+#include "kernels/simt/shim/simulator.h"
 #include "kernels/simt/shim/variant.h"
 
 namespace softmoe::kernels {

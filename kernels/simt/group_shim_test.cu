@@ -64,21 +64,20 @@ template <typename Group, int kGroupsPerBlock>
 void CheckColumns(const char* what, int64_t size) {
   constexpr int64_t kBlocks = 2;
   constexpr int64_t kGroups = kBlocks * kGroupsPerBlock;
-  CheckSchedules(what, [&](Outputs& outputs) {
-    float* device_counts = outputs.AddCopy(std::vector<float>(kGroups * size));
+  CheckSchedules(what, [&](DeviceRun& run) {
+    float* device_counts = run.InOut(std::vector<float>(kGroups * size));
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(kBlocks);
     config.blockDim = dim3(kThreads);
-    config.stream = outputs.stream();
+    config.stream = run.stream();
     Check(cudaLaunchKernelEx(&config, CountColumns<Group, kGroupsPerBlock>,
                              size, device_counts));
-    const auto counts = outputs.Read(device_counts, kGroups * size);
+    const auto counts = run.Read(device_counts, kGroups * size);
     for (int64_t i = 0; i < kGroups * size; ++i) {
       if (counts[i] == kWays) continue;
-      fprintf(stderr, "%s, %ld columns: column %ld of group %ld counts %g\n",
-              what, static_cast<long>(size), static_cast<long>(i % size),
-              static_cast<long>(i / size), counts[i]);
-      ++Failures();
+      Fail("%s, %ld columns: column %ld of group %ld counts %g", what,
+           static_cast<long>(size), static_cast<long>(i % size),
+           static_cast<long>(i / size), counts[i]);
     }
   });
 }
@@ -90,22 +89,22 @@ void CheckGroup(const char* what, int64_t num_rows, int64_t size) {
   Draws draws(3);
   std::vector<float> x(static_cast<size_t>(num_rows * size));
   for (float& value : x) {
-    value = static_cast<float>(draws.Below(2000) - 1900);
+    value = static_cast<float>(draws.Integer(-1900, 99));
   }
-  CheckSchedules(what, [&](Outputs& outputs) {
-    float* device_sums = outputs.Add<float>(kGroups * num_rows);
-    float* device_maxima = outputs.Add<float>(kGroups * num_rows);
-    float* device_seen = outputs.Add<float>(kGroups * num_rows);
+  CheckSchedules(what, [&](DeviceRun& run) {
+    float* device_sums = run.Out<float>(kGroups * num_rows);
+    float* device_maxima = run.Out<float>(kGroups * num_rows);
+    float* device_seen = run.Out<float>(kGroups * num_rows);
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(kBlocks);
     config.blockDim = dim3(kThreads);
-    config.stream = outputs.stream();
+    config.stream = run.stream();
     Check(cudaLaunchKernelEx(&config, ReduceRows<Group, kGroupsPerBlock>,
-                             num_rows, size, outputs.In(x), device_sums,
+                             num_rows, size, run.In(x), device_sums,
                              device_maxima, device_seen));
-    const auto sums = outputs.Read(device_sums, kGroups * num_rows);
-    const auto maxima = outputs.Read(device_maxima, kGroups * num_rows);
-    const auto seen_by_last = outputs.Read(device_seen, kGroups * num_rows);
+    const auto sums = run.Read(device_sums, kGroups * num_rows);
+    const auto maxima = run.Read(device_maxima, kGroups * num_rows);
+    const auto seen_by_last = run.Read(device_seen, kGroups * num_rows);
     for (int64_t row = 0; row < num_rows; ++row) {
       float sum = 0, largest = -__builtin_inff();
       for (int64_t c = 0; c < size; ++c) {
@@ -118,10 +117,9 @@ void CheckGroup(const char* what, int64_t num_rows, int64_t size) {
             seen_by_last[at] == sum) {
           continue;
         }
-        fprintf(stderr, "%s, %ld columns, row %ld, group %ld: wrong\n", what,
-                static_cast<long>(size), static_cast<long>(row),
-                static_cast<long>(g));
-        ++Failures();
+        Fail("%s, %ld columns, row %ld, group %ld: wrong", what,
+             static_cast<long>(size), static_cast<long>(row),
+             static_cast<long>(g));
       }
     }
   });

@@ -7,77 +7,22 @@
 
 #include <rapidcheck.h>
 
-#include <vector>
+#include <functional>
 
-#include "kernels/cuda/device.h"
 #include "kernels/simt/shim/simulator.h"
 #include "property_tests/testing/kernel_case.h"
+#include "property_tests/verify/implementations/device_kernels.h"
 
 namespace softmoe::property_tests {
 
-// Arrays for CPU kernels, with the interface of DeviceArrays.
-struct HostArrays {
-  template <typename T>
-  const T* In(const std::vector<T>& x) {
-    return x.data();
-  }
-  template <typename T>
-  T* InOut(std::vector<T>& x) {
-    return x.data();
-  }
-};
+// The CUDA kernels on the simulated device, to be called with host pointers.
+inline const verify::RowKernels& SimulatedKernels() {
+  static const verify::RowKernels kernels =
+      SOFTMOE_DEVICE_KERNELS(isa_shim, float);
+  return kernels;
+}
 
-// Copies of host arrays on the simulated device, freed with this object.
-class DeviceArrays {
- public:
-  DeviceArrays() = default;
-  ~DeviceArrays() {
-    for (const Array& array : arrays_) {
-      kernels::isa_shim::FreeOnDevice(array.device);
-    }
-  }
-  DeviceArrays(const DeviceArrays&) = delete;
-  DeviceArrays& operator=(const DeviceArrays&) = delete;
-
-  template <typename T>
-  const T* In(const std::vector<T>& x) {
-    return static_cast<const T*>(Copy(x.data(), nullptr, x.size() * sizeof(T)));
-  }
-  // TakeBack writes to `x`, which must live until then.
-  template <typename T>
-  T* InOut(std::vector<T>& x) {
-    return static_cast<T*>(Copy(x.data(), x.data(), x.size() * sizeof(T)));
-  }
-
-  CUstream_st* stream() const { return kernels::isa_shim::DeviceStream(); }
-
-  // Call it after the kernels.
-  void TakeBack() {
-    for (const Array& array : arrays_) {
-      if (array.host == nullptr) continue;
-      kernels::isa_shim::CopyAcrossDevice(array.host, array.device,
-                                          array.bytes);
-    }
-  }
-
- private:
-  struct Array {
-    void* device;
-    void* host;  // nullptr: an input
-    size_t bytes;
-  };
-
-  void* Copy(const void* from, void* back, size_t bytes) {
-    void* memory = kernels::isa_shim::AllocateOnDevice(bytes);
-    arrays_.push_back({memory, back, bytes});
-    kernels::isa_shim::CopyAcrossDevice(memory, from, bytes);
-    return memory;
-  }
-
-  std::vector<Array> arrays_;
-};
-
-// body() launches kernels of isa_shim and returns all its outputs, as for
+// body() calls simulated kernels and returns all its outputs, as for
 // RunAtEveryLevel.
 template <typename Body>
 auto RunInTheSimulator(const Body& body) {
@@ -92,24 +37,16 @@ auto RunInTheSimulator(const Body& body) {
 }
 
 // Demands that the CUDA kernel gives the CPU kernel's bits at every level.
-// run(arrays, kernel) calls kernel(args) once, with pointers of `arrays`, and
-// returns all outputs, as above.
+// run(kernel) calls kernel(args) once and returns all outputs, as above.
 template <typename Args, typename Run>
 void ExpectTheBitsOfTheCpu(void (*on_cpu)(const Args&, ThreadPool&),
-                           void (*on_device)(const Args&, CUstream_st*),
+                           const std::function<void(const Args&)>& simulated,
                            const Run& run) {
-  const auto simulated = RunInTheSimulator([&] {
-    DeviceArrays arrays;
-    return run(arrays, [&](const Args& args) {
-      on_device(args, arrays.stream());
-      arrays.TakeBack();
-    });
-  });
+  const auto expected = RunInTheSimulator([&] { return run(simulated); });
   const auto levels = RunAtEveryLevel([&](ThreadPool& pool) {
-    HostArrays arrays;
-    return run(arrays, [&](const Args& args) { on_cpu(args, pool); });
+    return run([&](const Args& args) { on_cpu(args, pool); });
   });
-  for (const auto& level : levels) RC_ASSERT(SameBits(simulated, level));
+  for (const auto& level : levels) RC_ASSERT(SameBits(expected, level));
 }
 
 }  // namespace softmoe::property_tests
