@@ -10,13 +10,18 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/rank_link.h"
-#include "property_tests/gpu/device_array.h"
+#include "optimized/buffer.h"
+#include "property_tests/gpu/stages.h"
 
 namespace softmoe::gpu {
 namespace {
 
+namespace device = ::softmoe::kernels::SOFTMOE_DEVICE;
+
 using kernels::LinkPart;
+using Bytes = optimized::Buffer<uint8_t>;
 
 // Bytes, not multiples of anything; slightly over 3 MB spans several of NCCL's
 // steps.
@@ -26,6 +31,12 @@ std::vector<uint8_t> Numbered(int64_t size, uint8_t first) {
   std::vector<uint8_t> bytes(static_cast<size_t>(size));
   std::iota(bytes.begin(), bytes.end(), first);
   return bytes;
+}
+
+Bytes OnDevice(const std::vector<uint8_t>& bytes) {
+  Bytes array(static_cast<int64_t>(bytes.size()));
+  device::CopyAcrossDevice(array.data(), bytes.data(), bytes.size());
+  return array;
 }
 
 class Stream {
@@ -46,13 +57,10 @@ std::unique_ptr<kernels::RankLink> JoinAlone(const Stream& stream) {
                           stream.get(), [] {});
 }
 
-LinkPart All(const DeviceArray<uint8_t>& array) {
-  return {array.data(), array.bytes()};
-}
+LinkPart All(const Bytes& array) { return {array.data(), array.bytes()}; }
 
 // "" if `array` holds what was sent.
-std::string Difference(const std::string& what,
-                       const DeviceArray<uint8_t>& array,
+std::string Difference(const std::string& what, const Bytes& array,
                        const std::vector<uint8_t>& sent) {
   std::vector<uint8_t> got(sent.size());
   device::CopyAcrossDevice(got.data(), array.data(), got.size());
@@ -72,7 +80,7 @@ std::string WhatCameWrong(bool planted) {
   std::string wrong;
   for (const int64_t size : kSizes) {
     const std::vector<uint8_t> sent = Numbered(size, 7);
-    const DeviceArray<uint8_t> from(sent), to(Numbered(size, 100));
+    const Bytes from = OnDevice(sent), to = OnDevice(Numbered(size, 100));
     device::FinishStream(device::DeviceStream());
     link->Follow();
     link->Exchange({{All(from)}}, {{All(to)}});
@@ -93,7 +101,7 @@ std::string WhatAbortLeaves() {
   const Stream stream;
   const auto link = JoinAlone(stream);
   link->Abort();
-  const DeviceArray<uint8_t> array(Numbered(1, 1));
+  const Bytes array = OnDevice(Numbered(1, 1));
   try {
     link->Gather({{All(array)}});
   } catch (const EnvironmentError&) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -13,16 +12,9 @@
 
 #include "core/config/config.h"
 #include "core/config/config_enums.h"
-#include "core/errors.h"
 #include "core/parallel_for.h"
-#include "core/testing/random_test_util.h"
-#include "optimized/allocation.h"
 #include "optimized/device.h"
-#include "optimized/memory_plan.h"
-#include "optimized/model.h"
 #include "optimized/optimizer.h"
-#include "optimized/updater.h"
-#include "property_tests/gpu/paper_shapes.h"
 #include "property_tests/gpu/stages.h"
 #include "property_tests/testing/model_difference.h"
 #include "property_tests/testing/small_training.h"
@@ -171,20 +163,6 @@ std::string UpdateDefects(Device& device, const Config& config) {
                        optimizer.second_moment());
 }
 
-// The paper's step with a sparse model.
-Config StepConfig(int active, Precision precision) {
-  const Shapes shapes = TheShapes();
-  Config config;
-  config.model = shapes.model;
-  config.training.precision = precision;
-  config.training.balance_group_sequences = shapes.sequences;
-  config.training.micro_batch_sequences = shapes.sequences;
-  config.training.global_batch_sequences = shapes.groups * shapes.sequences;
-  config.router.mean_active_experts =
-      std::min<double>(active, static_cast<double>(config.model.num_experts));
-  return config;
-}
-
 }  // namespace
 
 std::string BitDifference(const std::string& what, std::span<const float> got,
@@ -286,76 +264,6 @@ bool TellRepeat(const StageContext& context) {
           all;
   }
   return all;
-}
-
-bool TellStep(int active, Precision precision, const StageContext& context) {
-  const Config config = StepConfig(active, precision);
-  ValidateConfig(config);
-  const auto device = TheDevice();
-  const int64_t sequences = config.training.global_batch_sequences;
-  const int64_t group = config.training.balance_group_sequences;
-  const int64_t length = config.model.sequence_length;
-  const auto tokens = static_cast<double>(sequences * length);
-  const std::vector<int32_t> text =
-      RandomIds(group * length + 1, config.model.vocab_size, 1, 1);
-  const auto count = static_cast<size_t>(group * length);
-  const optimized::GroupBatch batch = [&](int64_t number) {
-    const std::span<const int32_t> ids = text;
-    return optimized::Batch{.num_sequences = group,
-                            .inputs = ids.first(count),
-                            .targets = ids.subspan(1),
-                            .first_token = number * group * length};
-  };
-
-  // The setting that recomputes least among those that fit.
-  const Recompute recompute =
-      optimized::LeastRecompute(config,
-                                optimized::InitialAllocations(config, 0), group,
-                                /*product_workspaces=*/0, device->FreeMemory())
-          .value_or(Recompute::kLayer);
-  optimized::RequireStepMemory(config, recompute, device->FreeMemory());
-  optimized::Model model(config, group, Pool(), *device, recompute);
-  optimized::Updater updater(model);
-  model.InitializeParameters(1);
-  // Measured from gradient to gradient: the host waits for each, and by then
-  // the update that was queued before is done.
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> losses, seconds;
-  auto last = Clock::now();
-  int64_t wanted = 2;
-  for (int64_t step = 0; step < wanted; ++step) {
-    const optimized::UpdateGradient gradient =
-        updater.ComputeGradient({.step = step}, batch);
-    const auto now = Clock::now();
-    const std::chrono::duration<double> passed = now - last;
-    last = now;
-    if (step > 0) {
-      seconds.push_back(passed.count());
-    } else if (!IsSimulated()) {  // it took memory; how many more?
-      wanted = 1 + static_cast<int64_t>(std::clamp(
-                       0.5 * context.seconds / passed.count(), 1.0, 2.0));
-    }
-    double loss = 0;
-    for (const auto& part : gradient.groups) loss += part.loss_sum;
-    losses.push_back(loss / tokens);
-    updater.Apply(1e-4, step);
-  }
-  std::ranges::sort(seconds);
-  Line line = {{"kind", "step"},
-               {"active_experts", config.router.mean_active_experts},
-               {"precision", EnumName(precision)},
-               {"sequences", sequences},
-               {"recompute", EnumName(recompute)},
-               {"loss", losses.front()},
-               {"memory_bytes", model.MemoryBytes()}};
-  if (!IsSimulated()) {
-    const double median = seconds[seconds.size() / 2];
-    line["seconds"] = median;
-    line["tokens_per_second"] = tokens / median;
-  }
-  context.tell(line);
-  return std::ranges::all_of(losses,
-                             [](double loss) { return std::isfinite(loss); });
 }
 
 }  // namespace softmoe::gpu

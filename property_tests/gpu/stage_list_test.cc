@@ -27,7 +27,6 @@ struct Told {
 Told RunStage(const std::string& stage, bool planted_nccl = false) {
   Told told;
   StageContext context;
-  context.seconds = 600;
   context.planted_nccl = planted_nccl;
   context.tell = [&](const Line& line) { told.lines.push_back(line); };
   told.passed = RunBody(stage, context);
@@ -124,6 +123,109 @@ TEST(OperationStage, RecordsWhatVerifyRefuses) {
   report["units"][0]["ran"] = 0;
   report["units"][0]["unsupported"] = "no device";
   EXPECT_THROW((void)OperationLineOf(report), DataError);
+}
+
+// An entry of the report of `bench`.
+Line Entry(const std::string& name, Line more) {
+  Line entry = {{"run_name", name}, {"aggregate_name", "median"},
+                {"real_time", 2e6}, {"time_unit", "ns"},
+                {"bytes", 3e6},     {"label", "x"}};
+  entry.update(more);
+  return entry;
+}
+std::vector<Line> TimesOf(const std::vector<Line>& entries, bool simulated) {
+  return TimeLines({{"benchmarks", entries}}, simulated);
+}
+
+TEST(TimeStage, RunsBench) {
+  const Stage stage = StageOf("times");
+  EXPECT_TRUE(stage.command[0].ends_with("/bench_simulated"));
+  for (const char* word : {"--device=cuda", "--benchmark_filter=^time/",
+                           "--benchmark_out=report.json"}) {
+    EXPECT_TRUE(HasWord(stage, word)) << word;
+  }
+  EXPECT_TRUE(HasWord(StageOf("step with AE = 4 in bf16"),
+                      "--benchmark_filter=^step/sparse4/bf16/"));
+}
+
+TEST(TimeStage, RecordsWhatBenchMeasures) {
+  const std::vector<Line> entries = {
+      Entry("time/rmsnorm/bf16/rmsnorm, backward/4x8/real_time",
+            Line::object()),
+      Entry("time/rmsnorm/bf16/rmsnorm, backward/4x8/real_time",
+            {{"aggregate_name", "mean"}}),
+      Entry("ceiling/gemm/fp32/product fp32/8x8x8/real_time", {{"flops", 4e9}}),
+      Entry("ceiling/copy/fp32/copy/64 bytes/real_time", Line::object()),
+      Entry("algorithm/gemm/bf16/qkv/4x2x2/3/real_time", {{"flops", 4e9}}),
+      Entry("step/sparse2/bf16/iterations:1/real_time",
+            {{"time_unit", "ms"},
+             {"active_experts", 2.0},
+             {"sequences", 240.0},
+             {"loss", 10.5},
+             {"memory_bytes", 7e10},
+             {"tokens/s", 123.0}})};
+  std::vector<Line> expected = {{{"kind", "time"},
+                                 {"name", "rmsnorm, backward"},
+                                 {"operation", "rmsnorm"},
+                                 {"precision", "bf16"},
+                                 {"shape", "4x8"},
+                                 {"flops", 0.0},
+                                 {"bytes", 3e6},
+                                 {"seconds", 2e-3}},
+                                {{"kind", "ceiling"},
+                                 {"name", "product fp32"},
+                                 {"shape", "8x8x8"},
+                                 {"unit", "TFLOP/s"},
+                                 {"value", 2.0}},
+                                {{"kind", "ceiling"},
+                                 {"name", "copy"},
+                                 {"shape", "64 bytes"},
+                                 {"unit", "GB/s"},
+                                 {"value", 1.5}},
+                                {{"kind", "algorithm"},
+                                 {"name", "qkv"},
+                                 {"precision", "bf16"},
+                                 {"shape", "4x2x2"},
+                                 {"choice", 3},
+                                 {"flops", 4e9},
+                                 {"seconds", 2e-3}},
+                                {{"kind", "step"},
+                                 {"active_experts", 2.0},
+                                 {"precision", "bf16"},
+                                 {"sequences", 240},
+                                 {"recompute", "x"},
+                                 {"loss", 10.5},
+                                 {"memory_bytes", 70000000000},
+                                 {"seconds", 2e3},
+                                 {"tokens_per_second", 123.0}}};
+  EXPECT_EQ(TimesOf(entries, /*simulated=*/false), expected);
+  for (Line& line : expected) {
+    for (const char* field : {"seconds", "value", "tokens_per_second"}) {
+      line.erase(field);
+    }
+  }
+  EXPECT_EQ(TimesOf(entries, /*simulated=*/true), expected);
+}
+
+// What there is no memory for is a failure, once; that a library has fewer
+// algorithms is none.
+TEST(TimeStage, RecordsWhatBenchCannotRun) {
+  const Line error = {{"error_message", "no memory"}};
+  Line again = error;
+  again["repetition_index"] = 1;
+  again["aggregate_name"] = "median";
+  const std::string time = "time/add/fp32/+=/9/real_time";
+  const std::string product = "algorithm/gemm/fp32/qkv/4x2x2/";
+  const std::vector<Line> lines =
+      TimesOf({Entry(time, error), Entry(time, again),
+               Entry(product + "0/real_time", error),
+               Entry(product + "1/real_time", error)},
+              /*simulated=*/false);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["name"], time);
+  EXPECT_EQ(lines[0]["passed"], false);
+  EXPECT_EQ(lines[0]["text"], "no memory");
+  EXPECT_EQ(lines[1]["name"], product + "0/real_time");
 }
 
 TEST(NcclStage, GoesThroughEveryCall) {
