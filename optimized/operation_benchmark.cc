@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// operation_benchmark.cc - each operation on a device, at the paper's shapes.
-// Compiled for both backends of a device: fp32 times what is fp32 whatever
-// activations are, too.
+// operation_benchmark.cc - each operation on a device, at the paper's shapes;
+// the products of a step with each of several algorithms; the most that the
+// device can do. Compiled for both backends of a device: that of fp32 also times
+// what is fp32 whatever activations are.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,25 +69,24 @@ kernels::RoutePlan EvenPlan(Bench& bench, const Shapes& shapes) {
           .token_rows = routing.token_rows};
 }
 
-void AddRmsNorm(const Shapes& shapes) {
-  const int64_t n = shapes.tokens(), d = shapes.model.d_model;
-  const std::string shape = fmt::format("{}x{}", n, d);
-  AddTimedCall({"rmsnorm", "rmsnorm", shape, 0, 2 * kSize * Real(n * d)},
+// Row by row.
+void AddRowOperations(const Shapes& shapes) {
+  const auto& model = shapes.model;
+  const int64_t n = shapes.tokens(), d = model.d_model,
+                vocab = model.vocab_size;
+  const double row_bytes = kSize * Real(n * d), float_bytes = 4 * Real(n * d);
+  const std::string rows = fmt::format("{}x{}", n, d);
+  const std::string of_vocab = fmt::format("{} of {}", rows, vocab);
+  AddTimedCall({"rmsnorm", "rmsnorm", rows, 0, 2 * row_bytes},
                kernels::RmsNormForwardArgsOf<Activation>{
                    .num_tokens = n, .d_model = d, .epsilon = 1e-5f},
                ops::RmsNormForward);
   AddTimedCall(
-      {"rmsnorm", "rmsnorm, backward", shape, 0, 4 * kSize * Real(n * d)},
+      {"rmsnorm", "rmsnorm, backward", rows, 0, 4 * row_bytes},
       kernels::RmsNormBackwardArgsOf<Activation>{.num_tokens = n, .d_model = d},
       ops::RmsNormBackward);
-}
-
-void AddEmbedding(const Shapes& shapes) {
-  const int64_t n = shapes.tokens(), d = shapes.model.d_model,
-                vocab = shapes.model.vocab_size;
-  const std::string shape = fmt::format("{}x{} of {}", n, d, vocab);
   AddTimed(
-      {"embedding", "embedding", shape, 0, (4 + kSize) * Real(n * d)},
+      {"embedding", "embedding", of_vocab, 0, float_bytes + row_bytes},
       [=](Bench& bench) {
         return kernels::EmbeddingForwardArgsOf<Activation>{
             .num_tokens = n,
@@ -96,8 +97,8 @@ void AddEmbedding(const Shapes& shapes) {
       },
       ops::EmbeddingForward);
   AddTimed(
-      {"embedding", "embedding, backward", shape, 0,
-       kSize * Real(n * d) + 4 * Real(vocab * d)},
+      {"embedding", "embedding, backward", of_vocab, 0,
+       row_bytes + 4 * Real(vocab * d)},
       [=](Bench& bench) {
         return bench.Filled(kernels::EmbeddingBackwardArgsOf<Activation>{
             .num_tokens = n,
@@ -106,76 +107,87 @@ void AddEmbedding(const Shapes& shapes) {
             .ids = Ids(bench, shapes)});
       },
       ops::EmbeddingBackward);
-}
-
-void AddAttention(const Shapes& shapes) {
-  const auto& model = shapes.model;
-  const int64_t n = shapes.tokens(), d = model.d_model,
-                length = model.sequence_length, heads = model.num_heads;
-  const std::string shape =
-      fmt::format("{} sequences of {}, {} heads of {}", shapes.sequences,
-                  length, heads, model.head_dim());
-  const double flops = 2 * Real(n * d) * Real(length + 1);  // causal
   AddTimedCall(
-      {"attention", "attention", shape, flops, 4 * kSize * Real(n * d)},
-      kernels::AttentionForwardArgsOf<Activation>{
-          .num_sequences = shapes.sequences,
-          .sequence_length = length,
-          .num_heads = heads,
-          .head_dim = model.head_dim(),
-          .query_block = shapes.query_block()},
-      ops::AttentionForward);
-  AddTimedCall({"attention", "attention, backward", shape, 2 * flops,
-                8 * kSize * Real(n * d)},
-               kernels::AttentionBackwardArgsOf<Activation>{
-                   .num_sequences = shapes.sequences,
-                   .sequence_length = length,
-                   .num_heads = heads,
-                   .head_dim = model.head_dim(),
-                   .query_block = shapes.query_block()},
-               ops::AttentionBackward);
+      {"rope", "rope", fmt::format("{}x{}", n, 2 * d), 0, 4 * row_bytes},
+      kernels::RopeArgsOf<Activation>{.num_sequences = shapes.sequences,
+                                      .sequence_length = model.sequence_length,
+                                      .num_heads = model.num_heads,
+                                      .head_dim = model.head_dim()},
+      ops::Rope);
+  AddTimedCall({"jitter", "jitter", rows, 0, row_bytes + float_bytes},
+               kernels::InputJitterArgsOf<Activation, float>{
+                   .num_tokens = n, .d_model = d, .amplitude = 0.01},
+               ops::InputJitter);
+  AddTimedCall(
+      {"jitter", "jitter, backward", rows, 0, 2 * row_bytes + float_bytes},
+      kernels::InputJitterArgsOf<float, Activation>{
+          .num_tokens = n, .d_model = d, .amplitude = 0.01, .accumulate = true},
+      ops::InputJitter);
+  AddTimedCall(
+      {"add", "+=", fmt::format("{}", n * d), 0, 2 * row_bytes + float_bytes},
+      kernels::AddArgsOf<float, Activation>{.size = n * d},
+      [](const auto& args, Queue& queue) { ops::Add(args, queue); });
 }
 
-void AddExperts(const Shapes& shapes) {
-  const int64_t n = shapes.tokens(), d = shapes.model.d_model,
-                f = shapes.model.d_ffn, experts = shapes.model.num_experts,
-                routed = shapes.routed();
-  const std::string shape =
-      fmt::format("{} rows, {} experts of {}x{}", routed, experts, d, f);
-  const double flops = 6 * Real(routed * d) * Real(f);
-  const double weights = 3 * Real(experts * d * f);
-  const auto make = [=]<typename Args>(Bench& bench, Args args) {
+// Made of products.
+void AddProductOperations(const Shapes& shapes) {
+  const auto& model = shapes.model;
+  const int64_t n = shapes.tokens(), d = model.d_model, f = model.d_ffn,
+                length = model.sequence_length, experts = model.num_experts,
+                routed = shapes.routed(), vocab = model.vocab_size;
+  const double row_bytes = kSize * Real(n * d);
+
+  const auto attention = [=](auto args) {
+    args.num_sequences = shapes.sequences;
+    args.sequence_length = length;
+    args.num_heads = model.num_heads;
+    args.head_dim = model.head_dim();
+    args.query_block = shapes.query_block();
+    return args;
+  };
+  const std::string sequences =
+      fmt::format("{} sequences of {}, {} heads of {}", shapes.sequences,
+                  length, model.num_heads, model.head_dim());
+  const double scores = 2 * Real(n * d) * Real(length + 1);  // causal
+  AddTimedCall({"attention", "attention", sequences, scores, 4 * row_bytes},
+               attention(kernels::AttentionForwardArgsOf<Activation>{}),
+               ops::AttentionForward);
+  AddTimedCall({"attention", "attention, backward", sequences, 2 * scores,
+                8 * row_bytes},
+               attention(kernels::AttentionBackwardArgsOf<Activation>{}),
+               ops::AttentionBackward);
+
+  const auto expert = [=](Bench& bench, auto args) {
     args.plan = EvenPlan(bench, shapes);
     args.d_model = d;
     args.d_ffn = f;
     args.host_offsets = bench.OnHost(args.plan.expert_offsets, experts + 1);
     return bench.Filled(args);
   };
+  const std::string rows =
+      fmt::format("{} rows, {} experts of {}x{}", routed, experts, d, f);
+  const double products = 6 * Real(routed * d) * Real(f);
+  const double weights = 3 * Real(experts * d * f);
+  const double moved = 3 * row_bytes + 2 * kSize * Real(routed * f);
   AddTimed(
-      {"experts", "experts", shape, flops,
-       kSize * (weights + 3 * Real(n * d) + 2 * Real(routed * f))},
+      {"experts", "experts", rows, products, kSize * weights + moved},
       [=](Bench& bench) {
-        return make(bench, kernels::ExpertForwardArgsOf<Activation>{});
+        return expert(bench, kernels::ExpertForwardArgsOf<Activation>{});
       },
       ops::ExpertForward);
   AddTimed(
-      {"experts", "experts, backward", shape, 2 * flops,
-       (kSize + 4) * weights +
-           kSize * (3 * Real(n * d) + 2 * Real(routed * f))},
+      {"experts", "experts, backward", rows, 2 * products,
+       (kSize + 4) * weights + moved},
       [=](Bench& bench) {
-        return make(bench, kernels::ExpertBackwardArgsOf<Activation>{});
+        return expert(bench, kernels::ExpertBackwardArgsOf<Activation>{});
       },
       ops::ExpertBackward);
-}
 
-void AddHead(const Shapes& shapes) {
-  const int64_t n = shapes.tokens(), d = shapes.model.d_model,
-                vocab = shapes.model.vocab_size;
   AddTimed(
       {"lm_head", "head and loss, with gradients",
        fmt::format("{}x{}, vocabulary of {}", n, d, vocab),
        6 * Real(n * d) * Real(vocab),
-       kSize * (2 * Real(n * d) + Real(vocab * d)) + 4 * Real(vocab * d)},
+       2 * row_bytes + (kSize + 4) * Real(vocab * d)},
       [=](Bench& bench) {
         return bench.Filled(
             kernels::HeadCrossEntropyArgsOf<Activation>{
@@ -188,50 +200,12 @@ void AddHead(const Shapes& shapes) {
             {"loss_sum"});
       },
       ops::HeadCrossEntropy);
-}
-
-void AddGemm(const Shapes& shapes) {
-  const int64_t n = shapes.tokens(), d = shapes.model.d_model;
   AddTimedCall(
       {"gemm", "qkv product", fmt::format("{}x{}x{}", n, 3 * d, d),
-       6 * Real(n * d) * Real(d), kSize * (4 * Real(n * d) + 3 * Real(d * d))},
+       6 * Real(n * d) * Real(d), 4 * row_bytes + 3 * kSize * Real(d * d)},
       kernels::GemmArgsOf<Activation, Activation>{
           .m = n, .n = 3 * d, .k = d, .lda = d, .ldb = 3 * d, .ldc = 3 * d},
       ops::Gemm);
-}
-
-void AddRope(const Shapes& shapes) {
-  const int64_t n = shapes.tokens(), d = shapes.model.d_model;
-  AddTimedCall({"rope", "rope", fmt::format("{}x{}", n, 2 * d), 0,
-                4 * kSize * Real(n * d)},
-               kernels::RopeArgsOf<Activation>{
-                   .num_sequences = shapes.sequences,
-                   .sequence_length = shapes.model.sequence_length,
-                   .num_heads = shapes.model.num_heads,
-                   .head_dim = shapes.model.head_dim()},
-               ops::Rope);
-}
-
-void AddJitter(const Shapes& shapes) {
-  const int64_t n = shapes.tokens(), d = shapes.model.d_model;
-  const std::string shape = fmt::format("{}x{}", n, d);
-  AddTimedCall({"jitter", "jitter", shape, 0, (kSize + 4) * Real(n * d)},
-               kernels::InputJitterArgsOf<Activation, float>{
-                   .num_tokens = n, .d_model = d, .amplitude = 0.01},
-               ops::InputJitter);
-  AddTimedCall(
-      {"jitter", "jitter, backward", shape, 0, (2 * kSize + 4) * Real(n * d)},
-      kernels::InputJitterArgsOf<float, Activation>{
-          .num_tokens = n, .d_model = d, .amplitude = 0.01, .accumulate = true},
-      ops::InputJitter);
-}
-
-void AddAdd(const Shapes& shapes) {
-  const int64_t size = shapes.tokens() * shapes.model.d_model;
-  AddTimedCall(
-      {"add", "+=", fmt::format("{}", size), 0, (2 * kSize + 4) * Real(size)},
-      kernels::AddArgsOf<float, Activation>{.size = size},
-      [](const auto& args, Queue& queue) { ops::Add(args, queue); });
 }
 
 void AddRouter(const Shapes& shapes) {
@@ -353,16 +327,103 @@ void AddParameters(const Shapes& shapes) {
 void AddCasts(const Shapes& shapes) {
   const int64_t size = shapes.parameters;
   const std::string shape = fmt::format("{}", size);
+  const auto cast = [](const auto& args, Queue& queue) {
+    CastArray(queue, args.size, args.from, args.to);
+  };
   AddTimedCall({"cast", "to bf16", shape, 0, 6 * Real(size)},
-               kernels::CastToBf16Args{.size = size},
-               [](const auto& args, Queue& queue) {
-                 CastArray(queue, args.size, args.from, args.to);
-               });
+               kernels::CastToBf16Args{.size = size}, cast);
   AddTimedCall({"cast", "to float", shape, 0, 6 * Real(size)},
-               kernels::CastToFloatArgs{.size = size},
-               [](const auto& args, Queue& queue) {
-                 CastArray(queue, args.size, args.from, args.to);
-               });
+               kernels::CastToFloatArgs{.size = size}, cast);
+}
+
+// ---- Algorithms of products, and the most that the device can do
+
+enum Transposed { kNone, kA, kB };
+
+// [m, k] [k, n]. Weight gradients are not accumulated.
+struct Product {
+  std::string name;
+  int64_t m, n, k;
+  Transposed transposed = kNone;
+};
+
+// Those of the model's step.
+std::vector<Product> ProductsOfAStep(const Shapes& shapes) {
+  const int64_t tokens = shapes.tokens(), d = shapes.model.d_model;
+  const int64_t f = shapes.model.d_ffn, vocab = shapes.model.vocab_size;
+  const int64_t rows = shapes.routed() / shapes.model.num_experts;
+  return {{"qkv", tokens, 3 * d, d},
+          {"qkv d_input", tokens, d, 3 * d, kB},
+          {"qkv d_weight", d, 3 * d, tokens, kA},
+          {"expert gate and up", rows, 2 * f, d},
+          {"expert down", rows, d, f},
+          {"expert d_activation", rows, f, d, kB},
+          {"expert d_hidden", rows, d, 2 * f, kB},
+          {"expert d_gate_up_weight", d, 2 * f, rows, kA},
+          {"expert d_down_weight", f, d, rows, kA},
+          {"head", shapes.head_chunk(), vocab, d, kB}};
+}
+
+void AddProduct(const std::string& kind, const Product& p,
+                std::optional<int> algorithm) {
+  const bool a = p.transposed == kA, b = p.transposed == kB;
+  AddTimedCall({.operation = "gemm",
+                .name = p.name,
+                .shape = fmt::format("{}x{}x{}", p.m, p.n, p.k),
+                .flops = 2 * Real(p.m) * Real(p.n) * Real(p.k),
+                .kind = kind,
+                .algorithm = algorithm},
+               kernels::GemmArgsOf<Activation, Activation>{.m = p.m,
+                                                           .n = p.n,
+                                                           .k = p.k,
+                                                           .lda = a ? p.m : p.k,
+                                                           .ldb = b ? p.k : p.n,
+                                                           .ldc = p.n,
+                                                           .transpose_a = a,
+                                                           .transpose_b = b},
+               ops::Gemm);
+}
+
+// The products of a step with each of the first algorithms of cuBLASLt's
+// heuristic.
+void AddAlgorithms(const Shapes& shapes) {
+  for (const Product& product : ProductsOfAStep(shapes)) {
+    for (int choice = 0; choice < kernels::kProductChoices; ++choice) {
+      AddProduct("algorithm", product, choice);
+    }
+  }
+}
+
+// An array, and where it is copied to.
+struct Copy {
+  int64_t size;
+  const float* from;
+  float* to;
+};
+
+void AddCeilings(const Shapes& shapes) {
+  const bool fp32 = kPrecision == Precision::kFp32;
+  const int64_t side = fp32 ? shapes.fp32_side : shapes.bf16_side;
+  AddProduct(
+      "ceiling",
+      {fmt::format("product {}", EnumName(kPrecision)), side, side, side},
+      std::nullopt);
+  if (fp32) {
+    const int64_t bytes = 4 * shapes.copied;
+    AddTimed(
+        {.operation = "copy",
+         .name = "copy",
+         .shape = fmt::format("{} bytes", bytes),
+         .bytes = 2 * Real(bytes),
+         .kind = "ceiling"},
+        [size = shapes.copied](Bench& bench) {
+          return Copy{size, bench.Numbers<float>(size),
+                      bench.Numbers<float>(size)};
+        },
+        [](const Copy& copy, Queue& queue) {
+          CopyArray(queue, copy.size, copy.from, copy.to);
+        });
+  }
 }
 
 void AddBenchmarks() {
@@ -374,15 +435,10 @@ void AddBenchmarks() {
   } else {
     AddCasts(shapes);
   }
-  AddRmsNorm(shapes);
-  AddEmbedding(shapes);
-  AddAttention(shapes);
-  AddExperts(shapes);
-  AddHead(shapes);
-  AddGemm(shapes);
-  AddRope(shapes);
-  AddJitter(shapes);
-  AddAdd(shapes);
+  AddRowOperations(shapes);
+  AddProductOperations(shapes);
+  AddAlgorithms(shapes);
+  AddCeilings(shapes);
 }
 
 const bool added =
