@@ -2,8 +2,8 @@
 //
 // operation_benchmark.cc - each operation on a device, at the paper's shapes;
 // the products of a step with each of several algorithms; the most that the
-// device can do. Compiled for both backends of a device: that of fp32 also times
-// what is fp32 whatever activations are.
+// device can do. Compiled for both backends of a device: fp32 has also what is
+// fp32 whatever activations are.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -23,14 +21,12 @@ namespace softmoe::gpu {
 namespace {
 
 using optimized::Device;
-using property_tests::ReadState;
 using property_tests::SmallConfig;
 using property_tests::SmallGroups;
 using property_tests::SmallParameters;
 using property_tests::SmallRouting;
 using property_tests::SmallTrainingConfig;
 using property_tests::TrainingState;
-using property_tests::WriteState;
 
 struct Kind {
   RouterKind router;
@@ -72,51 +68,12 @@ bool TellCheck(const StageContext& context, const std::string& name,
   return defects.empty();
 }
 
-// The results of a run of updates.
-struct Trained {
-  TrainingState state;
-  std::vector<double> norms;
-};
-
-class Training {
- public:
-  Training(Device& device, const Config& config)
-      : config_(config),
-        model_(device.MakeModel(config, 1, Pool(), Recompute::kNone, nullptr)),
-        updater_(model_->MakeUpdater()) {
-    model_->WriteParameters(SmallParameters(config), 0);
-  }
-
-  void Go(int64_t begin, int64_t end) {
-    for (int64_t update = begin; update < end; ++update) {
-      norms_.push_back(updater_
-                           ->ComputeGradient(SmallRouting(update),
-                                             SmallGroups(config_, update))
-                           .norm);
-      updater_->Apply(1e-2, update);
-    }
-  }
-  Trained Read() const { return {ReadState(*model_, *updater_), norms_}; }
-  void Write(const Trained& trained) {
-    WriteState(trained.state, *model_, *updater_);
-    norms_ = trained.norms;
-  }
-
- private:
-  const Config& config_;
-  std::unique_ptr<optimized::ModelInterface> model_;
-  std::unique_ptr<optimized::UpdaterInterface> updater_;
-  std::vector<double> norms_;
-};
-
-std::string Differences(const Trained& got, const Trained& expected) {
-  const TrainingState& is = got.state;
-  const TrainingState& was = expected.state;
+std::string Differences(const TrainingState& is, const TrainingState& was) {
   std::string text =
       BitDifference("parameters", is.parameters, was.parameters) +
       BitDifference("first moments", is.first_moment, was.first_moment) +
       BitDifference("second moments", is.second_moment, was.second_moment);
-  if (got.norms != expected.norms) text += "norms of gradients; ";
+  if (is.norms != was.norms) text += "norms of gradients; ";
   return text;
 }
 
@@ -236,26 +193,22 @@ bool TellRepeat(const StageContext& context) {
   bool all = true;
   for (const Kind& kind : kKinds) {
     const Config config = SmallTrainingConfig(kind.router, kind.precision);
-    const auto run = [&](int64_t interruption) {
-      auto training = std::make_unique<Training>(*device, config);
-      training->Go(0, interruption);
-      if (interruption < updates) {
-        const Trained half = training->Read();
-        training.reset();
-        training = std::make_unique<Training>(*device, config);
-        training->Write(half);
-        training->Go(interruption, updates);
-      }
-      return training->Read();
+    const auto run = [&](bool interrupted) {
+      return property_tests::TrainSmall(
+          config,
+          [&] {
+            return device->MakeModel(config, 1, Pool(), Recompute::kNone,
+                                     nullptr);
+          },
+          updates, interrupted);
     };
-    const Trained once = run(updates);
+    const TrainingState once = run(false);
     std::string defects;
-    if (once.state.parameters == SmallParameters(config)) {
+    if (once.parameters == SmallParameters(config)) {
       defects = "no parameter changed; ";
     }
-    defects += Differences(run(updates), once);
-    if (const std::string text = Differences(run(updates / 2), once);
-        !text.empty()) {
+    defects += Differences(run(false), once);
+    if (const std::string text = Differences(run(true), once); !text.empty()) {
       defects += "interrupted: " + text;
     }
     all = TellCheck(context,
