@@ -22,6 +22,8 @@ using softmoe::kernels::benchmark_threads;
 
 constexpr char kOurOptions[] = R"(
 Of this program:
+  --device=cuda    what only a CUDA device shows, at the paper's shapes, instead
+                   of what the CPU does
   --isa=v3|v4      instruction set [the best of this machine]
   --threads=N      beside one thread, and for training steps [one per core, at
                    most four]; never more than cores, which would time waiting
@@ -51,7 +53,8 @@ std::string ProcessorName() {
   return "unknown";
 }
 
-constexpr char kThreads[] = "--threads=", kProfile[] = "--profile=";
+constexpr char kDevice[] = "--device=", kThreads[] = "--threads=",
+               kProfile[] = "--profile=";
 
 int ParseThreads(const std::string& option) {
   const std::string number = option.substr(sizeof(kThreads) - 1);
@@ -72,9 +75,14 @@ int ParseThreads(const std::string& option) {
   return threads;
 }
 
-// Takes our options out of `arguments`; returns the name of --profile.
-std::optional<std::string> TakeOptions(std::vector<char*>* arguments) {
+struct Options {
+  std::string device = "cpu";
   std::optional<std::string> profile;
+};
+
+// Takes our options out of `arguments`.
+Options TakeOptions(std::vector<char*>* arguments) {
+  Options options;
   benchmark_threads = std::min(4, softmoe::AvailableCores());
   std::vector<char*> rest;
   for (char* argument : *arguments) {
@@ -83,16 +91,29 @@ std::optional<std::string> TakeOptions(std::vector<char*>* arguments) {
       softmoe::kernels::SelectIsa(text.substr(6));
     } else if (text.starts_with(kThreads)) {
       benchmark_threads = ParseThreads(text);
+    } else if (text.starts_with(kDevice)) {
+      options.device = text.substr(sizeof(kDevice) - 1);
     } else if (text == "--profile") {
-      profile = "midi/soft_fixed2";
+      options.profile = "midi/soft_fixed2";
     } else if (text.starts_with(kProfile)) {
-      profile = text.substr(sizeof(kProfile) - 1);
+      options.profile = text.substr(sizeof(kProfile) - 1);
     } else {
       rest.push_back(argument);
     }
   }
   *arguments = rest;
-  return profile;
+  return options;
+}
+
+// Registers the benchmarks of a device.
+void AddBenchmarks(const std::string& device) {
+  const auto& of_devices = softmoe::kernels::add_benchmarks;
+  const auto found = of_devices.find(device);
+  if (found == of_devices.end()) {
+    throw softmoe::ConfigError("--device=" + device +
+                               ": known are cpu and cuda");
+  }
+  for (const auto& add : found->second) add();
 }
 
 softmoe::ExitCode Run(std::vector<char*> arguments) {
@@ -100,20 +121,20 @@ softmoe::ExitCode Run(std::vector<char*> arguments) {
     if (std::string(argument) == "--help") fmt::print("{}\n", kOurOptions);
   }
   std::fflush(stdout);
-  const std::optional<std::string> profile = TakeOptions(&arguments);
-  for (const auto& add : softmoe::kernels::add_benchmarks) add();
+  const Options options = TakeOptions(&arguments);
+  AddBenchmarks(options.device);
   int count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) {
     return softmoe::ExitCode::kUsage;
   }
-  if (profile) {
+  if (options.profile) {
     if (softmoe::kernels::print_profile == nullptr) {
       throw softmoe::ConfigError("--profile: there is no training step here");
     }
     fmt::print("{}, {}\n", ProcessorName(),
                softmoe::kernels::IsaName(softmoe::kernels::ActiveIsa()));
-    softmoe::kernels::print_profile(*profile);
+    softmoe::kernels::print_profile(*options.profile);
     return softmoe::ExitCode::kDone;
   }
   using softmoe::kernels::ActiveIsa;

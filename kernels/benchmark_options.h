@@ -6,6 +6,7 @@
 #define SOFTMOE_KERNELS_BENCHMARK_OPTIONS_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,9 @@ inline std::vector<int64_t> BenchmarkThreadCounts() {
                                 : std::vector<int64_t>{1, benchmark_threads};
 }
 
-// Each registers the benchmarks of a library; called when the options are
-// known.
-inline std::vector<void (*)()> add_benchmarks;
+// Each registers the benchmarks of a library for a --device, "cpu" or "cuda";
+// called when the options are known.
+inline std::map<std::string, std::vector<void (*)()>> add_benchmarks;
 
 // --profile=NAME: prints the table of one training step, if a library has it.
 inline void (*print_profile)(const std::string& name) = nullptr;

@@ -285,7 +285,7 @@ void AddBenchmarks() {
   }
 }
 
-const bool added = (add_benchmarks.push_back(AddBenchmarks), true);
+const bool added = (add_benchmarks["cpu"].push_back(AddBenchmarks), true);
 
 }  // namespace
 }  // namespace softmoe::kernels

@@ -267,7 +267,7 @@ void AddBenchmarks() {
   add("BM_SumOfSquares", BM_SumOfSquares, FlatSizes);
 }
 
-const bool added = (add_benchmarks.push_back(AddBenchmarks), true);
+const bool added = (add_benchmarks["cpu"].push_back(AddBenchmarks), true);
 
 }  // namespace
 }  // namespace softmoe::kernels

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -149,6 +151,33 @@ TEST(Bench, CountsTheProductsAgainstThePeak) {
   EXPECT_GT(product.at("percent_of_peak"), 0);
 }
 
+// As `gpu_check` asks for it, on the simulated device: the medians.
+TEST(Bench, TimesOperationsAndStepsOnADevice) {
+  const ProgramResult run = RunTestProgram(
+      "optimized/bench_simulated",
+      "--device=cuda --benchmark_filter='^(time/add|step/sparse2)/' "
+      "--benchmark_min_time=0 --benchmark_repetitions=3 "
+      "--benchmark_report_aggregates_only=true --benchmark_format=json "
+      "2>/dev/null");
+  ASSERT_TRUE(EndedWith(run, 0));
+  std::map<std::string, nlohmann::json> found;
+  const nlohmann::json report = nlohmann::json::parse(run.output);
+  for (const auto& entry : report.at("benchmarks")) {
+    if (entry.value("aggregate_name", "median") != "median") continue;
+    found[entry.at("run_name")] = entry;
+  }
+  ASSERT_EQ(found.size(), 4u) << run.output;
+  EXPECT_EQ(found.at("time/add/fp32/+=/256/real_time").at("bytes"), 12 * 256);
+  EXPECT_EQ(found.at("time/add/bf16/+=/256/real_time").at("bytes"), 8 * 256);
+  const auto& step =
+      found.at("step/sparse2/bf16/iterations:1/repeats:1/real_time");
+  EXPECT_EQ(step.at("label"), "none");
+  EXPECT_EQ(step.at("sequences"), 4);
+  EXPECT_EQ(step.at("active_experts"), 2);
+  EXPECT_NEAR(step.at("loss"), std::log(24), 0.5);  // of a vocabulary of 24
+  EXPECT_GT(step.at("memory_bytes"), 0);
+}
+
 // One thread; the test of the table has several.
 TEST(Bench, ProfilesAStep) {
   const ProgramResult run =
@@ -171,6 +200,7 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {"--threads=" + too_many, "use at most " + cores},
       {"--profile=midi/sparse9",
        "--profile=midi/sparse9: known are smoke/sparse1 "},
+      {"--device=tpu", "--device=tpu: known are cpu and cuda"},
       {"--isa=v9", "v9"},
       {"--benchmark_filter=^nothing$", "--benchmark_list_tests=true lists"},
       {"--speed=full", "--speed=full"},

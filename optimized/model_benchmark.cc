@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// model_benchmark.cc - tokens per second of whole training steps on the CPU:
-// forward, backward, clipping and AdamW, with synthetic tokens.
+// model_benchmark.cc - tokens per second of whole training steps: forward,
+// backward, clipping and AdamW, with synthetic tokens.
 //
 //   bench [--isa=v3] [--threads=4] [--benchmark_filter=smoke/sparse2] ...
 //   bench --profile=midi/sparse2       one step, operation by operation
@@ -9,6 +9,8 @@
 //                                      two ranks in turns with two threads
 //   bench --benchmark_filter='^mini/soft_ae' --benchmark_repetitions=5
 //         --benchmark_format=json      for `grid record mini --bench`
+//   bench --device=cuda --benchmark_filter=^step/
+//                                      the paper's step on a device
 //
 // The peer with the same sizes is experiments/peers/pytorch_step.py.
 #include <benchmark/benchmark.h>
@@ -19,17 +21,24 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/config/config.h"
+#include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "core/philox.h"
 #include "kernels/benchmark_options.h"
 #include "kernels/benchmark_sizes.h"
 #include "optimized/communicator/in_process.h"
+#include "optimized/device.h"
+#include "optimized/memory_plan.h"
 #include "optimized/model.h"
+#include "optimized/paper_shapes.h"
 #include "optimized/step_profile.h"
 #include "optimized/step_traffic.h"
 #include "optimized/updater.h"
@@ -91,10 +100,11 @@ class Trainee {
   // Trains on batches of several balance groups, together with the other ranks
   // of the communicator if there is one.
   Trainee(const Config& config, const Row& row, ThreadPool& pool,
-          Communicator* communicator)
+          Communicator* communicator, Device& device = Cpu(),
+          Recompute recompute = Recompute::kNone)
       : group_sequences_(config.training.balance_group_sequences),
         group_tokens_(group_sequences_ * config.model.sequence_length),
-        model_(config, group_sequences_, pool),
+        model_(config, group_sequences_, pool, device, recompute),
         updater_(communicator == nullptr ? Updater(model_)
                                          : Updater(model_, *communicator)) {
     model_.InitializeParameters(1);
@@ -109,14 +119,16 @@ class Trainee {
     if (row.exact) ChooseTau(row.mean_active_experts);
   }
 
-  // One step; returns the mean number of active experts of the first group.
-  double Step() {
-    const UpdateGradient gradient = updater_.ComputeGradient(
+  // One step. On a device the update is still to be done when it returns: the
+  // next step waits for it.
+  UpdateGradient Step() {
+    UpdateGradient gradient = updater_.ComputeGradient(
         routing_, [&](int64_t group) { return Text(group); });
     // A rate of 0 costs the same, and keeps the routing as initialised.
     updater_.Apply(0.0, step_++);
-    return gradient.groups[0].MeanActiveExperts();
+    return gradient;
   }
+  int64_t MemoryBytes() const { return model_.MemoryBytes(); }
 
  private:
   Batch Text(int64_t group) const {
@@ -170,15 +182,15 @@ double Median(std::vector<double> values) {
 void BM_TrainingStep(benchmark::State& state, const BenchmarkSize& size,
                      const Row& row) {
   Trainee trainee(size, row, Pool());
-  double active = trainee.Step();  // touches all memory
+  const UpdateGradient first = trainee.Step();  // touches all memory
   std::vector<double> seconds;
   for (auto _ : state) {
-    seconds.push_back(SecondsOf([&] { active = trainee.Step(); }));
+    seconds.push_back(SecondsOf([&] { trainee.Step(); }));
   }
   const auto tokens = static_cast<double>(size.tokens());
   state.counters["tokens/s"] = tokens / Median(seconds);
   state.counters["best_tokens/s"] = tokens / *std::ranges::min_element(seconds);
-  state.counters["active_experts"] = active;
+  state.counters["active_experts"] = first.groups[0].MeanActiveExperts();
   state.counters["threads"] = Pool().threads();
   state.SetLabel(size.Label());
 }
@@ -243,6 +255,55 @@ void BM_Ranks(benchmark::State& state, const BenchmarkSize& size,
   state.SetLabel(size.Label());
 }
 
+// Errors: EnvironmentError, with what is needed, if there is none.
+std::unique_ptr<Device> CudaDevice() {
+  RuntimeConfig runtime;
+  runtime.device = "cuda";
+  return MakeDevice(runtime);
+}
+
+// The paper's step.
+Config PaperConfig(const Device& device, const Row& row, Precision precision) {
+  const Shapes shapes = ShapesOn(device.identity().backend);
+  Config config;
+  config.model = shapes.model;
+  config.training.precision = precision;
+  config.training.balance_group_sequences = shapes.sequences;
+  config.training.micro_batch_sequences = shapes.sequences;
+  config.training.global_batch_sequences = shapes.groups * shapes.sequences;
+  config.router.kind = row.kind;
+  config.router.mean_active_experts = row.mean_active_experts;
+  ValidateConfig(config);
+  return config;
+}
+
+// With the setting that recomputes least among those that fit.
+void BM_DeviceStep(benchmark::State& state, const Row& row,
+                   Precision precision) {
+  const auto device = CudaDevice();
+  const Config config = PaperConfig(*device, row, precision);
+  const Recompute recompute =
+      LeastRecompute(config, InitialAllocations(config, 0),
+                     config.training.balance_group_sequences,
+                     /*product_workspaces=*/0, device->FreeMemory())
+          .value_or(Recompute::kLayer);
+  RequireStepMemory(config, recompute, device->FreeMemory());
+  Trainee trainee(config, row, Pool(), nullptr, *device, recompute);
+  double loss = 0;  // before the first step, which also touches all memory
+  for (const StepStats& group : trainee.Step().groups) loss += group.loss_sum;
+  for (auto _ : state) trainee.Step();
+  const int64_t sequences = config.training.global_batch_sequences;
+  const auto tokens =
+      static_cast<double>(sequences * config.model.sequence_length);
+  state.counters["active_experts"] = row.mean_active_experts;
+  state.counters["sequences"] = static_cast<double>(sequences);
+  state.counters["loss"] = loss / tokens;
+  state.counters["memory_bytes"] = static_cast<double>(trainee.MemoryBytes());
+  state.counters["tokens/s"] =
+      benchmark::Counter(tokens, benchmark::Counter::kIsIterationInvariantRate);
+  state.SetLabel(EnumName(recompute));
+}
+
 StepProfile Measure(const BenchmarkSize& size, const Row& row, int threads) {
   ThreadPool pool(threads);
   Trainee trainee(size, row, pool);
@@ -286,8 +347,27 @@ void AddBenchmarks() {
   }
 }
 
+void AddDeviceBenchmarks() {
+  (void)CudaDevice();  // without one nothing is listed
+  constexpr std::pair<Row, Precision> kSteps[] = {
+      {{"sparse1", RouterKind::kSparse, 1}, Precision::kBf16},
+      {{"sparse2", RouterKind::kSparse, 2}, Precision::kBf16},
+      {{"sparse4", RouterKind::kSparse, 4}, Precision::kBf16},
+      {{"sparse2", RouterKind::kSparse, 2}, Precision::kFp32}};
+  for (const auto& [row, precision] : kSteps) {
+    benchmark::RegisterBenchmark(
+        fmt::format("step/{}/{}", row.name, EnumName(precision)).c_str(),
+        BM_DeviceStep, row, precision)
+        ->Iterations(1)
+        ->Repetitions(1)
+        ->Unit(benchmark::kMillisecond)
+        ->UseRealTime();
+  }
+}
+
 const bool added = [] {
-  kernels::add_benchmarks.push_back(AddBenchmarks);
+  kernels::add_benchmarks["cpu"].push_back(AddBenchmarks);
+  kernels::add_benchmarks["cuda"].push_back(AddDeviceBenchmarks);
   kernels::print_profile = PrintProfile;
   return true;
 }();

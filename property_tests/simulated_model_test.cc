@@ -117,29 +117,14 @@ void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
   }
 }
 
-// Trains with noise. `interrupted`: midway everything goes to the host and
-// continues with a new model.
+// With noise.
 TrainingState Train(const Config& config, bool interrupted,
                     int64_t updates = 20,
                     Recompute recompute = Recompute::kNone) {
   const auto queue = MakeQueue();
   const auto make = [&] { return MakeSimulated(config, 1, *queue, recompute); };
-  auto model = make();
-  auto updater = model->MakeUpdater();
-  model->WriteParameters(SmallParameters(config), 0);
-  for (int64_t update = 0; update < updates; ++update) {
-    if (interrupted && update == updates / 2) {
-      const TrainingState state = ReadState(*model, *updater);
-      updater.reset();
-      model = make();
-      updater = model->MakeUpdater();
-      WriteState(state, *model, *updater);
-    }
-    updater->ComputeGradient(SmallRouting(update), SmallGroups(config, update));
-    updater->Apply(1e-2, update);
-    ExpectTheDevicesAllocation(*model);
-  }
-  return ReadState(*model, *updater);
+  return TrainSmall(config, make, updates, interrupted,
+                    ExpectTheDevicesAllocation);
 }
 
 TEST_P(SimulatedModel, RepeatsUpdatesBitForBitAlsoInterrupted) {

@@ -4,27 +4,28 @@
 #include <chrono>
 #include <ctime>
 #include <memory>
+#include <numeric>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/errors.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/device_facts.h"
 #include "kernels/cuda/device_probes.h"
-#include "kernels/cuda/products.h"
-#include "kernels/cuda/queue.h"
 #include "kernels/cuda/rank_link.h"
-#include "property_tests/gpu/device_array.h"
-#include "property_tests/gpu/paper_shapes.h"
+#include "optimized/buffer.h"
 #include "property_tests/gpu/stages.h"
 
 namespace softmoe::gpu {
 namespace {
 
+namespace device = ::softmoe::kernels::SOFTMOE_DEVICE;
+
 #define SOFTMOE_TEXT_OF(x) #x
 #define SOFTMOE_TEXT(x) SOFTMOE_TEXT_OF(x)
 constexpr bool kSimulated =
     std::string_view(SOFTMOE_TEXT(SOFTMOE_DEVICE)) == "isa_shim";
-
-using kernels::Bf16;
-using kernels::GemmArgsOf;
 
 std::string Today() {
   const std::time_t now =
@@ -35,131 +36,108 @@ std::string Today() {
                      date.tm_mday);
 }
 
-void TellCeiling(const StageContext& context, const std::string& name,
-                 const std::string& shape, const std::string& unit,
-                 double amount, std::optional<double> seconds) {
-  Line line = {
-      {"kind", "ceiling"}, {"name", name}, {"shape", shape}, {"unit", unit}};
-  if (seconds) line["value"] = amount / *seconds;
-  context.tell(line);
+bool TellProbe(const StageContext& context, const kernels::DeviceProbe& probe) {
+  context.tell({{"kind", "probe"},
+                {"name", probe.name},
+                {"passed", probe.holds},
+                {"answer", probe.answer}});
+  return probe.holds;
 }
 
-template <typename T>
-void TellSquare(const StageContext& context, const std::string& precision,
-                int64_t side) {
-  const DeviceArray<T> a(side * side), b(side * side), c(side * side);
-  const auto queue =
-      device::MakeQueue(device::DeviceStream(), TheShapes().workspace);
-  const std::optional<double> seconds = SecondsOf([&] {
-    queue->Multiply(kernels::ProductOf(GemmArgsOf<T, T>{.a = a.data(),
-                                                        .b = b.data(),
-                                                        .c = c.data(),
-                                                        .m = side,
-                                                        .n = side,
-                                                        .k = side,
-                                                        .lda = side,
-                                                        .ldb = side,
-                                                        .ldc = side}));
-  });
-  const auto n = static_cast<double>(side);
-  TellCeiling(context, "product " + precision, fmt::format("{0}x{0}x{0}", side),
-              "TFLOP/s", 2 * n * n * n * 1e-12, seconds);
+// ---- NCCL
+//
+// A communicator of one rank sends itself what ranks send each other. This
+// makes every NCCL call on this machine and checks every answer. What only
+// several ranks can show is not tested here.
+
+using kernels::LinkPart;
+using Bytes = optimized::Buffer<uint8_t>;
+
+// Bytes, not multiples of anything; slightly over 3 MB spans several of NCCL's
+// steps.
+constexpr int64_t kSizes[] = {1, 4096, 3 * 1000 * 1000 + 1};
+
+std::vector<uint8_t> Numbered(int64_t size, uint8_t first) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(size));
+  std::iota(bytes.begin(), bytes.end(), first);
+  return bytes;
 }
 
-// One product of a step: [m, k] [k, n]. Weight gradients are not accumulated.
-struct PaperProduct {
-  const char* name;
-  int64_t m, n, k;
-  bool transpose_a = false, transpose_b = false;
+Bytes OnDevice(const std::vector<uint8_t>& bytes) {
+  Bytes array(static_cast<int64_t>(bytes.size()));
+  device::CopyAcrossDevice(array.data(), bytes.data(), bytes.size());
+  return array;
+}
+
+class Stream {
+ public:
+  Stream() : stream_(device::MakeStream()) {}
+  ~Stream() { device::FreeStream(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  CUstream_st* get() const { return stream_; }
+
+ private:
+  CUstream_st* stream_;
 };
 
-std::vector<PaperProduct> PaperProducts() {
-  const Shapes shapes = TheShapes();
-  const auto& model = shapes.model;
-  const int64_t tokens = shapes.tokens(), d = model.d_model;
-  const int64_t rows = shapes.routed() / model.num_experts;  // per expert
-  const int64_t up = 2 * model.d_ffn;
-  const int64_t chunk = shapes.head_chunk();
-  return {{.name = "qkv", .m = tokens, .n = 3 * d, .k = d},
-          {.name = "qkv d_input",
-           .m = tokens,
-           .n = d,
-           .k = 3 * d,
-           .transpose_b = true},
-          {.name = "qkv d_weight",
-           .m = d,
-           .n = 3 * d,
-           .k = tokens,
-           .transpose_a = true},
-          {.name = "expert gate and up", .m = rows, .n = up, .k = d},
-          {.name = "expert down", .m = rows, .n = d, .k = model.d_ffn},
-          {.name = "expert d_activation",
-           .m = rows,
-           .n = model.d_ffn,
-           .k = d,
-           .transpose_b = true},
-          {.name = "expert d_hidden",
-           .m = rows,
-           .n = d,
-           .k = up,
-           .transpose_b = true},
-          {.name = "expert d_gate_up_weight",
-           .m = d,
-           .n = up,
-           .k = rows,
-           .transpose_a = true},
-          {.name = "expert d_down_weight",
-           .m = model.d_ffn,
-           .n = d,
-           .k = rows,
-           .transpose_a = true},
-          {.name = "head",
-           .m = chunk,
-           .n = model.vocab_size,
-           .k = d,
-           .transpose_b = true}};
+std::unique_ptr<kernels::RankLink> JoinAlone(const Stream& stream) {
+  return device::JoinLink(device::MakeLinkId(), /*rank=*/0, /*ranks=*/1,
+                          stream.get(), [] {});
 }
 
-template <typename T>
-void TellAlgorithmsOf(const StageContext& context,
-                      const std::string& precision) {
-  for (const PaperProduct& p : PaperProducts()) {
-    const DeviceArray<T> a(p.m * p.k), b(p.k * p.n), c(p.m * p.n);
-    for (int choice = 0; choice < kernels::kProductChoices; ++choice) {
-      const auto queue = device::MakeQueueOfChoice(
-          device::DeviceStream(), choice, TheShapes().workspace);
-      std::optional<double> seconds;
-      try {
-        seconds = SecondsOf([&] {
-          queue->Multiply(kernels::ProductOf(
-              GemmArgsOf<T, T>{.a = a.data(),
-                               .b = b.data(),
-                               .c = c.data(),
-                               .m = p.m,
-                               .n = p.n,
-                               .k = p.k,
-                               .lda = p.transpose_a ? p.m : p.k,
-                               .ldb = p.transpose_b ? p.k : p.n,
-                               .ldc = p.n,
-                               .transpose_a = p.transpose_a,
-                               .transpose_b = p.transpose_b}));
-        });
-      } catch (const EnvironmentError&) {
-        if (choice == 0) throw;
-        break;  // the heuristic has no more
-      }
-      Line line = {
-          {"kind", "algorithm"},
-          {"name", p.name},
-          {"precision", precision},
-          {"shape", fmt::format("{}x{}x{}", p.m, p.n, p.k)},
-          {"choice", choice},
-          {"flops", 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) *
-                        static_cast<double>(p.k)}};
-      if (seconds) line["seconds"] = *seconds;
-      context.tell(line);
-    }
+LinkPart All(const Bytes& array) { return {array.data(), array.bytes()}; }
+
+// "" if `array` holds what was sent.
+std::string Difference(const std::string& what, const Bytes& array,
+                       const std::vector<uint8_t>& sent) {
+  std::vector<uint8_t> got(sent.size());
+  device::CopyAcrossDevice(got.data(), array.data(), got.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == sent[i]) continue;
+    return fmt::format("{} of {} bytes: byte {} is {}, and was {}; ", what,
+                       sent.size(), i, got[i], sent[i]);
   }
+  return "";
+}
+
+// Send, receive and broadcast, in all sizes. `planted`: the last byte does not
+// arrive, to test this test.
+std::string WhatCameWrong(bool planted) {
+  const Stream stream;
+  const auto link = JoinAlone(stream);
+  std::string wrong;
+  for (const int64_t size : kSizes) {
+    const std::vector<uint8_t> sent = Numbered(size, 7);
+    const Bytes from = OnDevice(sent), to = OnDevice(Numbered(size, 100));
+    device::FinishStream(device::DeviceStream());
+    link->Follow();
+    link->Exchange({{All(from)}}, {{All(to)}});
+    link->Gather({{All(from)}});
+    link->Join();
+    link->Finish();
+    if (planted) {
+      device::ClearOnDevice(to.data() + size - 1, 1, device::DeviceStream());
+    }
+    wrong += Difference("what was exchanged", to, sent) +
+             Difference("what was gathered", from, sent);
+  }
+  return wrong;
+}
+
+// An aborted link ends at once, reports it, and can be replaced.
+std::string WhatAbortLeaves() {
+  const Stream stream;
+  const auto link = JoinAlone(stream);
+  link->Abort();
+  const Bytes array = OnDevice(Numbered(1, 1));
+  try {
+    link->Gather({{All(array)}});
+  } catch (const EnvironmentError&) {
+    return WhatCameWrong(/*planted=*/false);
+  }
+  return "a link that was aborted gathers; ";
 }
 
 }  // namespace
@@ -181,38 +159,24 @@ bool TellFacts(const StageContext& context) {
 bool TellProbes(const StageContext& context) {
   bool all = true;
   for (const kernels::DeviceProbe& probe : device::AskDevice()) {
-    context.tell({{"kind", "probe"},
-                  {"name", probe.name},
-                  {"passed", probe.holds},
-                  {"answer", probe.answer}});
-    all = all && probe.holds;
+    all = TellProbe(context, probe) && all;
   }
   return all;
 }
 
 std::string WhyNoNccl() { return device::WhyNoLink(); }
 
-bool TellCeilings(const StageContext& context) {
-  const Shapes shapes = TheShapes();
-  {
-    const DeviceArray<float> from(shapes.copied), to(shapes.copied);
-    const std::optional<double> seconds = SecondsOf([&] {
-      device::CopyOnDevice(to.data(), from.data(),
-                           static_cast<size_t>(from.bytes()),
-                           device::DeviceStream());
-    });
-    TellCeiling(context, "copy", fmt::format("{} bytes", from.bytes()), "GB/s",
-                2 * static_cast<double>(from.bytes()) * 1e-9, seconds);
-  }
-  TellSquare<Bf16>(context, "bf16", shapes.bf16_side);
-  TellSquare<float>(context, "fp32", shapes.fp32_side);
-  return true;
-}
-
-bool TellAlgorithms(const StageContext& context) {
-  TellAlgorithmsOf<Bf16>(context, "bf16");
-  TellAlgorithmsOf<float>(context, "fp32");
-  return true;
+bool TellNccl(const StageContext& context) {
+  const std::string library = device::LinkLibrary();
+  const auto tell = [&](const std::string& name, const std::string& wrong) {
+    return TellProbe(context,
+                     {name, wrong.empty(), wrong.empty() ? library : wrong});
+  };
+  const bool carries =
+      tell("one NCCL rank gets what it sends itself, bit for bit",
+           WhatCameWrong(context.planted_nccl));
+  return tell("an NCCL rank that aborts can join anew", WhatAbortLeaves()) &&
+         carries;
 }
 
 }  // namespace softmoe::gpu

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# gpu_bundle_test.sh ARCHIVE GPU_CHECK_SIMULATED MAKE_GPU_BUNDLE - the archive,
-# unpacked in an empty folder, with an empty environment.
+# gpu_bundle_test.sh ARCHIVE GPU_CHECK_SIMULATED BENCH_SIMULATED MAKE_GPU_BUNDLE -
+# the archive, unpacked in an empty folder, with an empty environment.
 set -uo pipefail
 archive=$PWD/$1
 simulated=$PWD/$2
-maker=$PWD/$3
+bench=$PWD/$3
+maker=$PWD/$4
 cd "$TEST_TMPDIR" || exit 1
 failures=0
 fail() {
@@ -43,7 +44,7 @@ for program in "$bundle"/bin/*; do
   clean "$program" --help >help || fail "$program does not start: $(cat help)"
 done
 [[ -n $(find "$bundle" -newermt 1970-01-02 -print -quit) ]] && fail "files have times"
-for file in bin/gpu_check bin/train bin/grid bin/verify share/tokens.bin share/tokens.idx share/text.txt; do
+for file in bin/gpu_check bin/bench bin/train bin/grid bin/verify share/tokens.bin share/tokens.idx share/text.txt; do
   [[ -s $bundle/$file ]] || fail "$file is not there"
 done
 
@@ -92,8 +93,8 @@ taken "$PWD/toolkit/lib64" CUDA_HOME CUDA_HOME="$PWD/toolkit" LD_LIBRARY_PATH="$
 
 # On the simulated device one stage of each kind runs through (gpu_check_test
 # runs all), and a fault is named.
-cp "$simulated" "$bundle/bin/gpu_check.new"
-mv -f "$bundle/bin/gpu_check.new" "$bundle/bin/gpu_check"
+cp --remove-destination "$simulated" "$bundle/bin/gpu_check"
+cp --remove-destination "$bench" "$bundle/bin/bench"
 text=$(clean "$bundle/run_all.sh" 60 --only probes --only nccl --only ceilings \
   --only 'operation cast' --only model --only times --only 'step with AE = 2')
 [[ $? == 0 ]] || fail "on the simulated device: $text"

@@ -31,13 +31,11 @@ struct Arguments {
   softmoe::gpu::RunOptions run;
   softmoe::gpu::StageOptions stages;
   std::string record = "gpu_record.jsonl", grid, grid_file, child;
-  double seconds = 60;
   bool brief = false;
 };
 
 ExitCode RunChild(const Arguments& arguments) {
   softmoe::gpu::StageContext context;
-  context.seconds = arguments.seconds;
   context.planted_nccl = arguments.run.planted == softmoe::gpu::kNcclStage;
   context.brief = arguments.brief;
   context.tell = [&](const softmoe::gpu::Line& line) {
@@ -67,7 +65,6 @@ ExitCode Run(int argc, char** argv) {
   app.add_option("--plant", arguments.run.planted,
                  "an operation, or nccl, that is to be wrong: must be found");
   app.add_option("--child", arguments.child, "run one stage, here")->group("");
-  app.add_option("--seconds", arguments.seconds, "of that stage")->group("");
   app.add_flag("--brief", arguments.brief, "few cases")->group("");
   try {
     app.parse(argc, argv);

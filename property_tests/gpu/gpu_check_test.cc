@@ -75,7 +75,7 @@ TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
   // These two are computed by the router's kernels.
   timed.insert({"balance_sums fp32", "lapsum fp32"});
   EXPECT_EQ(timed, operations)
-      << "operation_times.cc does not time what operation_table.h has";
+      << "operation_benchmark.cc does not time what operation_table.h has";
   EXPECT_EQ(record.All("ceiling").size(), 3u);
   EXPECT_EQ(record.All("algorithm").size(), 2u * 10 * 8);
   // In each precision: three cases of a model, one update, one repetition.

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -13,16 +10,9 @@
 
 #include "core/config/config.h"
 #include "core/config/config_enums.h"
-#include "core/errors.h"
 #include "core/parallel_for.h"
-#include "core/testing/random_test_util.h"
-#include "optimized/allocation.h"
 #include "optimized/device.h"
-#include "optimized/memory_plan.h"
-#include "optimized/model.h"
 #include "optimized/optimizer.h"
-#include "optimized/updater.h"
-#include "property_tests/gpu/paper_shapes.h"
 #include "property_tests/gpu/stages.h"
 #include "property_tests/testing/model_difference.h"
 #include "property_tests/testing/small_training.h"
@@ -31,14 +21,12 @@ namespace softmoe::gpu {
 namespace {
 
 using optimized::Device;
-using property_tests::ReadState;
 using property_tests::SmallConfig;
 using property_tests::SmallGroups;
 using property_tests::SmallParameters;
 using property_tests::SmallRouting;
 using property_tests::SmallTrainingConfig;
 using property_tests::TrainingState;
-using property_tests::WriteState;
 
 struct Kind {
   RouterKind router;
@@ -80,51 +68,12 @@ bool TellCheck(const StageContext& context, const std::string& name,
   return defects.empty();
 }
 
-// The results of a run of updates.
-struct Trained {
-  TrainingState state;
-  std::vector<double> norms;
-};
-
-class Training {
- public:
-  Training(Device& device, const Config& config)
-      : config_(config),
-        model_(device.MakeModel(config, 1, Pool(), Recompute::kNone, nullptr)),
-        updater_(model_->MakeUpdater()) {
-    model_->WriteParameters(SmallParameters(config), 0);
-  }
-
-  void Go(int64_t begin, int64_t end) {
-    for (int64_t update = begin; update < end; ++update) {
-      norms_.push_back(updater_
-                           ->ComputeGradient(SmallRouting(update),
-                                             SmallGroups(config_, update))
-                           .norm);
-      updater_->Apply(1e-2, update);
-    }
-  }
-  Trained Read() const { return {ReadState(*model_, *updater_), norms_}; }
-  void Write(const Trained& trained) {
-    WriteState(trained.state, *model_, *updater_);
-    norms_ = trained.norms;
-  }
-
- private:
-  const Config& config_;
-  std::unique_ptr<optimized::ModelInterface> model_;
-  std::unique_ptr<optimized::UpdaterInterface> updater_;
-  std::vector<double> norms_;
-};
-
-std::string Differences(const Trained& got, const Trained& expected) {
-  const TrainingState& is = got.state;
-  const TrainingState& was = expected.state;
+std::string Differences(const TrainingState& is, const TrainingState& was) {
   std::string text =
       BitDifference("parameters", is.parameters, was.parameters) +
       BitDifference("first moments", is.first_moment, was.first_moment) +
       BitDifference("second moments", is.second_moment, was.second_moment);
-  if (got.norms != expected.norms) text += "norms of gradients; ";
+  if (is.norms != was.norms) text += "norms of gradients; ";
   return text;
 }
 
@@ -169,20 +118,6 @@ std::string UpdateDefects(Device& device, const Config& config) {
                        optimizer.first_moment()) +
          BitDifference("second moments", updater->ReadSecondMoment(),
                        optimizer.second_moment());
-}
-
-// The paper's step with a sparse model.
-Config StepConfig(int active, Precision precision) {
-  const Shapes shapes = TheShapes();
-  Config config;
-  config.model = shapes.model;
-  config.training.precision = precision;
-  config.training.balance_group_sequences = shapes.sequences;
-  config.training.micro_batch_sequences = shapes.sequences;
-  config.training.global_batch_sequences = shapes.groups * shapes.sequences;
-  config.router.mean_active_experts =
-      std::min<double>(active, static_cast<double>(config.model.num_experts));
-  return config;
 }
 
 }  // namespace
@@ -258,26 +193,22 @@ bool TellRepeat(const StageContext& context) {
   bool all = true;
   for (const Kind& kind : kKinds) {
     const Config config = SmallTrainingConfig(kind.router, kind.precision);
-    const auto run = [&](int64_t interruption) {
-      auto training = std::make_unique<Training>(*device, config);
-      training->Go(0, interruption);
-      if (interruption < updates) {
-        const Trained half = training->Read();
-        training.reset();
-        training = std::make_unique<Training>(*device, config);
-        training->Write(half);
-        training->Go(interruption, updates);
-      }
-      return training->Read();
+    const auto run = [&](bool interrupted) {
+      return property_tests::TrainSmall(
+          config,
+          [&] {
+            return device->MakeModel(config, 1, Pool(), Recompute::kNone,
+                                     nullptr);
+          },
+          updates, interrupted);
     };
-    const Trained once = run(updates);
+    const TrainingState once = run(false);
     std::string defects;
-    if (once.state.parameters == SmallParameters(config)) {
+    if (once.parameters == SmallParameters(config)) {
       defects = "no parameter changed; ";
     }
-    defects += Differences(run(updates), once);
-    if (const std::string text = Differences(run(updates / 2), once);
-        !text.empty()) {
+    defects += Differences(run(false), once);
+    if (const std::string text = Differences(run(true), once); !text.empty()) {
       defects += "interrupted: " + text;
     }
     all = TellCheck(context,
@@ -286,76 +217,6 @@ bool TellRepeat(const StageContext& context) {
           all;
   }
   return all;
-}
-
-bool TellStep(int active, Precision precision, const StageContext& context) {
-  const Config config = StepConfig(active, precision);
-  ValidateConfig(config);
-  const auto device = TheDevice();
-  const int64_t sequences = config.training.global_batch_sequences;
-  const int64_t group = config.training.balance_group_sequences;
-  const int64_t length = config.model.sequence_length;
-  const auto tokens = static_cast<double>(sequences * length);
-  const std::vector<int32_t> text =
-      RandomIds(group * length + 1, config.model.vocab_size, 1, 1);
-  const auto count = static_cast<size_t>(group * length);
-  const optimized::GroupBatch batch = [&](int64_t number) {
-    const std::span<const int32_t> ids = text;
-    return optimized::Batch{.num_sequences = group,
-                            .inputs = ids.first(count),
-                            .targets = ids.subspan(1),
-                            .first_token = number * group * length};
-  };
-
-  // The setting that recomputes least among those that fit.
-  const Recompute recompute =
-      optimized::LeastRecompute(config,
-                                optimized::InitialAllocations(config, 0), group,
-                                /*product_workspaces=*/0, device->FreeMemory())
-          .value_or(Recompute::kLayer);
-  optimized::RequireStepMemory(config, recompute, device->FreeMemory());
-  optimized::Model model(config, group, Pool(), *device, recompute);
-  optimized::Updater updater(model);
-  model.InitializeParameters(1);
-  // Measured from gradient to gradient: the host waits for each, and by then
-  // the update that was queued before is done.
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> losses, seconds;
-  auto last = Clock::now();
-  int64_t wanted = 2;
-  for (int64_t step = 0; step < wanted; ++step) {
-    const optimized::UpdateGradient gradient =
-        updater.ComputeGradient({.step = step}, batch);
-    const auto now = Clock::now();
-    const std::chrono::duration<double> passed = now - last;
-    last = now;
-    if (step > 0) {
-      seconds.push_back(passed.count());
-    } else if (!IsSimulated()) {  // it took memory; how many more?
-      wanted = 1 + static_cast<int64_t>(std::clamp(
-                       0.5 * context.seconds / passed.count(), 1.0, 2.0));
-    }
-    double loss = 0;
-    for (const auto& part : gradient.groups) loss += part.loss_sum;
-    losses.push_back(loss / tokens);
-    updater.Apply(1e-4, step);
-  }
-  std::ranges::sort(seconds);
-  Line line = {{"kind", "step"},
-               {"active_experts", config.router.mean_active_experts},
-               {"precision", EnumName(precision)},
-               {"sequences", sequences},
-               {"recompute", EnumName(recompute)},
-               {"loss", losses.front()},
-               {"memory_bytes", model.MemoryBytes()}};
-  if (!IsSimulated()) {
-    const double median = seconds[seconds.size() / 2];
-    line["seconds"] = median;
-    line["tokens_per_second"] = tokens / median;
-  }
-  context.tell(line);
-  return std::ranges::all_of(losses,
-                             [](double loss) { return std::isfinite(loss); });
 }
 
 }  // namespace softmoe::gpu

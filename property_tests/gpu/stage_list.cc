@@ -6,10 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <sstream>
 #include <utility>
 
-#include "core/config/config.h"
-#include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
@@ -29,11 +28,14 @@ double Limit(double seconds) { return IsSimulated() ? 20 * seconds : seconds; }
 
 fs::path ThisProgram() { return fs::read_symlink("/proc/self/exe"); }
 
-// `verify`, which lies beside this program in the bundle.
+// A program that in the bundle lies beside this one.
+fs::path Program(const std::string& name, const std::string& in_repository) {
+  const fs::path beside = ThisProgram().parent_path() / name;
+  return fs::exists(beside) ? beside : RunfilePath(in_repository);
+}
+
 fs::path VerifyProgram() {
-  const fs::path beside = ThisProgram().parent_path() / "verify";
-  return fs::exists(beside) ? beside
-                            : RunfilePath("property_tests/verify/verify");
+  return Program("verify", "property_tests/verify/verify");
 }
 
 // ---- Operations
@@ -146,6 +148,85 @@ Stage OperationStage(const OperationRun& run, const StageOptions& options) {
   return stage;
 }
 
+// ---- Times
+
+// The line that one benchmark comes to; null if cuBLASLt has fewer algorithms.
+Line TimeLine(const Line& entry, bool simulated) {
+  std::vector<std::string> words;  // of KIND/OPERATION/PRECISION/NAME/SHAPE
+  std::istringstream name(entry["run_name"].get<std::string>());
+  for (std::string word; std::getline(name, word, '/');) words.push_back(word);
+  const std::string& kind = words.at(0);
+  if (entry.contains("error_message")) {
+    if (kind == "algorithm" && words.at(5) != "0") return nullptr;
+    return {{"kind", "check"},
+            {"name", name.str()},
+            {"passed", false},
+            {"utilisation", 0},
+            {"text", entry["error_message"]}};
+  }
+  const double unit = entry["time_unit"] == "ms" ? 1e-3 : 1e-9;
+  const double seconds = unit * entry["real_time"].get<double>();
+  const auto whole = [&](const char* counter) {
+    return static_cast<int64_t>(entry[counter].get<double>());
+  };
+  Line line = {{"kind", kind}};
+  const auto measured = [&](const char* field, double value) {
+    if (!simulated) line[field] = value;
+  };
+  if (kind == "step") {
+    line.update({{"active_experts", entry["active_experts"]},
+                 {"precision", words.at(2)},
+                 {"sequences", whole("sequences")},
+                 {"recompute", entry["label"]},
+                 {"loss", entry["loss"]},
+                 {"memory_bytes", whole("memory_bytes")}});
+    measured("seconds", seconds);
+    measured("tokens_per_second", entry["tokens/s"].get<double>());
+    return line;
+  }
+  const double flops = entry.value("flops", 0.0);
+  const double bytes = entry.value("bytes", 0.0);
+  line["name"] = words.at(3);
+  if (kind == "ceiling") {
+    line["shape"] = words.at(4);
+    line["unit"] = flops > 0 ? "TFLOP/s" : "GB/s";
+    measured("value", (flops > 0 ? 1e-12 * flops : 1e-9 * bytes) / seconds);
+    return line;
+  }
+  if (kind == "time") line["operation"] = words.at(1);
+  line["precision"] = words.at(2);
+  line["shape"] = words.at(4);
+  if (kind == "algorithm") line["choice"] = std::stoi(words.at(5));
+  line["flops"] = flops;
+  if (kind == "time") line["bytes"] = bytes;
+  measured("seconds", seconds);
+  return line;
+}
+
+// The benchmarks whose names begin so: of each the median of three bursts that
+// last at least `burst` seconds, and on the simulated device one run.
+Stage TimeStage(const std::string& name, const std::string& begin, double burst,
+                const StageOptions& options) {
+  Stage stage = {.name = name, .seconds = Limit(90)};
+  stage.command = {IsSimulated() ? Program("bench", "optimized/bench_simulated")
+                                 : Program("bench", "optimized/bench"),
+                   "--device=cuda", "--benchmark_filter=^" + begin + "/",
+                   "--benchmark_out=" + options.report.string()};
+  if (IsSimulated()) {
+    stage.command.emplace_back("--benchmark_min_time=0");
+  } else {
+    stage.command.insert(stage.command.end(),
+                         {fmt::format("--benchmark_min_time={}", burst),
+                          "--benchmark_repetitions=3",
+                          "--benchmark_report_aggregates_only=true"});
+  }
+  stage.report = options.report;
+  stage.lines_of = [](const Line& report) {
+    return TimeLines(report, IsSimulated());
+  };
+  return stage;
+}
+
 // ---- What this program does itself
 
 struct Body {
@@ -157,8 +238,7 @@ struct Body {
 const std::vector<Body>& DeviceBodies() {
   static const std::vector<Body> bodies = {{kFactsStage, 60, TellFacts},
                                            {"probes", 60, TellProbes},
-                                           {kNcclStage, 60, TellNccl},
-                                           {"ceilings", 60, TellCeilings}};
+                                           {kNcclStage, 60, TellNccl}};
   return bodies;
 }
 
@@ -170,29 +250,10 @@ const std::vector<Body>& ModelBodies() {
   return bodies;
 }
 
-std::vector<Body> Times() {
-  std::vector<Body> bodies = {{"times", 90, TellTimes},
-                              {"algorithms", 90, TellAlgorithms}};
-  constexpr std::pair<int, Precision> kSteps[] = {{2, Precision::kBf16},
-                                                  {1, Precision::kBf16},
-                                                  {4, Precision::kBf16},
-                                                  {2, Precision::kFp32}};
-  for (const auto& [active, precision] : kSteps) {
-    bodies.push_back(
-        {fmt::format("step with AE = {} in {}", active, EnumName(precision)),
-         90,
-         [active = active, precision = precision](const StageContext& context) {
-           return TellStep(active, precision, context);
-         }});
-  }
-  return bodies;
-}
-
 Stage BodyStage(const Body& body, const StageOptions& options) {
   Stage stage = {.name = body.name,
                  .seconds = Limit(body.seconds),
-                 .command = {ThisProgram(), "--child", body.name},
-                 .told = 1};
+                 .command = {ThisProgram(), "--child", body.name}};
   if (body.name == kNcclStage) {
     stage.why_not = WhyNoNccl();
     if (options.planted == kNcclStage) {
@@ -228,8 +289,6 @@ fs::path FindSanitizer() {
 }
 
 // A program under a tool that checks every access, and prints what it finds.
-// It ends by itself within a third of the time, as far as a case can be cut
-// short.
 Stage SanitizerStage(const std::string& tool, const std::string& what,
                      double seconds, const std::vector<std::string>& program) {
   Stage stage = {.name = tool + " of " + what, .seconds = seconds};
@@ -243,7 +302,6 @@ Stage SanitizerStage(const std::string& tool, const std::string& what,
   } else {
     stage.command = {sanitizer, "--tool", tool, "--error-exitcode", "1"};
     stage.command.insert(stage.command.end(), program.begin(), program.end());
-    stage.told = 0.33;
   }
   return stage;
 }
@@ -265,6 +323,19 @@ Stage GridStage(const StageOptions& options) {
 
 }  // namespace
 
+std::vector<Line> TimeLines(const Line& report, bool simulated) {
+  std::vector<Line> lines;
+  for (const Line& entry : report["benchmarks"]) {
+    // One that failed is there as often as it was to be repeated.
+    const bool counts = entry.value("aggregate_name", "median") == "median" &&
+                        entry.value("repetition_index", 0) == 0;
+    if (!counts) continue;
+    Line line = TimeLine(entry, simulated);
+    if (!line.is_null()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 std::vector<Stage> Stages(const StageOptions& options) {
   if (!options.planted.empty() && options.planted != kNcclStage) {
     CheckPlanted(options.planted);
@@ -273,6 +344,7 @@ std::vector<Stage> Stages(const StageOptions& options) {
   for (const Body& body : DeviceBodies()) {
     stages.push_back(BodyStage(body, options));
   }
+  stages.push_back(TimeStage("ceilings", "ceiling", 0.1, options));
   for (const OperationRun& run : OperationRuns()) {
     stages.push_back(OperationStage(run, options));
   }
@@ -284,19 +356,29 @@ std::vector<Stage> Stages(const StageOptions& options) {
         tool, "operations", 100,
         {VerifyProgram(), "run", "impl=" + ImplementationOf("fp32"),
          "impl=" + ImplementationOf("bf16"), "--cases", "2"}));
+    // It ends by itself within a third of the time, as far as a case can be cut
+    // short.
+    stages.back().told = 0.33;
     // Two cases cannot always tell right from wrong; here the tool judges.
     stages.back().also_passes = static_cast<int>(ExitCode::kMistrusted);
     stages.push_back(
         SanitizerStage(tool, "the model", 60,
                        {ThisProgram(), "--child", kModelStage, "--brief"}));
   }
-  for (const Body& body : Times()) stages.push_back(BodyStage(body, options));
+  stages.push_back(TimeStage("times", "time", 0.1, options));
+  stages.push_back(TimeStage("algorithms", "algorithm", 0.03, options));
+  for (const auto& [active, precision] :
+       {std::pair{2, "bf16"}, {1, "bf16"}, {4, "bf16"}, {2, "fp32"}}) {
+    stages.push_back(TimeStage(
+        fmt::format("step with AE = {} in {}", active, precision),
+        fmt::format("step/sparse{}/{}", active, precision), 0, options));
+  }
   stages.push_back(GridStage(options));
   return stages;
 }
 
 bool RunBody(const std::string& name, const StageContext& context) {
-  for (const auto& bodies : {DeviceBodies(), ModelBodies(), Times()}) {
+  for (const auto& bodies : {DeviceBodies(), ModelBodies()}) {
     for (const Body& body : bodies) {
       if (body.name == name) return body.run(context);
     }

@@ -52,6 +52,11 @@ struct StageOptions {
 // Errors: ConfigError if `planted` is neither an operation nor NCCL.
 std::vector<Stage> Stages(const StageOptions& options);
 
+// The lines of the record that the JSON report of `bench --device=cuda` comes
+// to: "ceiling", "time", "algorithm" and "step", and a "check" that failed for
+// each benchmark that had an error. Without times if the device is simulated.
+std::vector<Line> TimeLines(const Line& report, bool simulated);
+
 // Runs the body of the stage of this program with this name. Returns whether
 // all holds. Errors: ConfigError for another name; those of the bodies.
 bool RunBody(const std::string& name, const StageContext& context);

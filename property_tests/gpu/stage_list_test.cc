@@ -27,7 +27,6 @@ struct Told {
 Told RunStage(const std::string& stage, bool planted_nccl = false) {
   Told told;
   StageContext context;
-  context.seconds = 600;
   context.planted_nccl = planted_nccl;
   context.tell = [&](const Line& line) { told.lines.push_back(line); };
   told.passed = RunBody(stage, context);
@@ -124,6 +123,87 @@ TEST(OperationStage, RecordsWhatVerifyRefuses) {
   report["units"][0]["ran"] = 0;
   report["units"][0]["unsupported"] = "no device";
   EXPECT_THROW((void)OperationLineOf(report), DataError);
+}
+
+// The lines of the record, one below the other, that a report of `bench` with
+// these entries comes to.
+std::string TimesOf(const std::string& entries, bool simulated) {
+  std::string text;
+  for (const Line& line : TimeLines(
+           Line::parse("{\"benchmarks\":[" + entries + "]}"), simulated)) {
+    text += line.dump() + "\n";
+  }
+  return text;
+}
+
+TEST(TimeStage, RunsBench) {
+  const Stage stage = StageOf("times");
+  EXPECT_TRUE(stage.command[0].ends_with("/bench_simulated"));
+  for (const char* word : {"--device=cuda", "--benchmark_filter=^time/",
+                           "--benchmark_out=report.json"}) {
+    EXPECT_TRUE(HasWord(stage, word)) << word;
+  }
+  EXPECT_TRUE(HasWord(StageOf("step with AE = 4 in bf16"),
+                      "--benchmark_filter=^step/sparse4/bf16/"));
+}
+
+constexpr char kMeasured[] = R"(
+{"run_name": "time/rmsnorm/bf16/rmsnorm, backward/4x8/real_time",
+ "aggregate_name": "mean", "real_time": 1, "time_unit": "ns", "bytes": 3e6},
+{"run_name": "time/rmsnorm/bf16/rmsnorm, backward/4x8/real_time",
+ "aggregate_name": "median", "real_time": 2e6, "time_unit": "ns", "bytes": 3e6},
+{"run_name": "ceiling/gemm/fp32/product fp32/8x8x8/real_time",
+ "real_time": 2e6, "time_unit": "ns", "flops": 4e9},
+{"run_name": "ceiling/copy/fp32/copy/64 bytes/real_time",
+ "real_time": 2e6, "time_unit": "ns", "bytes": 3e6},
+{"run_name": "algorithm/gemm/bf16/qkv/4x2x2/3/real_time",
+ "real_time": 2e6, "time_unit": "ns", "flops": 4e9},
+{"run_name": "step/sparse2/bf16/iterations:1/real_time", "label": "none",
+ "real_time": 2e6, "time_unit": "ms", "active_experts": 2.0, "loss": 10.5,
+ "sequences": 2.4e2, "memory_bytes": 7e10, "tokens/s": 123.0})";
+
+TEST(TimeStage, RecordsWhatBenchMeasures) {
+  EXPECT_EQ(
+      TimesOf(kMeasured, /*simulated=*/false),
+      R"({"kind":"time","name":"rmsnorm, backward","operation":"rmsnorm",)"
+      R"("precision":"bf16","shape":"4x8","flops":0.0,"bytes":3000000.0,)"
+      R"("seconds":0.002})"
+      "\n"
+      R"({"kind":"ceiling","name":"product fp32","shape":"8x8x8",)"
+      R"("unit":"TFLOP/s","value":2.0})"
+      "\n"
+      R"({"kind":"ceiling","name":"copy","shape":"64 bytes","unit":"GB/s",)"
+      R"("value":1.5})"
+      "\n"
+      R"({"kind":"algorithm","name":"qkv","precision":"bf16","shape":"4x2x2",)"
+      R"("choice":3,"flops":4000000000.0,"seconds":0.002})"
+      "\n"
+      R"({"kind":"step","active_experts":2.0,"precision":"bf16",)"
+      R"("sequences":240,"recompute":"none","loss":10.5,)"
+      R"("memory_bytes":70000000000,"seconds":2000.0,)"
+      R"("tokens_per_second":123.0})"
+      "\n");
+  const std::string simulated = TimesOf(kMeasured, /*simulated=*/true);
+  EXPECT_TRUE(Says(simulated, R"("bytes":3000000.0})", R"("unit":"GB/s"})",
+                   R"("flops":4000000000.0})",
+                   R"("memory_bytes":70000000000})"));
+}
+
+// What there is no memory for is a failure, once; that a library has fewer
+// algorithms is none.
+TEST(TimeStage, RecordsWhatBenchCannotRun) {
+  EXPECT_EQ(TimesOf(R"(
+{"run_name": "time/add/x", "repetition_index": 0, "error_message": "no room"},
+{"run_name": "time/add/x", "repetition_index": 1, "error_message": "no room"},
+{"run_name": "algorithm/a/b/c/d/0/real_time", "error_message": "none"},
+{"run_name": "algorithm/a/b/c/d/1/real_time", "error_message": "none"})",
+                    /*simulated=*/false),
+            R"({"kind":"check","name":"time/add/x","passed":false,)"
+            R"("utilisation":0,"text":"no room"})"
+            "\n"
+            R"({"kind":"check","name":"algorithm/a/b/c/d/0/real_time",)"
+            R"("passed":false,"utilisation":0,"text":"none"})"
+            "\n");
 }
 
 TEST(NcclStage, GoesThroughEveryCall) {

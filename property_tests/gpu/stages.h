@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stages.h - what this program checks and measures itself, each in a process
-// of its own: the device (its properties, NCCL, its ceilings, the times of
-// kernels and products) and the model on it.
+// stages.h - what this program checks itself, each in a process of its own: the
+// device (its properties, NCCL) and the model on it.
 //
 // What calls the device directly is compiled twice, for CUDA and for the
-// simulated device; a program links one of them. On the simulated device shapes
-// are small and nothing is timed.
+// simulated device; a program links one of them.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_STAGES_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_STAGES_H_
 
@@ -14,8 +12,6 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
-
-#include "core/config/config.h"
 
 namespace softmoe::gpu {
 
@@ -25,7 +21,6 @@ using Line = nlohmann::ordered_json;
 
 struct StageContext {
   std::function<void(const Line& line)> tell;
-  double seconds = 60;        // the stage is killed after this
   bool planted_nccl = false;  // NCCL is made wrong, to test its check
   // Few cases, for tools that slow everything down a hundredfold.
   bool brief = false;
@@ -46,11 +41,6 @@ bool TellFacts(const StageContext& context);
 bool TellProbes(const StageContext& context);
 // A communicator of one rank makes every NCCL call that ranks make.
 bool TellNccl(const StageContext& context);
-bool TellCeilings(const StageContext& context);
-// Operations at the paper's shapes, in fp32 and bf16.
-bool TellTimes(const StageContext& context);
-// The model's products, with each of the heuristic's first eight algorithms.
-bool TellAlgorithms(const StageContext& context);
 
 // ---- The model, against the reference and against itself
 
@@ -63,9 +53,6 @@ bool TellUpdate(const StageContext& context);
 // 20 updates of each (6 on the simulated device), twice, and once interrupted:
 // the same bits.
 bool TellRepeat(const StageContext& context);
-// The paper's whole step, sparse with `active` experts per token. (A small
-// model on the simulated device.)
-bool TellStep(int active, Precision precision, const StageContext& context);
 
 // "WHAT: 3 of 100 differ in bits, first [17]: 0.5 instead of 0.25; ", or "".
 // NaN equals itself, 0 differs from -0.

@@ -50,16 +50,36 @@ optimized::Batch SmallGroups::operator()(int64_t group) {
           .first_token = batch_.first_token};
 }
 
-TrainingState ReadState(const optimized::ModelInterface& model,
-                        const optimized::UpdaterInterface& updater) {
-  return {model.ReadParameters(), updater.ReadFirstMoment(),
-          updater.ReadSecondMoment()};
-}
-
-void WriteState(const TrainingState& state, optimized::ModelInterface& model,
-                optimized::UpdaterInterface& updater) {
-  model.WriteParameters(state.parameters, 0);
-  updater.WriteMoments(state.first_moment, state.second_moment);
+TrainingState TrainSmall(
+    const Config& config,
+    const std::function<std::unique_ptr<optimized::ModelInterface>()>& make,
+    int64_t updates, bool interrupted,
+    const std::function<void(const optimized::ModelInterface&)>& after_each) {
+  auto model = make();
+  auto updater = model->MakeUpdater();
+  std::vector<double> norms;
+  const auto state = [&] {
+    return TrainingState{model->ReadParameters(), updater->ReadFirstMoment(),
+                         updater->ReadSecondMoment(), norms};
+  };
+  model->WriteParameters(SmallParameters(config), 0);
+  for (int64_t update = 0; update < updates; ++update) {
+    if (interrupted && update == updates / 2) {
+      const TrainingState half = state();
+      updater.reset();
+      model = make();
+      updater = model->MakeUpdater();
+      model->WriteParameters(half.parameters, 0);
+      updater->WriteMoments(half.first_moment, half.second_moment);
+    }
+    norms.push_back(
+        updater
+            ->ComputeGradient(SmallRouting(update), SmallGroups(config, update))
+            .norm);
+    updater->Apply(1e-2, update);
+    after_each(*model);
+  }
+  return state();
 }
 
 }  // namespace softmoe::property_tests

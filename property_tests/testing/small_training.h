@@ -6,6 +6,8 @@
 #define SOFTMOE_PROPERTY_TESTS_TESTING_SMALL_TRAINING_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/config/config.h"
@@ -45,15 +47,23 @@ class SmallGroups {
   ModelCase batch_;
 };
 
-// The state after some updates.
+// The state after some updates, and the norms of their gradients.
 struct TrainingState {
   std::vector<float> parameters, first_moment, second_moment;
+  std::vector<double> norms;
   bool operator==(const TrainingState&) const = default;
 };
-TrainingState ReadState(const optimized::ModelInterface& model,
-                        const optimized::UpdaterInterface& updater);
-void WriteState(const TrainingState& state, optimized::ModelInterface& model,
-                optimized::UpdaterInterface& updater);
+
+// Trains a model of `make` for some updates. `interrupted`: midway everything
+// goes to the host, and a new model goes on.
+//
+//   after_each  called with the model after each update
+TrainingState TrainSmall(
+    const Config& config,
+    const std::function<std::unique_ptr<optimized::ModelInterface>()>& make,
+    int64_t updates, bool interrupted,
+    const std::function<void(const optimized::ModelInterface&)>& after_each =
+        [](const optimized::ModelInterface&) {});
 
 }  // namespace softmoe::property_tests
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paper_shapes.h - the shapes at which operations are timed: one balance group
-// of the paper's model with two active experts, and a step of several groups.
-#ifndef SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_
-#define SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_
+// paper_shapes.h - the shapes at which a device is timed: one balance group of
+// the paper's model with two active experts, and a step of several groups.
+#ifndef SOFTMOE_OPTIMIZED_PAPER_SHAPES_H_
+#define SOFTMOE_OPTIMIZED_PAPER_SHAPES_H_
 
 #include <cstdint>
+#include <string>
 
 #include "core/config/config.h"
 #include "optimized/memory_plan.h"
-#include "property_tests/gpu/stages.h"
 
-namespace softmoe::gpu {
+namespace softmoe::optimized {
 
 struct Shapes {
   ModelConfig model;  // defaults: the paper's
@@ -29,11 +29,10 @@ struct Shapes {
   int64_t routed() const { return tokens() * active; }
   // As for models on a device.
   int64_t query_block() const {
-    return optimized::QueryBlock(AsConfig(), optimized::MemoryKind::kDevice);
+    return QueryBlock(AsConfig(), MemoryKind::kDevice);
   }
   int64_t head_chunk() const {
-    return optimized::HeadChunk(AsConfig(), tokens(),
-                                optimized::MemoryKind::kDevice);
+    return HeadChunk(AsConfig(), tokens(), MemoryKind::kDevice);
   }
 
  private:
@@ -44,8 +43,10 @@ struct Shapes {
   }
 };
 
-// Small versions of these shapes.
-inline Shapes SmallShapes() {
+// The paper's shapes; on the simulated device, whose backend is "simulated",
+// small versions of them.
+inline Shapes ShapesOn(const std::string& backend) {
+  if (backend != "simulated") return {};
   return {.model = {.num_layers = 2,
                     .d_model = 16,
                     .num_heads = 2,
@@ -62,9 +63,6 @@ inline Shapes SmallShapes() {
           .workspace = 1 << 16};
 }
 
-// The paper's shapes; the small ones on the simulated device.
-inline Shapes TheShapes() { return IsSimulated() ? SmallShapes() : Shapes{}; }
+}  // namespace softmoe::optimized
 
-}  // namespace softmoe::gpu
-
-#endif  // SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_
+#endif  // SOFTMOE_OPTIMIZED_PAPER_SHAPES_H_
