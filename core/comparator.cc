@@ -65,12 +65,9 @@ size_t UlpStep(double got, double expected, int digits) {
   const double error = std::fabs(got - expected);
   int exponent = smallest;  // |expected| in [2^(exponent - 1), 2^exponent)
   if (expected != 0) std::frexp(expected, &exponent);
-  exponent = std::max(exponent, smallest);
+  const double ulp = std::ldexp(1, std::max(exponent, smallest) - digits);
   size_t step = 0;
-  while (step < kUlpSteps.size() &&
-         !(error <= std::ldexp(kUlpSteps[step], exponent - digits))) {
-    ++step;
-  }
+  while (step < kUlpSteps.size() && !(error <= kUlpSteps[step] * ulp)) ++step;
   return step;
 }
 

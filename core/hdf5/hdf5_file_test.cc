@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <hdf5/serial/hdf5.h>
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -148,30 +149,38 @@ TEST(Hdf5File, ReadsIntoNoOtherShape) {
 }
 
 // Shapes around the limits of hdf5_writer.cc: chunked from 64 KiB, chunks of
-// 1 MiB that do not divide the shape, deflated up to 16 MiB.
-TEST(Hdf5File, ReadsBackLargeDatasetsOfAnyShape) {
+// 1 MiB that do not divide the shape, deflated up to 16 MiB if not floats.
+template <typename T>
+class Hdf5LargeDataset : public testing::Test {};
+using FloatAndInt = testing::Types<float, int32_t>;
+TYPED_TEST_SUITE(Hdf5LargeDataset, FloatAndInt);
+
+TYPED_TEST(Hdf5LargeDataset, OfAnyShapeIsReadBack) {
   const fs::path path = FreshFolder("large") / "a.h5";
   const std::vector<std::vector<int64_t>> shapes = {
       {16383},      {16384},      {16385},           {3, 300'001},
       {300'001, 3}, {1000, 1000}, {7, 11, 13, 1000}, {1, 4'400'000}};
-  const std::vector<float> values = NormalFloats(4'400'000, 5, 0);
+  const std::vector<float> normal = NormalFloats(4'400'000, 5, 0);
+  std::vector<TypeParam> values;
+  for (const float x : normal) values.push_back(std::bit_cast<TypeParam>(x));
   auto part = [&](const std::vector<int64_t>& shape) {
     size_t count = 1;
     for (int64_t extent : shape) count *= static_cast<size_t>(extent);
-    return std::span<const float>(values).first(count);
+    return std::span<const TypeParam>(values).first(count);
   };
   Hdf5Writer writer(path, kKind);
   for (size_t i = 0; i < shapes.size(); ++i) {
-    writer.WriteDataset<float>("/d" + std::to_string(i), part(shapes[i]),
-                               shapes[i]);
+    writer.WriteDataset<TypeParam>("/d" + std::to_string(i), part(shapes[i]),
+                                   shapes[i]);
   }
   writer.Commit();
 
   const Hdf5Reader reader(path, kKind);
   for (size_t i = 0; i < shapes.size(); ++i) {
-    const std::span<const float> expected = part(shapes[i]);
-    std::vector<float> read(expected.size());
-    reader.ReadDatasetInto<float>("/d" + std::to_string(i), read, shapes[i]);
+    const std::span<const TypeParam> expected = part(shapes[i]);
+    std::vector<TypeParam> read(expected.size());
+    reader.ReadDatasetInto<TypeParam>("/d" + std::to_string(i), read,
+                                      shapes[i]);
     EXPECT_TRUE(std::equal(read.begin(), read.end(), expected.begin())) << i;
   }
 }

@@ -76,9 +76,8 @@ struct Hdf5Type<uint8_t> {
   static constexpr char kName[] = "uint8";
 };
 
-// Larger datasets are parameters and moments, whose bits hardly compress:
-// deflating them would cost more time than writing them. So a dataset is never
-// larger than both this and its file.
+// Larger datasets are not deflated, so that a dataset is never larger than both
+// this and its file.
 inline constexpr int64_t kDeflateUpToBytes = 16 << 20;
 
 // Fixed-length UTF-8, padded with NUL.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "core/errors.h"
 #include "core/files/file_error.h"
@@ -174,6 +175,7 @@ struct Hdf5Reader::Impl {
   std::string content_sha256;
   Hdf5DriverFile driver_file;
   Hdf5Handle file;
+  mutable std::set<std::string> reached;  // looking each up twice takes long
 };
 
 Hdf5Reader::Hdf5Reader(fs::path path, const Hdf5Kind& kind) {
@@ -204,18 +206,19 @@ bool Hdf5Reader::Has(const std::string& path) const {
 }
 
 bool Hdf5Reader::Impl::Reaches(const std::string& object) const {
-  if (object == "/") return true;
-  // H5Lexists fails, rather than denies, where a parent group is absent.
-  for (size_t end = object.find('/', 1);; end = object.find('/', end + 1)) {
-    const std::string prefix = object.substr(0, end);
-    if (H5Lexists(file.id(), prefix.c_str(), H5P_DEFAULT) <= 0) return false;
-    H5L_info_t link;
-    if (H5Lget_info(file.id(), prefix.c_str(), &link, H5P_DEFAULT) < 0 ||
-        link.type != H5L_TYPE_HARD) {
-      Fail(prefix, "is a link to another name or file");
-    }
-    if (end == std::string::npos) return true;
+  if (object == "/" || reached.contains(object)) return true;
+  const size_t end = object.rfind('/');
+  if (end != 0 && end != std::string::npos && !Reaches(object.substr(0, end))) {
+    return false;
   }
+  if (H5Lexists(file.id(), object.c_str(), H5P_DEFAULT) <= 0) return false;
+  H5L_info_t link;
+  if (H5Lget_info(file.id(), object.c_str(), &link, H5P_DEFAULT) < 0 ||
+      link.type != H5L_TYPE_HARD) {
+    Fail(object, "is a link to another name or file");
+  }
+  reached.insert(object);
+  return true;
 }
 
 std::vector<std::string> Hdf5Reader::Children(const std::string& group) const {

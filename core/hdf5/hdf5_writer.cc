@@ -137,7 +137,9 @@ Hdf5Handle Hdf5Writer::Impl::CreateDataset(const std::string& path, hid_t type,
     Check(H5Pset_chunk(creation.id(), static_cast<int>(chunk.size()),
                        chunk.data()) >= 0,
           path);
-    if (bytes <= kDeflateUpToBytes) {
+    // Floats are parameters and moments, whose bits hardly compress: deflating
+    // them would cost more time than writing them.
+    if (bytes <= kDeflateUpToBytes && H5Tequal(type, H5T_IEEE_F32LE) == 0) {
       Check(H5Pset_shuffle(creation.id()) >= 0 &&
                 H5Pset_deflate(creation.id(), kDeflateLevel) >= 0,
             path);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
@@ -190,9 +191,10 @@ Outputs MovedOutputs(const ModelCase& c, const ParameterLayout& layout,
   }
   Vector moved = parameters;
   const RandomKey key{77, RandomStream::kTestData, static_cast<uint32_t>(r)};
+  std::array<uint32_t, 4> words;
   for (Eigen::Index i = 0; i < moved.size(); ++i) {
-    const uint32_t word = PhiloxWords(key, static_cast<uint64_t>(i / 4))[i % 4];
-    moved[i] *= word & 1 ? 1 + kFloatUnit : 1 - kFloatUnit;
+    if (i % 4 == 0) words = PhiloxWords(key, static_cast<uint64_t>(i / 4));
+    moved[i] *= words[i % 4] & 1 ? 1 + kFloatUnit : 1 - kFloatUnit;
   }
   return FromReference(c, layout, moved, replay, nullptr);
 }

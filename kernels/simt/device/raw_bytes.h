@@ -48,10 +48,11 @@ inline const char* FindChanged(const void* at, uint16_t pattern, size_t size) {
   const char* in = static_cast<const char*>(at);
   const uint64_t expected = pattern * uint64_t{0x0001000100010001};
   size_t i = 0;
-  for (; i + sizeof(expected) <= size; i += sizeof(expected)) {
-    uint64_t word;
-    __builtin_memcpy(&word, in + i, sizeof(word));
-    if (word != expected) break;
+  for (uint64_t words[4]; i + sizeof(words) <= size; i += sizeof(words)) {
+    __builtin_memcpy(words, in + i, sizeof(words));
+    const uint64_t changed = (words[0] ^ expected) | (words[1] ^ expected) |
+                             (words[2] ^ expected) | (words[3] ^ expected);
+    if (changed != 0) break;
   }
   for (; i < size; ++i) {
     if (in[i] != static_cast<char>(pattern >> (i % 2 * 8))) return in + i;

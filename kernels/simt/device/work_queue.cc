@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/device/work_queue.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 
@@ -9,9 +10,7 @@
 #include "kernels/simt/shim/sanitizer_hooks.h"
 #include "kernels/simt/shim/simulator.h"
 
-// Never freed, so that a stale handle is recognised.
 struct CUstream_st {
-  bool live = true;
   int device = 0;
   softmoe::simt::Work* front = nullptr;
   softmoe::simt::Work* back = nullptr;
@@ -20,7 +19,6 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-  bool live = true;
   int device = 0;
   softmoe::simt::EventRecord* last = nullptr;
 };
@@ -115,18 +113,14 @@ int DeviceOf(const CUevent_st* event) { return event->device; }
 CUstream_st* WorkQueue::CreateStream(int device) {
   CUstream_st* stream = new CUstream_st;
   stream->device = device;
-  const auto taken = [&] {
-    for (const CUstream_st* other : streams_) {
-      if (other->live && other->lane == stream->lane) return true;
-    }
-    return false;
+  const auto taken = [&](const CUstream_st* other) {
+    return other->lane == stream->lane;
   };
-  while (taken()) ++stream->lane;
-  for (const CUstream_st* other : streams_) {
-    if (other->lane == stream->lane) stream->thread = other->thread;
-  }
-  if (HasTsan() && stream->thread == nullptr) {
-    stream->thread = __tsan_create_fiber(0);
+  while (std::ranges::any_of(streams_, taken)) ++stream->lane;
+  if (HasTsan()) {
+    const size_t lane = static_cast<size_t>(stream->lane);
+    if (lane == threads_.size()) threads_.push_back(__tsan_create_fiber(0));
+    stream->thread = threads_[lane];
   }
   streams_.push_back(stream);
   return stream;
@@ -139,15 +133,13 @@ const char* WorkQueue::DestroyStream(CUstream_st* stream) {
              stream->front->what());
     return message_;
   }
-  stream->live = false;
+  std::erase(streams_, stream);
+  destroyed_.push_back(stream);
   return nullptr;
 }
 
 bool WorkQueue::Knows(const CUstream_st* stream) const {
-  for (const CUstream_st* known : streams_) {
-    if (known == stream) return known->live;
-  }
-  return false;
+  return std::ranges::count(streams_, stream) > 0;
 }
 
 CUevent_st* WorkQueue::CreateEvent(int device) {
@@ -156,13 +148,13 @@ CUevent_st* WorkQueue::CreateEvent(int device) {
   return events_.back();
 }
 
-void WorkQueue::DestroyEvent(CUevent_st* event) { event->live = false; }
+void WorkQueue::DestroyEvent(CUevent_st* event) {
+  std::erase(events_, event);
+  destroyed_.push_back(event);
+}
 
 bool WorkQueue::Knows(const CUevent_st* event) const {
-  for (const CUevent_st* known : events_) {
-    if (known == event) return known->live;
-  }
-  return false;
+  return std::ranges::count(events_, event) > 0;
 }
 
 void WorkQueue::Add(CUstream_st* stream, Work* work) {
@@ -347,9 +339,9 @@ const char* WorkQueue::Synchronize(CUevent_st* event) {
 }
 
 const char* WorkQueue::SynchronizeAll(int device) {
-  for (size_t i = 0; i < streams_.size(); ++i) {  // others may add more
-    CUstream_st* stream = streams_[i];
-    if (!stream->live || stream->device != device) continue;
+  // A copy: while it waits, others may create and destroy streams.
+  for (CUstream_st* stream : std::vector(streams_)) {
+    if (!Knows(stream) || stream->device != device) continue;
     if (const char* wrong = Synchronize(stream)) return wrong;
   }
   return nullptr;

@@ -157,8 +157,11 @@ class WorkQueue {
   const char* Fail();
   void OrderBeforeHost(CUstream_st* stream);
 
-  std::vector<CUstream_st*> streams_;
+  std::vector<CUstream_st*> streams_;  // those that live
   std::vector<CUevent_st*> events_;
+  // Never freed: a new stream at the same address would hide a stale handle.
+  std::vector<const void*> destroyed_;
+  std::vector<void*> threads_;  // TSan's, one per lane of streams
   std::vector<EventRecord*> records_;
   int failures_ = 0;
   int idle_waits_ = 0;  // since something was run or queued

@@ -67,16 +67,27 @@ bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
   num_alive_ = num_threads_;
   arrived_ = 0;
   barriers_ = 0;
-  for (auto& warp : rendezvous_) warp.fill(Rendezvous());
+  for (int warp = 0; warp * kWarpSize < num_threads_; ++warp) {
+    rendezvous_[warp].fill(Rendezvous());
+  }
+  int fiber = FirstFiber(order);
+  const int end_of_circle = fiber - fiber % num_threads_ + num_threads_;
+  Index3 next;
   for (int i = 0; i < num_threads_; ++i) {
-    const unsigned number = static_cast<unsigned>(i);
     Thread& thread = threads_[i];
     thread = Thread();
     thread.number = i;
-    thread.index = {number % blockDim.x, number / blockDim.x % blockDim.y,
-                    number / (blockDim.x * blockDim.y)};
-    thread.fiber = &FiberFor(order, i);
+    thread.index = next;
+    if (++next.x == blockDim.x) {
+      next.x = 0;
+      if (++next.y == blockDim.y) {
+        next.y = 0;
+        ++next.z;
+      }
+    }
+    thread.fiber = &FiberAt(fiber);
     thread.fiber->Restart(&RunThread);
+    if (++fiber == end_of_circle) fiber -= num_threads_;
   }
   if (grid_.dynamic_shared > 0) {
     dynamic_shared_ = arena_.Find(&dynamic_shared_, grid_.dynamic_shared);
@@ -108,16 +119,19 @@ int Block::FirstThread() {
 
 // To TSan, one fiber is one thread, which does things in order. So the blocks
 // of a grid use different fibers as long as there are unused ones, and then
-// each fiber for another thread of the block.
-Fiber& Block::FiberFor(int64_t order, int thread) {
+// each fiber for another thread of the block. This is that of its first thread;
+// those of the others follow, in a circle of num_threads_.
+int Block::FirstFiber(int64_t order) const {
   constexpr int64_t kRotation = 37;
   const int64_t disjoint_blocks = kMaxThreads / num_threads_;
   const int64_t set = order % disjoint_blocks;
   const int64_t turn = order / disjoint_blocks;
-  const size_t i = static_cast<size_t>(
-      set * num_threads_ + (thread + kRotation * turn) % num_threads_);
-  Fiber*& fiber = fibers_[static_cast<size_t>(grid_.fiber_set)][i];
-  if (fiber == nullptr) fiber = new Fiber(static_cast<int>(i % 21));
+  return static_cast<int>(set * num_threads_ + kRotation * turn % num_threads_);
+}
+
+Fiber& Block::FiberAt(int i) {
+  Fiber*& fiber = fibers_[grid_.fiber_set][i];
+  if (fiber == nullptr) fiber = new Fiber(i % 21);
   return *fiber;
 }
 
@@ -135,25 +149,25 @@ void Block::RunThread() {
 // order the threads of the current warp come first: they wait for each other
 // most often.
 Thread* Block::NextReady() {
-  int begin = 0, size = num_threads_, at = current_->number;
-  const auto find = [&](int step) -> Thread* {
-    for (int i = 1; i <= size; ++i) {
-      const int k = begin + (at - begin + step * i + 2 * size) % size;
+  // The next one after `at` of [begin, end), whose ends meet.
+  const auto find = [&](int begin, int end, int at, int step) -> Thread* {
+    int k = at;
+    do {
+      k += step;
+      if (k == end) k = begin;
+      if (k < begin) k = end - 1;
       if (threads_[k].state == State::kReady) return &threads_[k];
-    }
+    } while (k != at);
     return nullptr;
   };
   if (schedule_ == Schedule::kRandom) {
-    at = random_.Below(num_threads_);
-    return find(1);
+    return find(0, num_threads_, random_.Below(num_threads_), 1);
   }
   const int step = schedule_ == Schedule::kAscending ? 1 : -1;
-  begin = current_->warp() * kWarpSize;
-  size = std::min(kWarpSize, num_threads_ - begin);
-  if (Thread* next = find(step)) return next;
-  begin = 0;
-  size = num_threads_;
-  return find(step);
+  const int warp = current_->warp() * kWarpSize;
+  Thread* next = find(warp, std::min(warp + kWarpSize, num_threads_),
+                      current_->number, step);
+  return next != nullptr ? next : find(0, num_threads_, current_->number, step);
 }
 
 void Block::Continue(Thread& thread, Fiber::Leaving leaving) {

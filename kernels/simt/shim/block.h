@@ -116,7 +116,8 @@ class Block {
  private:
   static void RunThread();
 
-  Fiber& FiberFor(int64_t order, int thread);
+  int FirstFiber(int64_t order) const;
+  Fiber& FiberAt(int i);
   int FirstThread();
   Thread* NextReady();
   void Continue(Thread& thread, Fiber::Leaving leaving);

@@ -81,7 +81,7 @@ const char* RunGrid(const Grid& grid, void (*kernel)()) {
         static_cast<unsigned>(b % grid.blocks.x),
         static_cast<unsigned>(b / grid.blocks.x % grid.blocks.y),
         static_cast<unsigned>(b / grid.blocks.x / grid.blocks.y)};
-    tags.push_back(std::make_unique<BlockTags>());
+    tags.push_back(std::make_unique_for_overwrite<BlockTags>());
     if (!block.Run(index, count++, *tags.back(), caller)) break;
   }
   grid_is_running = false;

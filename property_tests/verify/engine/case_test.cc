@@ -226,6 +226,9 @@ TEST(Tensor, RoundsTiesToEvenAndStepsThroughZero) {
   EXPECT_EQ(StepBy(Dtype::kF32, 0, 1), 0x1p-149);
   EXPECT_EQ(StepBy(Dtype::kF32, 0, -1), -0x1p-149);
   EXPECT_EQ(StepBy(Dtype::kF32, 1, -1), 1 - 0x1p-24);
+  EXPECT_EQ(StepBy(Dtype::kF64, 1, 1), std::nextafter(1.0, 2.0));
+  EXPECT_EQ(StepBy(Dtype::kF64, 0x1p-1074, -3), -0x1p-1073);
+  EXPECT_EQ(StepBy(Dtype::kF64, -HUGE_VAL, -1), -HUGE_VAL);
   EXPECT_EQ(StepBy(Dtype::kBf16, 1, 2), 1 + 0x1p-6);
   EXPECT_EQ(IndexText({2, 3, 4}, 23), "[1, 2, 3]");
 }

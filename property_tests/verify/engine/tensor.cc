@@ -33,18 +33,18 @@ float RoundToBf16(double value) {
   return std::bit_cast<float>(bits & 0xffff0000u);
 }
 
-// Maps a float to an integer, preserving order, in steps of 2^`shift` ulps.
-float StepFloat(float value, int64_t steps, int shift) {
-  const auto to_line = [](uint32_t bits) -> int64_t {
-    return bits & 0x80000000u ? -static_cast<int64_t>(bits & 0x7fffffffu)
-                              : static_cast<int64_t>(bits);
-  };
-  const int64_t line =
-      to_line(std::bit_cast<uint32_t>(value)) + steps * (int64_t{1} << shift);
-  const int64_t limit = 0x7f800000;
-  const uint32_t magnitude =
-      static_cast<uint32_t>(std::min(std::abs(line), limit));
-  return std::bit_cast<float>(line < 0 ? magnitude | 0x80000000u : magnitude);
+// `ulps` further on the line of numbers, as far as infinity. `Bits` are those
+// of a Float: without the sign an integer that preserves order.
+template <typename Bits, typename Float>
+Float Step(Float value, int64_t ulps) {
+  constexpr Bits kSign = ~(~Bits{0} >> 1);
+  const Bits bits = std::bit_cast<Bits>(value);
+  const int64_t from = static_cast<int64_t>(bits & ~kSign);
+  const int64_t line = (bits & kSign ? -from : from) + ulps;
+  const int64_t limit = static_cast<int64_t>(
+      std::bit_cast<Bits>(std::numeric_limits<Float>::infinity()));
+  const Bits magnitude = static_cast<Bits>(std::min(std::abs(line), limit));
+  return std::bit_cast<Float>(line < 0 ? magnitude | kSign : magnitude);
 }
 
 }  // namespace
@@ -92,13 +92,11 @@ double RoundTo(Dtype dtype, double value) {
 double StepBy(Dtype dtype, double value, int64_t steps) {
   switch (dtype) {
     case Dtype::kF64:
-      for (; steps > 0; --steps) value = std::nextafter(value, HUGE_VAL);
-      for (; steps < 0; ++steps) value = std::nextafter(value, -HUGE_VAL);
-      return value;
+      return Step<uint64_t>(value, steps);
     case Dtype::kF32:
-      return StepFloat(static_cast<float>(value), steps, 0);
+      return Step<uint32_t>(static_cast<float>(value), steps);
     case Dtype::kBf16:
-      return StepFloat(RoundToBf16(value), steps, 16);
+      return Step<uint32_t>(RoundToBf16(value), steps * (int64_t{1} << 16));
     case Dtype::kI32:
       return RoundTo(dtype, value + static_cast<double>(steps));
   }
