@@ -57,6 +57,7 @@ PACKAGES = [
     "trainer/identity",
     "trainer/results",
     "trainer/run",
+    "trainer/tasks",
     "trainer/testing",
     "trainer/tokens",
 ]

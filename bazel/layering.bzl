@@ -27,7 +27,7 @@ ROOMS = {
     "core": ["", "text", "files", "config", "hdf5", "process"],
     "reference": [""],
     "golden": ["document", "paper", "verdict", "gpu_runs", ""],
-    "trainer": ["corpora", "identity", "tokens", "results", "evaluation", "run", ""],
+    "trainer": ["corpora", "identity", "tokens", "results", "tasks", "evaluation", "run", ""],
     "experiments": ["grids", "plan", "run", "report", ""],
     "kernels": ["simd", "simt", "", "cuda"],
     "optimized": ["communicator", ""],

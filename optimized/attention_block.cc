@@ -14,7 +14,7 @@ kernels::RopeArgsOf<Activation> Rope(const Pass& pass, Activation* qkv,
                                      bool inverse) {
   const ModelConfig& m = pass.config.model;
   return {.num_sequences = pass.num_sequences,
-          .sequence_length = m.sequence_length,
+          .sequence_length = pass.sequence_length,
           .num_heads = m.num_heads,
           .head_dim = m.head_dim(),
           .cosine = pass.work.cosine.data(),
@@ -56,7 +56,7 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
   ops::Rope(Rope(pass, acts.qkv.data(), /*inverse=*/false), pass.queue);
   BeginOperation("attention", HeadsWork(2, pass));
   ops::AttentionForward({.num_sequences = pass.num_sequences,
-                         .sequence_length = m.sequence_length,
+                         .sequence_length = pass.sequence_length,
                          .num_heads = m.num_heads,
                          .head_dim = m.head_dim(),
                          .qkv = acts.qkv.data(),
@@ -115,7 +115,7 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
             pass.queue);
   BeginOperation("attention, backward", HeadsWork(5, pass));
   ops::AttentionBackward({.num_sequences = pass.num_sequences,
-                          .sequence_length = m.sequence_length,
+                          .sequence_length = pass.sequence_length,
                           .num_heads = m.num_heads,
                           .head_dim = m.head_dim(),
                           .qkv = acts.qkv.data(),

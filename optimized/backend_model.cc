@@ -96,14 +96,18 @@ Pass BackendModel::Begin(const Batch& batch, double group_scale,
                          int64_t group) {
   BeginOperation("checks");
   const ModelConfig& m = config_.model;
-  const int64_t num_tokens = batch.num_sequences * m.sequence_length;
+  const int64_t length =
+      batch.sequence_length == 0 ? m.sequence_length : batch.sequence_length;
+  SOFTMOE_CHECK(length > 0 && length <= m.sequence_length)
+      << "sequences of " << length << " in a model for " << m.sequence_length;
+  const int64_t num_tokens = batch.num_sequences * length;
   SOFTMOE_CHECK(batch.num_sequences > 0 && num_tokens <= work_.max_tokens())
       << batch.num_sequences << " sequences in a model made for "
-      << work_.max_tokens() / m.sequence_length;
+      << work_.max_tokens() / length;
   CheckTokens("inputs", batch.inputs, num_tokens, m.vocab_size);
   CheckTokens("targets", batch.targets, num_tokens, m.vocab_size);
   work_.PlaceShares(allocations_, num_tokens);
-  groups_[group] = {num_tokens, batch.first_token};
+  groups_[group] = {num_tokens, batch.first_token, length};
   last_group_ = group;
   return {.config = config_,
           .layout = layout_,
@@ -119,6 +123,7 @@ Pass BackendModel::Begin(const Batch& batch, double group_scale,
                                              work_.targets.data()),
           .group_scale = group_scale,
           .num_sequences = batch.num_sequences,
+          .sequence_length = length,
           .num_tokens = num_tokens,
           .first_token = batch.first_token,
           .report = group};
@@ -195,7 +200,7 @@ void BackendModel::StartReports(int64_t num_groups) {
 
 void BackendModel::CheckScores(int64_t group) const {
   const int64_t num_experts = config_.model.num_experts;
-  const int64_t length = config_.model.sequence_length;
+  const int64_t length = groups_[group].sequence_length;
   for (int64_t l = 0; l < config_.model.num_layers; ++l) {
     const HostLayerReport layer = work_.report.FetchedLayer(group, l);
     if (*layer.bad_score < 0) continue;
@@ -322,6 +327,13 @@ std::vector<float> BackendModel::CollectSoftWeightRatios(
     }
   }
   return ratios;
+}
+
+std::span<const float> BackendModel::LastTokenLosses() {
+  token_losses_.Start(queue_, work_.token_loss.data(),
+                      groups_[last_group_].num_tokens);
+  Finish(queue_);
+  return token_losses_.view();
 }
 
 RoutingView BackendModel::LastRouting(int64_t layer) {

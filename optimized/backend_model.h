@@ -45,6 +45,7 @@ class BackendModel : public ModelInterface {
                             std::span<float> gradients) override;
   std::vector<float> CollectSoftWeightRatios(
       const Batch& batch, const RoutingState& routing) override;
+  std::span<const float> LastTokenLosses() override;
   RoutingView LastRouting(int64_t layer) override;
   int64_t MemoryBytes() const override;
   std::unique_ptr<UpdaterInterface> MakeUpdater() override;
@@ -90,7 +91,7 @@ class BackendModel : public ModelInterface {
 
   // What the report of a group lacks.
   struct Group {
-    int64_t num_tokens, first_token;
+    int64_t num_tokens, first_token, sequence_length;
   };
   struct RoutingCopy {
     FetchedArray<float> scores, soft_weights;
@@ -113,6 +114,7 @@ class BackendModel : public ModelInterface {
   int64_t last_group_ = 0;  // whose routing is in the workspace
   // Copies for the host, where it cannot read arrays in place.
   std::vector<RoutingCopy> routing_copies_;  // of each layer
+  FetchedArray<float> token_losses_;
   Buffer<float> gradients_;
 };
 

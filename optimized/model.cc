@@ -54,6 +54,10 @@ std::vector<float> Model::CollectSoftWeightRatios(const Batch& batch,
   return on_backend_->CollectSoftWeightRatios(batch, routing);
 }
 
+std::span<const float> Model::LastTokenLosses() {
+  return on_backend_->LastTokenLosses();
+}
+
 RoutingView Model::LastRouting(int64_t layer) {
   return on_backend_->LastRouting(layer);
 }

@@ -70,6 +70,10 @@ class Model {
   std::vector<float> CollectSoftWeightRatios(const Batch& batch,
                                              const RoutingState& routing);
 
+  // The loss of each token in the last pass, in nats [num_tokens]; valid until
+  // the next one.
+  std::span<const float> LastTokenLosses();
+
   // The routing of `layer` in the last pass; valid until the next one.
   RoutingView LastRouting(int64_t layer);
 

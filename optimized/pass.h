@@ -30,9 +30,10 @@ struct Pass {
   const int32_t* targets;  // [num_tokens]
   double group_scale;      // of the load-balance and z loss; see model.h
   int64_t num_sequences;
-  int64_t num_tokens;   // num_sequences * sequence_length
-  int64_t first_token;  // global index of the first token
-  int64_t report;       // which of work.report is this pass's
+  int64_t sequence_length;  // of the batch
+  int64_t num_tokens;       // num_sequences * sequence_length
+  int64_t first_token;      // global index of the first token
+  int64_t report;           // which of work.report is this pass's
 };
 
 // The work of `count` products of an [m, k] and a [k, n] matrix.
@@ -57,7 +58,7 @@ inline OperationWork operator+(const OperationWork& a, const OperationWork& b) {
 inline OperationWork HeadsWork(int64_t count, const Pass& pass) {
   const ModelConfig& m = pass.config.model;
   return {.flops = static_cast<double>(count * pass.num_tokens * m.d_model *
-                                       (m.sequence_length + 1))};
+                                       (pass.sequence_length + 1))};
 }
 
 inline void CopyResidual(const Pass& pass, const Activation* source,

@@ -1,24 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// //:evaluate - validation loss and active experts of a trained model.
+// //:evaluate - validation loss and active experts of a trained model, or its
+// accuracies on zero-shot tasks.
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "trainer/evaluation/evaluation.h"
+#include "trainer/tasks/requests.h"
+#include "trainer/tasks/task_comparison.h"
+#include "trainer/tasks/task_items.h"
+#include "trainer/tasks/task_report.h"
 
 namespace {
 
+namespace trainer = softmoe::trainer;
 using softmoe::ExitCode;
-using softmoe::trainer::EvaluationOptions;
+using trainer::EvaluationOptions;
+using trainer::TaskItems;
 
 constexpr char kDescription[] =
     "Measures the model of a finished or interrupted run on its held-out "
     "split: loss in nats per token, active experts per token and layer, how "
-    "evenly the experts are loaded.";
+    "evenly the experts are loaded. With --task, on zero-shot tasks: which "
+    "answers it finds likelier, as lm-evaluation-harness 0.4.13 asks.";
 
 constexpr char kExamples[] = R"(
 Examples:
@@ -28,20 +39,53 @@ Examples:
       the inference ablation: another cutoff than in training
   evaluate --run DIR --data other/tokens --json
       the held-out split of other token files of the same vocabulary
+  evaluate --run DIR --task piqa,hellaswag,arc_easy --task-files DATA --out OUT
+      accuracies, from the files of the tasks' authors in the folder DATA:
+      valid.jsonl and valid-labels.lst of PIQA, hellaswag_val.jsonl,
+      ARC-Easy-Test.jsonl and ARC-Easy-Dev.jsonl, each also in a folder of its
+      task; OUT gets results.json and samples_TASK.jsonl in the harness's form,
+      and tasks.h5
+  evaluate --run DIR --task hellaswag=FILE,arc_easy_train=OTHER
+      single files, also jsonl of the Hugging Face form
+  evaluate --compare OUT1 OUT2
+      two models that were asked the same, item by item: McNemar's exact test
+  evaluate --task piqa --task-files DATA --dump-requests OUT.jsonl
+      what a model would be asked; needs none
 
 Exit codes: 0 done; 1 the loss is not finite; 2 usage, or a damaged file;
 5 a file or the device is missing; 75 stopped by a signal.)";
+
+void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{kDescription, "evaluate"};
   app.footer(kExamples);
-  std::string run, data;
+  std::string run, data, task_files, dump, out;
+  std::vector<std::string> tasks, compare;
   EvaluationOptions options;
   bool json = false;
-  app.add_option("--run", run, "folder of the run: holds checkpoint.h5")
-      ->required();
+  app.add_option("--run", run, "folder of the run: holds checkpoint.h5");
+  CLI::Option* const task =
+      app.add_option("--task", tasks,
+                     "piqa, hellaswag, arc_easy (test and validation) or a "
+                     "split of theirs, or NAME=FILE; several with commas")
+          ->delimiter(',');
+  app.add_option("--task-files", task_files,
+                 "folder of the tasks' items, as their authors name them")
+      ->needs(task);
+  CLI::Option* const dump_requests =
+      app.add_option("--dump-requests", dump,
+                     "write the requests of --task there, and ask no model")
+          ->needs(task);
+  app.add_option("--out", out, "folder for what --task found [only print it]")
+      ->needs(task)
+      ->excludes(dump_requests);
+  app.add_option("--compare", compare,
+                 "two folders of --out: which answers better?")
+      ->expected(2)
+      ->excludes(task);
   app.add_option("--tau", options.tau,
                  "cutoff in units of k_l/num_experts [as trained]");
   app.add_option("--temperature", options.temperature,
@@ -65,12 +109,40 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   return softmoe::RunMain("evaluate", [&] {
+    if (!compare.empty()) {
+      Print(ComparisonTable(trainer::CompareAnswers(
+          softmoe::UserPath(compare[0]), softmoe::UserPath(compare[1]))));
+      return ExitCode::kDone;
+    }
+    std::vector<TaskItems> items;
+    for (const auto& file : trainer::FindTaskFiles(tasks, task_files)) {
+      items.push_back(trainer::ReadTaskItems(file));
+    }
+    if (!dump.empty()) {
+      std::string lines;
+      for (const TaskItems& task : items) lines += RequestLines(task);
+      softmoe::WriteFileAtomically(softmoe::UserPath(dump), lines);
+      return ExitCode::kDone;
+    }
+    if (run.empty()) {
+      throw softmoe::ConfigError(
+          "--run is missing: say which run's model to measure; only "
+          "--dump-requests and --compare need none");
+    }
     options.folder = softmoe::UserPath(run);
     if (!data.empty()) options.tokens = softmoe::UserPath(data);
-    const auto report = softmoe::trainer::EvaluateRun(options);
-    std::fputs(
-        json ? EvaluationJson(report).c_str() : EvaluationText(report).c_str(),
-        stdout);
+    if (tasks.empty()) {
+      const auto report = trainer::EvaluateRun(options);
+      Print(json ? EvaluationJson(report) : EvaluationText(report));
+      return ExitCode::kDone;
+    }
+    if (!out.empty()) softmoe::MakeFolder(softmoe::UserPath(out));
+    const auto report = trainer::EvaluateTasks(options, std::move(items));
+    if (!out.empty()) {
+      WriteTaskReport(Answering(report), report.tasks, softmoe::UserPath(out));
+    }
+    Print(json ? TaskResultsJson(Answering(report), report.tasks)
+               : TaskText(report));
     return ExitCode::kDone;
   });
 }

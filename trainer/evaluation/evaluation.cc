@@ -5,12 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "core/config/router_traits.h"
 #include "core/errors.h"
+#include "core/files/sha256.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/model.h"
 #include "trainer/evaluation/validation.h"
@@ -18,13 +23,23 @@
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/tasks/score_requests.h"
 #include "trainer/tokens/dataset.h"
 #include "trainer/tokens/prepared_corpus.h"
 #include "trainer/tokens/token_file.h"
+#include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::trainer {
+namespace {
 
-EvaluationReport EvaluateRun(const EvaluationOptions& options) {
+// A run whose model is to be measured.
+struct OpenedRun {
+  std::unique_ptr<optimized::Device> device;
+  std::filesystem::path path;  // of the checkpoint
+  Checkpoint checkpoint;
+};
+
+OpenedRun OpenRun(const EvaluationOptions& options) {
   if (!(options.temperature > 0) || std::isinf(options.temperature)) {
     throw ConfigError(
         fmt::format("--temperature {} must be > 0; the tables "
@@ -35,7 +50,7 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
     throw ConfigError(fmt::format(
         "--tau {} must be >= 0; the paper uses 1.1 to 2.4", *options.tau));
   }
-  const auto device = optimized::MakeDevice(options.runtime);
+  auto device = optimized::MakeDevice(options.runtime);
   const std::filesystem::path path = options.folder / kCheckpointName;
   if (!std::filesystem::exists(path)) {
     const std::filesystem::path result = options.folder / kResultName;
@@ -52,42 +67,63 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
         "with //:train or //:grid, or train it first",
         path.string()));
   }
-  const Checkpoint checkpoint(path);
+  return {.device = std::move(device),
+          .path = path,
+          .checkpoint = Checkpoint(path)};
+}
 
-  EvaluationReport report;
-  report.config = checkpoint.identity().config;
-  optimized::CheckPrecision(report.config, options.runtime);
-  report.config_hash = ConfigHash(report.config);
-  report.step = checkpoint.state().step;
-  report.tau = options.tau.value_or(checkpoint.state().tau);
-  if (!TraitsOf(report.config).cutoff && options.tau) {
+void Describe(const OpenedRun& run, const EvaluationOptions& options,
+              MeasuredModel* measured) {
+  const Checkpoint& checkpoint = run.checkpoint;
+  measured->config = checkpoint.identity().config;
+  optimized::CheckPrecision(measured->config, options.runtime);
+  measured->config_hash = ConfigHash(measured->config);
+  measured->step = checkpoint.state().step;
+  measured->tau = options.tau.value_or(checkpoint.state().tau);
+  if (!TraitsOf(measured->config).cutoff && options.tau) {
     throw ConfigError(
         fmt::format("--tau has no meaning for the {} router; leave it out",
-                    RouterKindName(report.config.router.kind)));
+                    RouterKindName(measured->config.router.kind)));
   }
-  report.temperature = options.temperature;
-  report.tokens = options.tokens.empty() ? checkpoint.tokens() : options.tokens;
+  measured->temperature = options.temperature;
+  measured->tokens =
+      options.tokens.empty() ? checkpoint.tokens() : options.tokens;
+  measured->device = run.device->identity();
+}
+
+// Throws unless PREFIX`suffix` is there, where the run had its token files.
+void RequireTokens(const EvaluationOptions& options,
+                   const MeasuredModel& measured, const char* suffix) {
+  if (!options.tokens.empty() ||
+      std::filesystem::exists(WithSuffix(measured.tokens, suffix))) {
+    return;
+  }
+  throw EnvironmentError(fmt::format(
+      "{}: the token files that the run was trained on are not there any "
+      "more; say with --data where they are now, or make them again with "
+      "`bazel run //:prepare_data`",
+      measured.tokens.string()));
+}
+
+}  // namespace
+
+EvaluationReport EvaluateRun(const EvaluationOptions& options) {
+  EvaluationReport report;
+  const OpenedRun run = OpenRun(options);
+  Describe(run, options, &report);
   if (options.sequences) {
     report.config.training.eval_sequences = *options.sequences;
   }
-  if (options.tokens.empty() &&
-      !std::filesystem::exists(WithSuffix(report.tokens, ".bin"))) {
-    throw EnvironmentError(fmt::format(
-        "{}: the token files that the run was trained on are not there any "
-        "more; say with --data where they are now, or make them again with "
-        "`bazel run //:prepare_data`",
-        report.tokens.string()));
-  }
-  report.device = device->identity();
+  RequireTokens(options, report, ".bin");
   const RunIdentity now =
       IdentifyRun(report.config, report.tokens, report.device);
   const IdentityDifferences differences =
-      CompareTokens(checkpoint.identity().tokens, now.tokens);
+      CompareTokens(run.checkpoint.identity().tokens, now.tokens);
   if (Differs(differences, IdentityPart::kTokenizer)) {
     throw DataError(fmt::format(
         "{}: not known to have the vocabulary of the model in {}: {}. "
         "Give token files of that vocabulary, or leave --data out",
-        report.tokens.string(), path.string(),
+        report.tokens.string(), run.path.string(),
         DescribeTokenDifferences(differences)));
   }
   report.data_sha256 = now.tokens.data_sha256;
@@ -97,8 +133,8 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   const Dataset data(report.config, report.tokens);
   optimized::Model model(report.config,
                          report.config.training.balance_group_sequences, pool,
-                         *device);
-  model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
+                         *run.device);
+  model.WriteParameters(run.checkpoint.ReadParameters(model.layout().total));
   const StopSignal stop;
   report.validation =
       Validate(model, data, report.tau, report.temperature, [&stop] {
@@ -106,6 +142,60 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
       });
   report.unigram_loss = data.UnigramLoss(report.config.training.eval_sequences);
   return report;
+}
+
+TaskReport EvaluateTasks(const EvaluationOptions& options,
+                         std::vector<TaskItems> tasks) {
+  TaskReport report;
+  const OpenedRun run = OpenRun(options);
+  Describe(run, options, &report);
+  RequireTokens(options, report, ".model");
+  const std::filesystem::path path = WithSuffix(report.tokens, ".model");
+  const std::string& trained =
+      run.checkpoint.identity().tokens.tokenizer_sha256;
+  if (trained.empty()) {
+    throw DataError(fmt::format(
+        "{}: the run was trained on tokens without a tokenizer, so the model "
+        "cannot be asked in words; train it on what //:prepare_data makes",
+        run.path.string()));
+  }
+  report.tokenizer_sha256 = Sha256OfFile(path);
+  if (report.tokenizer_sha256 != trained) {
+    throw DataError(fmt::format(
+        "{}: another tokenizer than that of the model in {}: SHA-256 {} here, "
+        "{} there. Give with --data the token files that it was trained on",
+        path.string(), run.path.string(), report.tokenizer_sha256, trained));
+  }
+  const Tokenizer tokenizer = Tokenizer::FromFile(path);
+
+  ThreadPool pool(static_cast<int>(options.runtime.threads));
+  optimized::Model model(report.config,
+                         report.config.training.balance_group_sequences, pool,
+                         *run.device);
+  model.WriteParameters(run.checkpoint.ReadParameters(model.layout().total));
+  const StopSignal stop;
+  optimized::SingleCommunicator alone;
+  for (TaskItems& task : tasks) {
+    report.tasks.push_back(ScoreTask(
+        std::move(task), model,
+        {.temperature = report.temperature, .tau = report.tau, .noise = false},
+        [&](std::string_view text) { return tokenizer.Encode(text); },
+        tokenizer.end_of_document(), alone,
+        [&stop] {
+          stop.ThrowIfRequested("during the evaluation; nothing was written");
+        }));
+  }
+  return report;
+}
+
+AnsweringModel Answering(const TaskReport& report) {
+  return {.config_hash = report.config_hash,
+          .tokenizer_sha256 = report.tokenizer_sha256,
+          .step = report.step,
+          .tau = report.tau,
+          .temperature = report.temperature,
+          .device = report.device.backend.empty() ? report.device.isa
+                                                  : report.device.model};
 }
 
 namespace {
@@ -140,15 +230,13 @@ class TextLines {
   std::string text_;
 };
 
-}  // namespace
-
-std::string EvaluationText(const EvaluationReport& report) {
+// The lines that say which model was measured; `remark` on its tokens.
+std::string HeadText(const MeasuredModel& report, const char* remark) {
   std::string text = fmt::format(
       "{:<22}{} after {} steps, configuration {}\n"
       "{:<22}{}{}\n",
       "model", RouterKindName(report.config.router.kind), report.step,
-      report.config_hash, "tokens", report.tokens.string(),
-      report.other_tokens ? "  (not those it was trained on)" : "");
+      report.config_hash, "tokens", report.tokens.string(), remark);
   if (!report.device.backend.empty()) {
     text += fmt::format("{:<22}{}, {}\n", "device", report.device.model,
                         report.device.libraries);
@@ -158,10 +246,22 @@ std::string EvaluationText(const EvaluationReport& report) {
     text += ReportLine(metrics::kTemperature, report.temperature);
   }
   if (traits.cutoff) text += ReportLine(metrics::kTau, report.tau);
+  return text;
+}
+
+}  // namespace
+
+std::string EvaluationText(const EvaluationReport& report) {
   TextLines lines(report.validation);
   VisitValidationMetrics(lines);
-  return text + lines.text() +
-         ReportLine(metrics::kUnigramLoss, report.unigram_loss);
+  return HeadText(report, report.other_tokens
+                              ? "  (not those it was trained on)"
+                              : "") +
+         lines.text() + ReportLine(metrics::kUnigramLoss, report.unigram_loss);
+}
+
+std::string TaskText(const TaskReport& report) {
+  return HeadText(report, "") + "\n" + TaskTable(report.tasks);
 }
 
 std::string EvaluationJson(const EvaluationReport& report) {

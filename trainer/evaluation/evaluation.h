@@ -8,10 +8,13 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/config/config.h"
 #include "optimized/device.h"
 #include "trainer/results/run_result.h"
+#include "trainer/tasks/task_report.h"
+#include "trainer/tasks/task_scores.h"
 
 namespace softmoe::trainer {
 
@@ -27,16 +30,20 @@ struct EvaluationOptions {
   RuntimeConfig runtime;
 };
 
-struct EvaluationReport {
+// Which model is measured, and how.
+struct MeasuredModel {
   Config config;
   std::string config_hash;
   int64_t step = 0;  // completed updates of the checkpoint
   double tau = 0;
   double temperature = 1;
-  std::filesystem::path tokens;
+  std::filesystem::path tokens;      // prefix of the token files
+  optimized::DeviceIdentity device;  // where it was measured
+};
+
+struct EvaluationReport : MeasuredModel {
   bool other_tokens = false;  // not those on which the run was trained
   std::string data_sha256;
-  optimized::DeviceIdentity device;  // where it was measured
   double unigram_loss = 0;
   Validation validation;
 };
@@ -46,6 +53,22 @@ struct EvaluationReport {
 // device, DataError if a file is damaged or the vocabulary differs, ConfigError
 // for tau or temperature out of range, StoppedError after a signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
+
+struct TaskReport : MeasuredModel {
+  std::string tokenizer_sha256;
+  std::vector<ScoredTask> tasks;
+};
+
+// Asks the model the items of `tasks`. Of the token files only the tokenizer,
+// PREFIX.model, is needed; options.sequences means nothing. Throws as
+// EvaluateRun and ScoreTask; DataError if the run has no tokenizer, or it is
+// not this one.
+TaskReport EvaluateTasks(const EvaluationOptions& options,
+                         std::vector<TaskItems> tasks);
+
+// The same for people, and for WriteTaskReport.
+std::string TaskText(const TaskReport& report);
+AnsweringModel Answering(const TaskReport& report);
 
 // The report for people; and as one JSON object. Both end with a newline.
 std::string EvaluationText(const EvaluationReport& report);

@@ -188,5 +188,47 @@ TEST_F(Evaluation, ADamagedTokenFileIsFound) {
   EXPECT_FALSE(std::filesystem::exists(options.folder));
 }
 
+TaskItems TwoItems() {
+  return {.name = "piqa",
+          .file = "valid.jsonl",
+          .sha256 = "",
+          .items = {{"the", {"a", "of the"}, 0, {{"goal", "the"}}},
+                    {"", {"x", ""}, 1, {{"goal", ""}}}}};
+}
+
+TEST_F(Evaluation, AsksTasksInTheTokensOfTheRun) {
+  const TaskReport report = EvaluateTasks(evaluate_, {TwoItems()});
+  EXPECT_EQ(report.tokenizer_sha256, corpus_.tokens.tokenizer_sha256);
+  EXPECT_EQ(report.tau, result_.tau);
+  EXPECT_EQ(report.step, 12);
+  ASSERT_EQ(report.tasks.size(), 1u);
+  const auto& choices = report.tasks[0].scores[0].choices;
+  EXPECT_GT(choices[1].tokens, choices[0].tokens);
+  EXPECT_TRUE(Says(TaskText(report), "after 12 steps", "piqa", "acc_norm"));
+  EXPECT_EQ(Answering(report).config_hash, report.config_hash);
+
+  evaluate_.tau = 0.0;  // the inference ablation
+  const TaskReport other = EvaluateTasks(evaluate_, {TwoItems()});
+  EXPECT_NE(other.tasks[0].scores[0].choices[0].log_likelihood,
+            choices[0].log_likelihood);
+  evaluate_.tau.reset();
+  evaluate_.runtime.threads = 1;
+  const TaskReport same = EvaluateTasks(evaluate_, {TwoItems()});
+  EXPECT_EQ(same.tasks[0].scores[0].choices[0].log_likelihood,
+            choices[0].log_likelihood);
+}
+
+TEST_F(Evaluation, RefusesTasksWithoutTheModelsTokenizer) {
+  evaluate_.tokens = Prepare(folder_, 2).prefix;
+  EXPECT_TRUE(Says(
+      MessageOf<DataError>([&] { EvaluateTasks(evaluate_, {TwoItems()}); }),
+      "another tokenizer", evaluate_.tokens.string() + ".model", "--data"));
+  evaluate_.tokens.clear();
+  std::filesystem::remove(corpus_.prefix.string() + ".model");
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { EvaluateTasks(evaluate_, {TwoItems()}); }),
+                   "--data"));
+}
+
 }  // namespace
 }  // namespace softmoe::trainer

@@ -251,6 +251,45 @@ TEST_F(Cli, MissingFilesEndWithFive) {
   EXPECT_TRUE(EndedWith(run, 5, "checkpoint.h5"));
 }
 
+TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
+  const auto evaluate = [&](const Strings& arguments) {
+    Strings command = {Binary("evaluation/evaluate"), "--task"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return RunProgram(command, folder_);
+  };
+  EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", ".",
+                                  "--dump-requests", "requests.jsonl"}),
+                        5, "valid.jsonl", "--task piqa=FILE"));
+  std::ofstream(folder_ / "valid.jsonl")
+      << R"({"goal": "g", "sol1": "a", "sol2": "b"})"
+      << "\n";
+  std::ofstream(folder_ / "valid-labels.lst") << "1\n";
+  const Strings dump = {"piqa", "--task-files", ".", "--dump-requests",
+                        "requests.jsonl"};
+  EXPECT_TRUE(EndedWith(evaluate(dump), 0));
+  std::ifstream file(folder_ / "requests.jsonl");
+  std::string line;
+  for (const char* continuation : {" a", " b"}) {
+    ASSERT_TRUE(std::getline(file, line));
+    EXPECT_EQ(nlohmann::json::parse(line).at("continuation"), continuation);
+  }
+  EXPECT_FALSE(std::getline(file, line));
+
+  EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", "."}), 2, "--run"));
+  EXPECT_TRUE(EndedWith(evaluate({"pika"}), 2, "no task 'pika'"));
+  EXPECT_TRUE(EndedWith(Evaluate({"--out", "o"}), 2, "--out requires --task"));
+  EXPECT_EQ(
+      evaluate({"piqa", "--out", "o", "--dump-requests", "r"}).exit_status, 2);
+  EXPECT_TRUE(EndedWith(Evaluate({"--compare", "a", "b"}), 5, "tasks.h5"));
+  // A run on tokens without a tokenizer.
+  ASSERT_EQ(Train().exit_status, 0);
+  std::ofstream(tokens_.string() + ".model") << "no tokenizer";
+  EXPECT_TRUE(
+      EndedWith(Evaluate({"--task", "piqa", "--task-files", ".", "--out", "o"}),
+                2, "without a tokenizer", "//:prepare_data"));
+  EXPECT_TRUE(FilesIn(folder_ / "o").empty());
+}
+
 // Hides this machine's devices; a build without a CUDA toolkit reports that
 // instead.
 TEST_F(Cli, WithoutADeviceEndsWithFive) {

@@ -7,13 +7,17 @@
 
 #include <csignal>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "core/testing/random_test_util.h"
 #include "kernels/simt/device/device.h"
+#include "optimized/device.h"
+#include "optimized/model.h"
 #include "trainer/evaluation/evaluation.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
@@ -306,6 +310,37 @@ TEST_F(SimulatedRun, IsEvaluatedOnItsDevice) {
     at.active_histogram = result.final_validation.active_histogram;
     return at;
   }());
+}
+
+// A batch of shorter sequences gives the bits of a model that has such, whose
+// products have the same sizes.
+TEST_F(SimulatedRun, ShorterSequencesAreThoseOfAShorterModel) {
+  const std::vector<int32_t> inputs = RandomIds(16, 64, 1, 0);
+  const std::vector<int32_t> targets = RandomIds(16, 64, 1, 1);
+  const auto losses = [&](int64_t sequence_length) {
+    Config config = config_;
+    config.model.sequence_length = sequence_length;
+    RuntimeConfig runtime;
+    runtime.device = "cuda";
+    const auto device = optimized::MakeDevice(runtime);
+    ThreadPool pool(1);
+    optimized::Model model(config, 2, pool, *device);
+    model.InitializeParameters(1);
+    model.Forward({.num_sequences = 2,
+                   .inputs = inputs,
+                   .targets = targets,
+                   .sequence_length = 8},
+                  {.temperature = 2, .tau = 1.1});
+    const std::span<const float> view = model.LastTokenLosses();
+    return std::vector<float>(view.begin(), view.end());
+  };
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    config_.training.precision = precision;
+    const std::vector<float> shorter = losses(8);
+    EXPECT_EQ(shorter.size(), 16u);
+    EXPECT_EQ(losses(16), shorter);
+    EXPECT_EQ(losses(24), shorter);
+  }
 }
 
 TEST_F(SimulatedRun, DoesNotMixWithTheCpus) {

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Zero-shot tasks against golden/oracles/tasks.json: what
+// lm-evaluation-harness itself made of the same made-up items, asked with a
+// tokenizer whose pieces cross spaces and a model whose log-likelihoods are
+// multiples of 1/8; and what Python's str does to every character.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/files/paths.h"
+#include "core/files/sha256.h"
+#include "trainer/tasks/python_text.h"
+#include "trainer/tasks/requests.h"
+#include "trainer/tasks/task_items.h"
+#include "trainer/tasks/task_report.h"
+#include "trainer/tasks/task_scores.h"
+
+namespace softmoe::property_tests {
+namespace {
+
+using nlohmann::json;
+using trainer::TaskItem;
+using trainer::TaskMeasure;
+
+json OpenOracle() {
+  std::ifstream file(RunfilePath("golden/oracles/tasks.json"));
+  return json::parse(file);
+}
+
+// As encode() in tasks_oracle.py: the longest piece that fits, or a byte.
+std::vector<int32_t> Encode(const std::vector<std::string>& pieces,
+                            std::string_view text) {
+  std::vector<int32_t> ids;
+  while (!text.empty()) {
+    size_t length = 1;
+    int32_t id = 2 + static_cast<uint8_t>(text[0]);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i].size() > length && text.starts_with(pieces[i])) {
+        length = pieces[i].size();
+        id = 258 + static_cast<int32_t>(i);
+      }
+    }
+    ids.push_back(id);
+    text.remove_prefix(length);
+  }
+  return ids;
+}
+
+// As made_up_likelihood() there.
+double LogLikelihood(const trainer::RequestTokens& request) {
+  double sum = 0;
+  const size_t last = request.ids.size() - 1;
+  for (size_t t = last - static_cast<size_t>(request.scored); t < last; ++t) {
+    sum += (request.ids[t] * 7 + request.ids[t + 1] * 13) % 31 + 1;
+  }
+  return -sum / 8;
+}
+
+class TasksOracle : public testing::TestWithParam<const char*> {
+ protected:
+  const json oracle_ = OpenOracle();
+  const std::vector<std::string> pieces_ = oracle_.at("pieces");
+
+  trainer::TaskItems Items() const {
+    const std::string folder =
+        RunfilePath("golden/oracles/tasks/valid.jsonl").parent_path();
+    return trainer::ReadTaskItems(
+        trainer::FindTaskFiles(
+            {std::string(GetParam()) + "=" + folder + "/" + File(GetParam())},
+            "")
+            .front());
+  }
+
+ private:
+  static std::string File(const std::string& task) {
+    return task == "piqa"        ? "valid.jsonl"
+           : task == "hellaswag" ? "hellaswag_val.jsonl"
+                                 : "ARC-Easy-Test.jsonl";
+  }
+};
+
+TEST_P(TasksOracle, AsksAndScoresAsTheHarness) {
+  const trainer::TaskItems task = Items();
+  const json& recorded = oracle_.at("tasks").at(GetParam());
+  ASSERT_EQ(task.items.size(), recorded.at("items").size());
+  trainer::ScoredTask scored{.task = task, .scores = {}};
+  for (size_t i = 0; i < task.items.size(); ++i) {
+    const TaskItem& item = task.items[i];
+    const json& theirs = recorded.at("items")[i];
+    SCOPED_TRACE(theirs.dump());
+    EXPECT_EQ(item.context, theirs.at("context"));
+    EXPECT_EQ(item.gold, theirs.at("gold"));
+    const trainer::ItemHashes hashes = trainer::HashItem(item);
+    EXPECT_EQ(hashes.document, theirs.at("doc_hash"));
+    EXPECT_EQ(hashes.prompt, theirs.at("prompt_hash"));
+    EXPECT_EQ(hashes.target, theirs.at("target_hash"));
+
+    ASSERT_EQ(item.choices.size(), theirs.at("continuations").size());
+    std::vector<trainer::ChoiceScore> choices;
+    for (size_t c = 0; c < item.choices.size(); ++c) {
+      const std::string continuation = trainer::Continuation(item.choices[c]);
+      EXPECT_EQ(continuation, theirs.at("continuations")[c]);
+      const trainer::RequestTokens request = trainer::TokenizeRequest(
+          item.context, continuation,
+          [&](std::string_view text) { return Encode(pieces_, text); },
+          oracle_.at("end_of_document"), oracle_.at("window"));
+      EXPECT_EQ(json(request.ids), theirs.at("ids")[c]);
+      EXPECT_EQ(request.scored, theirs.at("scored")[c]);
+      EXPECT_EQ(LogLikelihood(request), theirs.at("log_likelihoods")[c]);
+      choices.push_back({LogLikelihood(request), request.scored});
+    }
+    scored.scores.push_back(trainer::ScoreItem(item, choices));
+    for (const TaskMeasure measure :
+         {TaskMeasure::kAcc, TaskMeasure::kAccNorm, TaskMeasure::kAccBytes}) {
+      const auto m = static_cast<size_t>(measure);
+      EXPECT_EQ(scored.scores.back().answers[m] == item.gold,
+                theirs.at(trainer::kTaskMeasureNames[m]) == 1);
+    }
+  }
+
+  const trainer::TaskAccuracy accuracy = trainer::Accuracies({&scored, 1})[0];
+  for (const TaskMeasure measure :
+       {TaskMeasure::kAcc, TaskMeasure::kAccNorm, TaskMeasure::kAccBytes}) {
+    const std::string name =
+        trainer::kTaskMeasureNames[static_cast<size_t>(measure)];
+    const json& theirs = recorded.at("accuracies");
+    EXPECT_EQ(accuracy.Mean(measure), theirs.at(name));
+    // They add 20 squares: 25 roundings, of which the root halves the error.
+    EXPECT_NEAR(accuracy.StandardError(measure), theirs.at(name + "_stderr"),
+                13 * 2.3e-16);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TasksOracle,
+                         testing::Values("piqa", "hellaswag", "arc_easy"));
+
+// The hash of what `method` gives for every code point, as
+// hash_over_characters() in tasks_oracle.py.
+template <typename Method>
+std::string HashOverCharacters(const Method& method) {
+  const auto utf8 = [](uint32_t c) {
+    const auto byte = [](uint32_t value) { return static_cast<char>(value); };
+    std::string text;
+    if (c < 0x80) return std::string{byte(c)};
+    if (c < 0x800) {
+      text = {byte(0xC0 | c >> 6)};
+    } else if (c < 0x10000) {
+      text = {byte(0xE0 | c >> 12), byte(0x80 | (c >> 6 & 0x3F))};
+    } else {
+      text = {byte(0xF0 | c >> 18), byte(0x80 | (c >> 12 & 0x3F)),
+              byte(0x80 | (c >> 6 & 0x3F))};
+    }
+    return text + byte(0x80 | (c & 0x3F));
+  };
+  const std::string sigma = "\u03A3";
+  Sha256 hash;
+  for (uint32_t point = 1; point <= 0x10FFFF; ++point) {
+    if (point >= 0xD800 && point < 0xE000) continue;
+    const std::string c = utf8(point);
+    for (const std::string& text : {c, "x" + c, c + c, "a" + c + sigma,
+                                    "a" + sigma + c, "a" + sigma + c + "a"}) {
+      hash.Update(std::string(method(text)) + "\n");
+    }
+  }
+  return Sha256Hex(hash.Finish());
+}
+
+TEST(PythonText, TreatsEveryCharacterAsPythonDoes) {
+  const json oracle = OpenOracle();
+  EXPECT_EQ(HashOverCharacters(trainer::Capitalize), oracle.at("capitalize"));
+  EXPECT_EQ(HashOverCharacters(trainer::Strip), oracle.at("strip"));
+}
+
+}  // namespace
+}  // namespace softmoe::property_tests

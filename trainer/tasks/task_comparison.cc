@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tasks/task_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/text/text_table.h"
+#include "trainer/tasks/task_items.h"
+#include "trainer/tasks/task_report.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// A task of a tasks.h5.
+struct Answers {
+  std::vector<int64_t> gold;               // [items]
+  std::vector<int64_t> answers;            // [items, kNumTaskMeasures]
+  std::vector<std::string> document_hash;  // [items]
+};
+
+Answers ReadAnswers(const Hdf5Reader& file, const std::string& group) {
+  Answers read{.gold = file.ReadDataset<int64_t>(group + "/gold").values,
+               .answers = file.ReadDataset<int64_t>(group + "/answers").values,
+               .document_hash =
+                   file.ReadDataset<std::string>(group + "/doc_hash").values};
+  const size_t items = read.gold.size();
+  if (read.answers.size() != kNumTaskMeasures * items ||
+      read.document_hash.size() != items) {
+    throw DataError(fmt::format(
+        "{}: {} has {} items, {} answers and {} hashes; make the file again "
+        "with `evaluate --task ... --out`",
+        file.path().string(), group, items, read.answers.size(),
+        read.document_hash.size()));
+  }
+  return read;
+}
+
+// The same items in the same order.
+void RequireSameItems(const std::string& task, const Hdf5Reader& first,
+                      const Answers& a, const Hdf5Reader& second,
+                      const Answers& b) {
+  const auto [at, other] =
+      std::ranges::mismatch(a.document_hash, b.document_hash);
+  if (at == a.document_hash.end() && other == b.document_hash.end()) return;
+  throw DataError(fmt::format(
+      "{} and {} have other items of {}, from item {} on; ask both models the "
+      "same file",
+      first.path().string(), second.path().string(), task,
+      at - a.document_hash.begin()));
+}
+
+AnswerComparison Compare(const std::string& task, int measure, const Answers& a,
+                         const Answers& b) {
+  AnswerComparison result{.task = task,
+                          .measure = static_cast<TaskMeasure>(measure),
+                          .num_items = static_cast<int64_t>(a.gold.size())};
+  for (size_t i = 0; i < a.gold.size(); ++i) {
+    const size_t at = i * kNumTaskMeasures + static_cast<size_t>(measure);
+    const bool first = a.answers[at] == a.gold[i];
+    const bool second = b.answers[at] == a.gold[i];
+    result.first_correct += first;
+    result.second_correct += second;
+    result.only_first += first && !second;
+    result.only_second += second && !first;
+    result.other_answer += a.answers[at] != b.answers[at];
+  }
+  return result;
+}
+
+}  // namespace
+
+double McNemarExact(int64_t only_first, int64_t only_second) {
+  SOFTMOE_CHECK(only_first >= 0 && only_second >= 0)
+      << only_first << " and " << only_second;
+  // Twice the lower tail of a binomial of n fair coins, its largest term first:
+  // the k-th is the one before times k / (n - k + 1).
+  const int64_t n = only_first + only_second;
+  const int64_t fewer = std::min(only_first, only_second);
+  const auto real = [](int64_t value) { return static_cast<double>(value); };
+  double term = 1, sum = 0;
+  for (int64_t k = fewer; k >= 0 && term > 0; --k) {
+    sum += term;
+    term *= real(k) / real(n - k + 1);
+  }
+  const double log_largest =
+      std::lgamma(real(n + 1)) - std::lgamma(real(fewer + 1)) -
+      std::lgamma(real(n - fewer + 1)) - real(n) * std::log(2.0);
+  return std::min(1.0, 2 * sum * std::exp(log_largest));
+}
+
+std::vector<AnswerComparison> CompareAnswers(
+    const std::filesystem::path& first, const std::filesystem::path& second) {
+  const Hdf5Reader one(first / kTaskScoresName, TaskScoresKind());
+  const Hdf5Reader two(second / kTaskScoresName, TaskScoresKind());
+  std::vector<AnswerComparison> comparisons;
+  for (const TaskSplit& split : TaskSplits()) {
+    const std::string group = "/" + split.name;
+    if (!one.Has(group) || !two.Has(group)) continue;
+    const Answers a = ReadAnswers(one, group), b = ReadAnswers(two, group);
+    RequireSameItems(split.name, one, a, two, b);
+    for (int m = 0; m < kNumTaskMeasures; ++m) {
+      comparisons.push_back(Compare(split.name, m, a, b));
+    }
+  }
+  if (comparisons.empty()) {
+    throw DataError(fmt::format(
+        "{} and {} have no task in common; ask both models the same",
+        one.path().string(), two.path().string()));
+  }
+  return comparisons;
+}
+
+std::string ComparisonTable(const std::vector<AnswerComparison>& comparisons) {
+  TextTable table({"task", "measure", "items", "first", "second", "points",
+                   "only first", "only second", "p", "answers differ"});
+  for (const AnswerComparison& one : comparisons) {
+    const auto percent = [&](int64_t count) {
+      return 100 * static_cast<double>(count) /
+             static_cast<double>(one.num_items);
+    };
+    table.Add(
+        {one.task, kTaskMeasureNames[static_cast<size_t>(one.measure)],
+         std::to_string(one.num_items),
+         fmt::format("{:.2f}", percent(one.first_correct)),
+         fmt::format("{:.2f}", percent(one.second_correct)),
+         fmt::format("{:+.2f}",
+                     percent(one.second_correct - one.first_correct)),
+         std::to_string(one.only_first), std::to_string(one.only_second),
+         fmt::format("{:.3g}", McNemarExact(one.only_first, one.only_second)),
+         fmt::format("{:.2f}", percent(one.other_answer))});
+  }
+  return table.Text();
+}
+
+}  // namespace softmoe::trainer

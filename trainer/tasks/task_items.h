@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// task_items.h - the questions of PIQA, HellaSwag and ARC-Easy, from the files
+// of their authors or jsonl of the Hugging Face form, with the prompts of
+// lm-evaluation-harness 0.4.13 (SPEC.md 5.1).
+//
+//   piqa       goal, sol1, sol2; label, or a file of labels beside: one a line
+//   hellaswag  activity_label, ctx_a, ctx_b, endings; label, number or text
+//   arc_easy   question and choices.{text, label}, or the authors'
+//              question.{stem, choices}; answerKey, one of the labels
+#ifndef SOFTMOE_TRAINER_TASKS_TASK_ITEMS_H_
+#define SOFTMOE_TRAINER_TASKS_TASK_ITEMS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace softmoe::trainer {
+
+// One split of a task: what the harness, and a report, have a number for.
+struct TaskSplit {
+  std::string name;   // "piqa"; "arc_easy" is the test split, as the harness's
+  std::string split;  // "validation"
+  int64_t num_items;  // as published
+  // Where a folder of tasks has it, the authors' names first; and where it is
+  // from.
+  std::vector<std::string> places;
+  std::string origin;
+};
+
+// All that there are. Their order is that of reports.
+const std::vector<TaskSplit>& TaskSplits();
+
+// The whole split of this name; throws ConfigError with the nearest name.
+const TaskSplit& FindTaskSplit(const std::string& name);
+
+// Where a split's items are.
+struct TaskFile {
+  std::string name;  // of a TaskSplit
+  std::filesystem::path items;
+};
+
+// The files of what --task asks for, in the order of TaskSplits(). Each of
+// `wanted` is the name of a split, of whose places `folder` has one;
+// "arc_easy", which is the splits for test and validation; or NAME=FILE, one
+// file as it is. Relative files and `folder` are the user's (UserPath).
+//
+// Throws ConfigError for a name unknown or twice, or where `folder` has the
+// same split at two places; EnvironmentError, with the places looked at, where
+// it has none.
+std::vector<TaskFile> FindTaskFiles(const std::vector<std::string>& wanted,
+                                    const std::string& folder);
+
+struct TaskItem {
+  std::string context;
+  std::vector<std::string> choices;  // at least two, with their own spaces
+  int64_t gold = 0;                  // index of the right one
+  // The document as the harness has it, in the Hugging Face form: what its
+  // doc_hash is of.
+  nlohmann::ordered_json document;
+};
+
+// What is scored for a choice: it follows the context.
+std::string Continuation(const std::string& choice);
+
+struct TaskItems {
+  std::string name;  // of a TaskSplit
+  std::filesystem::path file;
+  std::string
+      sha256;  // of the file, then of the file of labels if there is one
+  std::vector<TaskItem> items;
+};
+
+// Reads a file of items, and of PIQA's labels if the items have none:
+// STEM-labels.lst or STEM_labels.lst beside STEM.jsonl.
+//
+// Throws EnvironmentError if a file cannot be read; DataError with FILE:LINE
+// and the remedy for a line that is no JSON object, a field that is missing or
+// of another type, fewer than two choices, a label that is none of them (the
+// test splits of PIQA and HellaSwag have none), labels that are more or fewer
+// than the items, a file without items.
+TaskItems ReadTaskItems(const TaskFile& file);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TASKS_TASK_ITEMS_H_

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tasks/task_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "core/code_version.h"
+#include "core/files/atomic_file.h"
+#include "core/files/json_lines.h"
+#include "core/files/paths.h"
+#include "core/files/sha256.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/text/text_table.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json MeasuresJson(const TaskAccuracy& accuracy) {
+  ordered_json json = {{"alias", accuracy.name}};
+  for (int m = 0; m < kNumTaskMeasures; ++m) {
+    const auto measure = static_cast<TaskMeasure>(m);
+    const std::string name = kTaskMeasureNames[m];
+    const double error = accuracy.StandardError(measure);
+    json[name + ",none"] = accuracy.Mean(measure);
+    json[name + "_stderr,none"] =
+        std::isfinite(error) ? ordered_json(error) : ordered_json("N/A");
+  }
+  return json;
+}
+
+void WriteTask(const ScoredTask& scored, Hdf5Writer& file) {
+  const TaskItems& task = scored.task;
+  const std::string group = "/" + task.name;
+  std::vector<int64_t> choices, gold, answers, tokens;
+  std::vector<uint8_t> correct;
+  std::vector<double> log_likelihood;
+  std::vector<std::string> hashes;
+  for (size_t i = 0; i < task.items.size(); ++i) {
+    const TaskItem& item = task.items[i];
+    choices.push_back(static_cast<int64_t>(item.choices.size()));
+    gold.push_back(item.gold);
+    for (const int64_t answer : scored.scores[i].answers) {
+      answers.push_back(answer);
+      correct.push_back(answer == item.gold);
+    }
+    for (const ChoiceScore& score : scored.scores[i].choices) {
+      log_likelihood.push_back(score.log_likelihood);
+      tokens.push_back(score.tokens);
+    }
+    hashes.push_back(HashItem(item).document);
+  }
+  const std::vector<int64_t> by_measure = {
+      static_cast<int64_t>(task.items.size()), kNumTaskMeasures};
+  file.CreateGroup(group);
+  file.WriteAttribute(group, "split", FindTaskSplit(task.name).split);
+  file.WriteAttribute(group, "file", task.file.string());
+  file.WriteAttribute(group, "sha256", task.sha256);
+  file.WriteAttribute(group, "cut_contexts", scored.cut_contexts);
+  file.WriteAttribute(group, "cut_continuations", scored.cut_continuations);
+  file.WriteDataset(group + "/choices", choices);
+  file.WriteDataset(group + "/gold", gold);
+  file.WriteDataset<int64_t>(group + "/answers", answers, by_measure);
+  file.WriteDataset<uint8_t>(group + "/correct", correct, by_measure);
+  file.WriteDataset(group + "/log_likelihood", log_likelihood);
+  file.WriteDataset(group + "/tokens", tokens);
+  file.WriteDataset(group + "/doc_hash", hashes);
+}
+
+}  // namespace
+
+const Hdf5Kind& TaskScoresKind() {
+  static const Hdf5Kind kind{.name = "task-scores", .version = 1};
+  return kind;
+}
+
+ItemHashes HashItem(const TaskItem& item) {
+  return {.document = Sha256Hex(item.document.dump(2)),
+          .prompt = Sha256Hex(item.context),
+          .target = Sha256Hex(std::to_string(item.gold))};
+}
+
+std::string TaskTable(std::span<const ScoredTask> tasks) {
+  std::vector<std::string> header = {"task", "items"};
+  for (const char* name : kTaskMeasureNames) header.push_back(name);
+  TextTable table(std::move(header));
+  for (const TaskAccuracy& accuracy : Accuracies(tasks)) {
+    std::vector<std::string> row = {accuracy.name,
+                                    std::to_string(accuracy.num_items)};
+    for (int m = 0; m < kNumTaskMeasures; ++m) {
+      const auto measure = static_cast<TaskMeasure>(m);
+      row.push_back(fmt::format("{:.2f} +- {:.2f}",
+                                100 * accuracy.Mean(measure),
+                                100 * accuracy.StandardError(measure)));
+    }
+    table.Add(std::move(row));
+  }
+  std::string text = table.Text();
+  for (const ScoredTask& task : tasks) {
+    const TaskSplit& split = FindTaskSplit(task.task.name);
+    const auto items = static_cast<int64_t>(task.task.items.size());
+    if (items != split.num_items) {
+      text += fmt::format("{}: {} of the {} items of the {} split\n",
+                          split.name, items, split.num_items, split.split);
+    }
+    if (task.cut_contexts > 0) {
+      text += fmt::format(
+          "{}: {} requests longer than the window lost their beginning, of {} "
+          "of them that of the choice itself\n",
+          split.name, task.cut_contexts, task.cut_continuations);
+    }
+  }
+  return text;
+}
+
+std::string TaskResultsJson(const AnsweringModel& model,
+                            std::span<const ScoredTask> tasks) {
+  ordered_json results, versions, shots, better, samples;
+  for (const TaskAccuracy& accuracy : Accuracies(tasks)) {
+    results[accuracy.name] = MeasuresJson(accuracy);
+    versions[accuracy.name] = 1.0;
+    shots[accuracy.name] = 0;
+    for (const char* name : kTaskMeasureNames) {
+      better[accuracy.name][name] = true;
+    }
+    samples[accuracy.name] = {{"original", accuracy.num_items},
+                              {"effective", accuracy.num_items}};
+  }
+  ordered_json files;
+  for (const ScoredTask& task : tasks) {
+    const TaskSplit& split = FindTaskSplit(task.task.name);
+    samples[split.name]["original"] = split.num_items;
+    files[split.name] = {{"file", task.task.file.string()},
+                         {"sha256", task.task.sha256},
+                         {"split", split.split},
+                         {"cut_contexts", task.cut_contexts},
+                         {"cut_continuations", task.cut_continuations}};
+  }
+  const ordered_json arguments = {{"config_hash", model.config_hash},
+                                  {"tokenizer_sha256", model.tokenizer_sha256},
+                                  {"step", model.step},
+                                  {"tau", model.tau},
+                                  {"temperature", model.temperature}};
+  return ordered_json{
+             {"results", results},
+             {"versions", versions},
+             {"n-shot", shots},
+             {"higher_is_better", better},
+             {"n-samples", samples},
+             {"config",
+              {{"model", "softmoe"},
+               {"model_args", arguments},
+               {"device", model.device}}},
+             {"files", files},
+             {"git_hash", CodeVersion()},
+         }
+             .dump(2) +
+         "\n";
+}
+
+std::string TaskSamples(const ScoredTask& scored) {
+  std::string lines;
+  for (size_t i = 0; i < scored.task.items.size(); ++i) {
+    const TaskItem& item = scored.task.items[i];
+    const ItemScore& score = scored.scores[i];
+    ordered_json arguments, responses = ordered_json::array(),
+                            filtered = ordered_json::array();
+    for (size_t c = 0; c < item.choices.size(); ++c) {
+      arguments[fmt::format("gen_args_{}", c)] = {
+          {"arg_0", item.context}, {"arg_1", Continuation(item.choices[c])}};
+      const ordered_json response = ordered_json::array(
+          {ordered_json(score.choices[c].log_likelihood).dump(), nullptr});
+      responses.push_back(ordered_json::array({response}));
+      filtered.push_back(response);
+    }
+    const ItemHashes hashes = HashItem(item);
+    ordered_json line = {{"doc_id", i},
+                         {"doc", item.document},
+                         {"target", std::to_string(item.gold)},
+                         {"arguments", arguments},
+                         {"resps", responses},
+                         {"filtered_resps", filtered},
+                         {"filter", "none"},
+                         {"metrics", kTaskMeasureNames},
+                         {"doc_hash", hashes.document},
+                         {"prompt_hash", hashes.prompt},
+                         {"target_hash", hashes.target}};
+    for (int m = 0; m < kNumTaskMeasures; ++m) {
+      line[kTaskMeasureNames[m]] = score.answers[m] == item.gold ? 1.0 : 0.0;
+    }
+    lines += JsonLine(line) + "\n";
+  }
+  return lines;
+}
+
+void WriteTaskReport(const AnsweringModel& model,
+                     std::span<const ScoredTask> tasks,
+                     const std::filesystem::path& folder) {
+  MakeFolder(folder);
+  for (const ScoredTask& task : tasks) {
+    WriteFileAtomically(
+        folder / fmt::format("samples_{}.jsonl", task.task.name),
+        TaskSamples(task));
+  }
+  Hdf5Writer file(folder / kTaskScoresName, TaskScoresKind());
+  file.WriteAttribute("/", "config_hash", model.config_hash);
+  file.WriteAttribute("/", "tokenizer_sha256", model.tokenizer_sha256);
+  file.WriteAttribute("/", "step", model.step);
+  file.WriteAttribute("/", "tau", model.tau);
+  file.WriteAttribute("/", "temperature", model.temperature);
+  file.WriteAttribute("/", "device", model.device);
+  file.WriteAttribute("/", "code_version", CodeVersion());
+  for (const ScoredTask& task : tasks) WriteTask(task, file);
+  file.Commit();
+  WriteFileAtomically(folder / "results.json", TaskResultsJson(model, tasks));
+}
+
+}  // namespace softmoe::trainer

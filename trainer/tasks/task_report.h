@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// task_report.h - what a model answered, for people and for programs: a table,
+// the results and samples of lm-evaluation-harness's form, and tasks.h5.
+//
+//   results.json        as the harness's results_*.json
+//   samples_TASK.jsonl  as its samples_TASK_*.jsonl: an item a line
+//   tasks.h5            kind "task-scores":
+//     /        attrs: config_hash, tokenizer_sha256, step, tau, temperature,
+//              device, code_version
+//     /TASK    attrs: split, file, sha256 (of the file), cut_contexts,
+//              cut_continuations
+//       choices         i64 [items]       how many each item has
+//       gold            i64 [items]       the right one
+//       answers         i64 [items, 4]    by acc, acc_norm, acc_bytes,
+//                                         acc_tokens
+//       correct         u8  [items, 4]
+//       log_likelihood  f64 [requests]    nats; item by item, choice by choice
+//       tokens          i64 [requests]    that were scored
+//       doc_hash        string [items]    as in samples_TASK.jsonl
+//
+// Whether a continuation is what the model would say itself (the harness's
+// is_greedy) is not measured: null.
+#ifndef SOFTMOE_TRAINER_TASKS_TASK_REPORT_H_
+#define SOFTMOE_TRAINER_TASKS_TASK_REPORT_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "core/hdf5/hdf5_envelope.h"
+#include "trainer/tasks/task_scores.h"
+
+namespace softmoe::trainer {
+
+inline constexpr char kTaskScoresName[] = "tasks.h5";
+const Hdf5Kind& TaskScoresKind();
+
+// Who answered.
+struct AnsweringModel {
+  std::string config_hash;
+  std::string tokenizer_sha256;
+  int64_t step = 0;  // completed updates
+  double tau = 0;
+  double temperature = 1;
+  std::string device;  // in words
+};
+
+// The harness's hashes, by which two programs know that they asked the same.
+struct ItemHashes {
+  std::string document, prompt, target;  // SHA-256, hex
+};
+ItemHashes HashItem(const TaskItem& item);
+
+// A line for each of Accuracies(): items, and each measure in percent with its
+// standard error; below it what was cut, and splits that are not whole.
+std::string TaskTable(std::span<const ScoredTask> tasks);
+
+// The content of results.json and of samples_TASK.jsonl.
+std::string TaskResultsJson(const AnsweringModel& model,
+                            std::span<const ScoredTask> tasks);
+std::string TaskSamples(const ScoredTask& task);
+
+// Writes all of the above's files into `folder`, which is made; each is there
+// whole or not at all. Throws EnvironmentError.
+void WriteTaskReport(const AnsweringModel& model,
+                     std::span<const ScoredTask> tasks,
+                     const std::filesystem::path& folder);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TASKS_TASK_REPORT_H_

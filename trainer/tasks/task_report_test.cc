@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tasks/task_report.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using nlohmann::json;
+
+const AnsweringModel kModel{.config_hash = "c0ffee",
+                            .tokenizer_sha256 = "7e57",
+                            .step = 12,
+                            .tau = 1.5,
+                            .temperature = 1,
+                            .device = "v3"};
+
+// Two items: the first right by acc alone, the second right by all.
+std::vector<ScoredTask> Tasks() {
+  ScoredTask task{.task = {.name = "piqa",
+                           .file = "data/valid.jsonl",
+                           .sha256 = "ab",
+                           .items = {{"c", {"x", "yyy"}, 0, {{"goal", "g"}}},
+                                     {"é", {"y", "x"}, 0, {{"goal", "é"}}}}},
+                  .scores = {},
+                  .cut_contexts = 3,
+                  .cut_continuations = 1};
+  task.scores = {ScoreItem(task.task.items[0], {{-2, 1}, {-3, 3}}),
+                 ScoreItem(task.task.items[1], {{-0.125, 1}, {-4, 1}})};
+  return {task};
+}
+
+TEST(TaskReport, ShowsPercentWithErrorsAndWhatIsMissing) {
+  EXPECT_TRUE(Says(TaskTable(Tasks()), "acc_tokens", "100.00 +- 0.00",
+                   "50.00 +- 50.00", "2 of the 1838 items of the validation",
+                   "3 requests longer than the window lost their beginning, "
+                   "of 1 of them that of the choice"));
+}
+
+TEST(TaskReport, HasResultsInTheHarnesssForm) {
+  const json results = json::parse(TaskResultsJson(kModel, Tasks()));
+  EXPECT_EQ(results.at("results").at("piqa").at("acc,none"), 1.0);
+  EXPECT_EQ(results.at("results").at("piqa").at("acc_norm,none"), 0.5);
+  EXPECT_EQ(results.at("results").at("piqa").at("acc_norm_stderr,none"), 0.5);
+  EXPECT_EQ(results.at("n-samples").at("piqa"),
+            (json{{"original", 1838}, {"effective", 2}}));
+  EXPECT_EQ(results.at("n-shot").at("piqa"), 0);
+  EXPECT_EQ(results.at("config").at("model_args").at("config_hash"), "c0ffee");
+  std::vector<ScoredTask> one = Tasks();
+  one[0].task.items.pop_back();
+  one[0].scores.pop_back();
+  EXPECT_EQ(json::parse(TaskResultsJson(kModel, one))
+                .at("results")
+                .at("piqa")
+                .at("acc_stderr,none"),
+            "N/A");
+}
+
+TEST(TaskReport, HasASampleALine) {
+  const std::string lines = TaskSamples(Tasks()[0]);
+  const json first = json::parse(lines.substr(0, lines.find('\n')));
+  EXPECT_EQ(first.at("doc_id"), 0);
+  EXPECT_EQ(first.at("doc"), (json{{"goal", "g"}}));
+  EXPECT_EQ(first.at("target"), "0");
+  EXPECT_EQ(first.at("arguments").at("gen_args_1"),
+            (json{{"arg_0", "c"}, {"arg_1", " yyy"}}));
+  EXPECT_EQ(first.at("resps").dump(), R"([[["-2.0",null]],[["-3.0",null]]])");
+  EXPECT_EQ(first.at("filtered_resps").dump(),
+            R"([["-2.0",null],["-3.0",null]])");
+  EXPECT_EQ(first.at("acc"), 1.0);
+  EXPECT_EQ(first.at("acc_norm"), 0.0);
+  EXPECT_EQ(first.at("doc_hash"), Sha256Hex("{\n  \"goal\": \"g\"\n}"));
+  EXPECT_EQ(first.at("prompt_hash"), Sha256Hex("c"));
+  EXPECT_TRUE(Says(lines, "é"));
+}
+
+TEST(TaskReport, IsWrittenWhole) {
+  const std::filesystem::path folder = FreshFolder("report") / "out";
+  WriteTaskReport(kModel, Tasks(), folder);
+  EXPECT_EQ(FilesIn(folder),
+            (std::vector<std::string>{"results.json", "samples_piqa.jsonl",
+                                      "tasks.h5"}));
+  EXPECT_EQ(ReadWholeFile(folder / "results.json"),
+            TaskResultsJson(kModel, Tasks()));
+  const Hdf5Reader file(folder / kTaskScoresName, TaskScoresKind());
+  EXPECT_EQ(file.ReadString("/", "config_hash"), "c0ffee");
+  EXPECT_EQ(file.ReadDouble("/", "tau"), 1.5);
+  EXPECT_EQ(file.ReadString("/piqa", "sha256"), "ab");
+  EXPECT_EQ(file.ReadInt("/piqa", "cut_contexts"), 3);
+  EXPECT_EQ(file.ReadDataset<int64_t>("/piqa/choices").values,
+            (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(file.ReadDataset<double>("/piqa/log_likelihood").values,
+            (std::vector<double>{-2, -3, -0.125, -4}));
+  EXPECT_EQ(file.ReadDataset<int64_t>("/piqa/tokens").values,
+            (std::vector<int64_t>{1, 3, 1, 1}));
+  const auto correct = file.ReadDataset<uint8_t>("/piqa/correct");
+  EXPECT_EQ(correct.shape, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(correct.values, (std::vector<uint8_t>{1, 0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(file.ReadDataset<std::string>("/piqa/doc_hash").values[0],
+            HashItem(Tasks()[0].task.items[0]).document);
+
+  // Again: the same bytes.
+  const std::string bytes = ReadWholeFile(folder / "tasks.h5");
+  WriteTaskReport(kModel, Tasks(), folder);
+  EXPECT_EQ(ReadWholeFile(folder / "tasks.h5"), bytes);
+
+  const FullDisk full(100);
+  EXPECT_THROW(WriteTaskReport(kModel, Tasks(), folder), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

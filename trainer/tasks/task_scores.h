@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// task_scores.h - from log-likelihoods to answers and accuracies.
+#ifndef SOFTMOE_TRAINER_TASKS_TASK_SCORES_H_
+#define SOFTMOE_TRAINER_TASKS_TASK_SCORES_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/tasks/task_items.h"
+
+namespace softmoe::trainer {
+
+// How a choice is weighed: by its log-likelihood as it is; over its length in
+// code points (the harness's acc_norm) and in bytes, both of the choice without
+// the space before it; over its tokens, as in-house scorers do.
+enum class TaskMeasure { kAcc, kAccNorm, kAccBytes, kAccTokens };
+inline constexpr int kNumTaskMeasures = 4;
+inline constexpr std::array<const char*, kNumTaskMeasures> kTaskMeasureNames = {
+    "acc", "acc_norm", "acc_bytes", "acc_tokens"};
+
+struct ChoiceScore {
+  double log_likelihood = 0;  // nats, of the tokens that were scored
+  int64_t tokens = 0;         // how many; at least one
+};
+
+// What the model answers to one item.
+struct ItemScore {
+  std::vector<ChoiceScore> choices;               // in the item's order
+  std::array<int64_t, kNumTaskMeasures> answers;  // by TaskMeasure: an index
+};
+
+// The best choice by each measure; of equals the first. A choice of no length
+// is worse than all others under the measures that divide by it.
+//
+// Errors   NumericsError if a log-likelihood is not finite.
+ItemScore ScoreItem(const TaskItem& item, std::vector<ChoiceScore> choices);
+
+// The items of a task that were answered rightly.
+struct TaskAccuracy {
+  std::string name;  // of the split, or of the part of it that was counted
+  int64_t num_items = 0;
+  std::array<int64_t, kNumTaskMeasures> correct{};
+
+  double Mean(TaskMeasure measure) const;
+  // Of the mean, from the sample's variance (n - 1); NaN for one item.
+  double StandardError(TaskMeasure measure) const;
+};
+
+// What is known of one task: an ItemScore for each item.
+struct ScoredTask {
+  TaskItems task;
+  std::vector<ItemScore> scores;
+  int64_t cut_contexts = 0;       // requests too long for the window
+  int64_t cut_continuations = 0;  // of these, where the choice itself was
+};
+
+// The accuracies of the tasks, each as a whole; of ARC-Easy's validation items
+// also those with four choices, which are as many as the paper's counts fit
+// (N18), as "arc_easy_validation_four_choices"; and all of ARC-Easy, as
+// "arc_easy_all", if its three splits are there.
+std::vector<TaskAccuracy> Accuracies(std::span<const ScoredTask> tasks);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TASKS_TASK_SCORES_H_
