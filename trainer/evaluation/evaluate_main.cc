@@ -94,7 +94,8 @@ int main(int argc, char** argv) {
                  "prefix of .bin/.idx token files [those of the run]");
   app.add_option("--sequences", options.sequences,
                  "held-out sequences; 0: all [as configured]")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40, "COUNT"));
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40, "COUNT"))
+      ->excludes(task);
   app.add_flag("--json", json, "print one JSON object");
   app.add_option("--threads", options.runtime.threads,
                  "threads; 0: one per core [0]")

@@ -231,6 +231,7 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
 
   EXPECT_EQ(Evaluate({"--bogus"}).exit_status, 2);
   EXPECT_EQ(Evaluate({"--sequences", "-1"}).exit_status, 2);
+  EXPECT_EQ(Evaluate({"--sequences", "1", "--task", "piqa"}).exit_status, 2);
   EXPECT_EQ(Evaluate({"--threads", "999999999999"}).exit_status, 2);
   EXPECT_EQ(RunProgram({Binary("evaluation/evaluate")}, folder_).exit_status,
             2);
