@@ -86,6 +86,8 @@ Examples:
       for one (they are not the ranks of a data-parallel training)
   grid run my-grid.toml --set training.steps=1000 --out /scratch/my-grid
       a grid of your own; --set goes over every run
+  grid run paper --task-files /data/tasks
+      where the items of the zero-shot tasks are that its [evaluations] list
   grid status smoke            how far it is, also while it runs
   grid report smoke            the report again, from what is on disk
   grid clean smoke [--yes]     what could be deleted [delete it]
@@ -137,6 +139,7 @@ struct Arguments {
   std::string record;  // --to, FILE
   std::string bench;
   std::string run, changed_by, isa, device;
+  std::string task_files;
   std::optional<Launcher> launcher;
   int64_t threads = 0;
   int64_t jobs = 1;
@@ -350,6 +353,11 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
     place.options.insert(place.options.end(),
                          {"--from", UserPath(arguments.from).string()});
   }
+  if (!arguments.task_files.empty()) {
+    place.options.insert(
+        place.options.end(),
+        {"--task-files", UserPath(arguments.task_files).string()});
+  }
   if (arguments.keep_checkpoints) {
     place.options.push_back("--keep-checkpoints");
   }
@@ -359,6 +367,11 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
                          {"--exchange", NameOf(arguments.ranks.exchange)});
   }
   return place;
+}
+
+// The folder of --task-files; "" without it.
+fs::path TaskFilesOf(const Arguments& arguments) {
+  return arguments.task_files.empty() ? "" : UserPath(arguments.task_files);
 }
 
 // Trains the selected runs together with the other processes of one mpirun,
@@ -385,6 +398,7 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   options.folder = GridFolder(grid, arguments.out);
   options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
   options.quiet = arguments.quiet;
+  options.task_files = TaskFilesOf(arguments);
   if (RecordOf(arguments)) options.record = UserPath(arguments.from);
   options.jobs = arguments.jobs;
   options.ranks = arguments.ranks.in_process();
@@ -551,6 +565,7 @@ ExitCode VerifyRecord(const Arguments& arguments) {
   options.runtime.device = arguments.device;
   options.quiet = arguments.quiet;
   options.changed_by = arguments.changed_by;
+  options.task_files = TaskFilesOf(arguments);
   const RunVerdict verdict = VerifyRecordedRun(record, run, options);
   fmt::print("{}", verdict.text);
   return verdict.code;
@@ -633,6 +648,7 @@ class CommandLine {
     plan->add_option("--from", arguments_.from,
                      "a file that `record` wrote: power with the deviations of "
                      "its runs [the records of this program]");
+    for (CLI::App* command : {plan, run}) TaskFiles(command);
     plan->add_flag("--exploratory", arguments_.exploratory,
                    "0 even if these runs cannot show what they are judged for");
     record->add_option("--to", arguments_.record,
@@ -761,8 +777,15 @@ class CommandLine {
                        "instruction set, v3 or v4 [that of the record]");
     verify->add_option("--device", arguments_.device,
                        "cpu or cuda [where it was recorded]");
+    TaskFiles(verify);
     verify->add_flag("--quiet", arguments_.quiet,
                      "no progress, only the result");
+  }
+
+  void TaskFiles(CLI::App* command) {
+    command->add_option("--task-files", arguments_.task_files,
+                        "folder of the items of the zero-shot tasks that "
+                        "[evaluations] lists");
   }
 
   void Runtime(CLI::App* command, const char* option, const std::string& key,

@@ -28,7 +28,7 @@ TEST_F(GridMain, HelpTeaches) {
                         "plan", "run", "report", "status", "clean", "75"));
   EXPECT_TRUE(EndedWith(Grid({"run", "--help"}), 0, "--rows", "--corpora",
                         "--seeds", "--set", "--out", "--threads", "--isa",
-                        "--device", "--quiet", "--scale",
+                        "--device", "--quiet", "--scale", "--task-files",
                         "--keep-checkpoints"));
 }
 
@@ -113,6 +113,40 @@ TEST_F(GridMain, ThePaperNeedsWhatItNames) {
   }
   EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
   unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+// The items are wherever the user says; without them nothing is trained.
+TEST_F(GridMain, TasksNeedTheirItems) {
+  WriteGrid(MicroGrid(60) + "[evaluations]\ntasks = [\"piqa\"]\n");
+  Strings run = {"run", "micro.toml"};
+  EXPECT_TRUE(EndedWith(Grid({"plan", "micro.toml"}), 0,
+                        "the zero-shot tasks piqa (3 runs)", "--task-files"));
+  EXPECT_TRUE(EndedWith(Grid(run), 5, "the tasks piqa", "--task-files"));
+  run.insert(run.end(), {"--task-files", "items"});
+  EXPECT_TRUE(EndedWith(Grid(run), 5, "items: no items of piqa",
+                        "physicaliqa-train-dev/dev.jsonl"));
+  EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
+  fs::create_directory(folder_ / "items");
+  const std::string item = R"({"goal": "g", "sol1": "a", "sol2": "b", )";
+  WriteFileAtomically(folder_ / "items/valid.jsonl",
+                      item + "\"label\": 0}\n" + item + "\"label\": 1}\n");
+  EXPECT_TRUE(
+      EndedWith(Grid(run), 0, "3 of 3 rows finished", "wrote", "tasks.csv"));
+  EXPECT_TRUE(Says(Bytes("runs/micro/tasks.csv"),
+                   "run,tau,task,items,measure,correct,accuracy,"
+                   "standard_error\ntext/sparse-2/seed7,0,piqa,2,acc,"));
+  // What is there needs no items, and the plan for another machine names them.
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 rows"));
+  EXPECT_TRUE(EndedWith(
+      Grid({"plan", "micro.toml", "--launcher=slurm", "--task-files", "items"}),
+      0, "--task-files"));
+  // A recorded run is asked again.
+  EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--to", "a.h5"}), 0));
+  Strings verify = {"verify-record", "a.h5", "--run", "text/sparse-2/seed7",
+                    "--quiet"};
+  EXPECT_TRUE(EndedWith(Grid(verify), 5, "the tasks piqa", "--task-files"));
+  verify.insert(verify.end(), {"--task-files", "items"});
+  EXPECT_TRUE(EndedWith(Grid(verify), 0, "PASS: the same bits"));
 }
 
 // A grid whose requirements are met is trained, whatever its scale is called.

@@ -198,6 +198,10 @@ void AddEvaluations(const trainer::EvaluationPlan& more,
                  more.inference_tau_factors.end());
   std::ranges::sort(factors);
   factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
+  for (const std::string& task : more.tasks) {
+    if (std::ranges::find(plan->tasks, task) != plan->tasks.end()) continue;
+    plan->tasks.push_back(task);
+  }
   plan->active_histogram |= more.active_histogram;
   plan->router_health |= more.router_health;
   plan->keep_checkpoint |= more.keep_checkpoint;

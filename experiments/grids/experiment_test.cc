@@ -167,6 +167,10 @@ TEST(Experiments, ASharedRunIsOneRun) {
       EXPECT_EQ(factors, of_t7 ? (std::vector<double>{0.5, 1, 1.5, 2})
                                : std::vector<double>{})
           << grid.experiment << " " << run.id;
+      // T1, T6, T7 and T8 have accuracies.
+      EXPECT_EQ(run.evaluations.tasks,
+                (std::vector<std::string>{"piqa", "hellaswag",
+                                          "arc_easy_validation"}));
       // Figures and T5 need these for every row of main.
       EXPECT_EQ(run.evaluations.router_health, run.first_experiment == "main")
           << grid.experiment << " " << run.id;
@@ -179,6 +183,7 @@ TEST(Experiments, EvaluationsAreNoPartOfTheHash) {
   for (const Grid& grid : Experiments("mini")) {
     for (const GridRun& run : grid.runs) {
       EXPECT_FALSE(run.evaluations.keep_checkpoint);
+      EXPECT_TRUE(run.evaluations.tasks.empty());
       GridRun bare = run;
       bare.evaluations = {};
       EXPECT_EQ(ConfigHash(bare.config), ConfigHash(run.config));
@@ -415,6 +420,10 @@ TEST(Experiments, WhatTheScaleLacksIsNamed) {
       {"[evaluations]\ninference_tau_factors = [2, 1]\n", "ascending"},
       {"[evaluations]\ninference_tau_factors = [\"a\"]\n", "must be a number"},
       {"[evaluations]\nrouter_health = 1\n", "wrong type"},
+      {"[evaluations]\ntasks = \"piqa\"\n", "tasks"},
+      {"[evaluations]\ntasks = [1]\n", "a name in quotes"},
+      {"[evaluations]\ntasks = [\"pika\"]\n", "did you mean 'piqa'?"},
+      {"[evaluations]\ntasks = [\"piqa\", \"piqa\"]\n", "piqa twice"},
       {"[evaluations]\nhealth = true\n", "unknown key 'health'"}};
   for (const auto& [more, message] : kCases) {
     const std::string refusal = Refusal(more);

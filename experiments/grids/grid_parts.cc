@@ -248,7 +248,7 @@ void ReadEvaluations(const toml::table& file, trainer::EvaluationPlan* plan) {
   if (table == nullptr) return;
   CheckKeys(*table, "[evaluations]",
             {"inference_tau_factors", "active_histogram", "router_health",
-             "keep_checkpoint"});
+             "tasks", "keep_checkpoint"});
   if (table->get("inference_tau_factors") != nullptr) {
     plan->inference_tau_factors =
         ReadList(*table, "inference_tau_factors", [](const toml::node& node) {
@@ -260,6 +260,13 @@ void ReadEvaluations(const toml::table& file, trainer::EvaluationPlan* plan) {
   plan->active_histogram =
       Get<bool>(*table, "active_histogram", plan->active_histogram);
   plan->router_health = Get<bool>(*table, "router_health", plan->router_health);
+  if (table->get("tasks") != nullptr) {
+    plan->tasks = ReadList(*table, "tasks", [](const toml::node& node) {
+      const std::optional<std::string> task = node.value<std::string>();
+      if (!task) FailAt(node, "a task must be a name in quotes");
+      return *task;
+    });
+  }
   plan->keep_checkpoint =
       Get<bool>(*table, "keep_checkpoint", plan->keep_checkpoint);
   try {

@@ -77,12 +77,16 @@ std::string WhoTrains(const Grid& grid) {
 // The evaluations of the final parameters.
 std::string Evaluations(const Grid& grid) {
   trainer::EvaluationPlan any;
-  int64_t with_tau = 0;
+  int64_t with_tau = 0, with_tasks = 0;
   for (const GridRun& run : grid.runs) {
     const trainer::EvaluationPlan& plan = run.evaluations;
     if (!plan.inference_tau_factors.empty()) {
       any.inference_tau_factors = plan.inference_tau_factors;
       ++with_tau;
+    }
+    if (!plan.tasks.empty()) {
+      any.tasks = plan.tasks;
+      ++with_tasks;
     }
     any.active_histogram |= plan.active_histogram;
     any.router_health |= plan.router_health;
@@ -95,6 +99,12 @@ std::string Evaluations(const Grid& grid) {
   }
   if (any.active_histogram) what.push_back("histograms of active experts");
   if (any.router_health) what.push_back("the health of the routers");
+  if (with_tasks > 0) {
+    what.push_back(fmt::format(
+        "the zero-shot tasks {} ({}), whose items `run` takes from the folder "
+        "--task-files",
+        fmt::join(any.tasks, ", "), Count(with_tasks, "run")));
+  }
   if (what.empty()) return "";
   return Paragraph(fmt::format("after training: {}", fmt::join(what, ", ")));
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -133,6 +134,12 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   if (!EvaluationTables(outcome).empty()) {
     write("inference_tau.csv", InferenceTauCsv(outcome));
     write("router_health.csv", RouterHealthCsv(outcome));
+  }
+  if (std::ranges::any_of(outcome.runs, [](const RunOutcome& run) {
+        return run.result && run.result->final_evaluations &&
+               !run.result->final_evaluations->tasks.empty();
+      })) {
+    write("tasks.csv", TasksCsv(outcome));
   }
   if (claims) {
     write("claims.txt", ClaimsText(*claims));

@@ -32,7 +32,8 @@ struct GridReport {
 //                give equal bytes.
 //   report.html  one self-contained page
 //   runs.csv, steps.csv   report_csv.h; where final models were measured,
-//                inference_tau.csv and router_health.csv beside them
+//                inference_tau.csv and router_health.csv beside them; where
+//                they were asked tasks, tasks.csv
 //   claims.txt, claims.csv   of the mini grid: mini_claims.h, report_csv.h
 //
 // Throws EnvironmentError if a file cannot be written.

@@ -14,6 +14,7 @@
 #include "experiments/report/run_columns.h"
 #include "golden/verdict/miniature_report.h"
 #include "trainer/results/metrics.h"
+#include "trainer/tasks/task_scores.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -144,6 +145,38 @@ std::string InferenceTauCsv(const GridOutcome& outcome) {
         text += "," + Number(at.validation.*member);
       }
       text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string TasksCsv(const GridOutcome& outcome) {
+  std::string text =
+      fmt::format("run,{},task,items,measure", metrics::kTau.name);
+  trainer::VisitAnswerMetrics([&](const Metric& metric, auto) {
+    text += fmt::format(",{}", metric.name);
+  });
+  text += "\n";
+  const auto add = [&](const RunOutcome& run, double tau,
+                       const std::vector<trainer::TaskResult>& tasks) {
+    for (const trainer::TaskResult& task : tasks) {
+      for (size_t m = 0; m < task.measures.size(); ++m) {
+        text += fmt::format("{},{},{},{},{}", Field(run.run.id), Number(tau),
+                            task.name, task.right.size(),
+                            trainer::kTaskMeasureNames[m]);
+        trainer::VisitAnswerMetrics([&](const Metric&, auto member) {
+          text += "," + Number(static_cast<double>(task.measures[m].*member));
+        });
+        text += "\n";
+      }
+    }
+  };
+  for (const RunOutcome& run : outcome.runs) {
+    if (!run.result || !run.result->final_evaluations) continue;
+    const trainer::FinalEvaluations& measured = *run.result->final_evaluations;
+    add(run, run.result->tau, measured.tasks);
+    for (const auto& at : measured.inference_tau) {
+      if (at.factor != 1) add(run, at.tau, at.tasks);
     }
   }
   return text;

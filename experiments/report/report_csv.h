@@ -34,6 +34,11 @@ std::string InferenceTauCsv(const GridOutcome& outcome);
 // the sparse one).
 std::string RouterHealthCsv(const GridOutcome& outcome);
 
+// One line for each measure (acc, acc_norm, ...) of each task, or part of one,
+// that a finished run was asked at each tau, the one of training first: run,
+// tau, task, items, measure, correct, accuracy, standard_error.
+std::string TasksCsv(const GridOutcome& outcome);
+
 // One line for each case: claim, its verdict, measure, its verdict, corpus,
 // case, effect, low and high end of the interval, unit, margin, seeds, p_shown,
 // p_contradicted, decides (1: this case decides the measure), problem, assumes.

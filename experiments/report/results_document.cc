@@ -38,6 +38,27 @@ namespace metrics = trainer::metrics;
 
 // ---- The numbers of a run and the columns that they belong to.
 
+// A column of the paper's accuracies: what we take it for, since the paper does
+// not say which of lm-evaluation-harness's numbers it has.
+struct AccuracyColumn {
+  const char* id;
+  const char* split;    // the task of [evaluations] that measures it
+  const char* answers;  // the TaskResult, over as many items as the paper's
+  size_t items;
+  const char* metric;
+};
+constexpr AccuracyColumn kAccuracies[] = {
+    {"piqa", "piqa", "piqa", 1838,
+     "acc of lm-evaluation-harness 0.4.13 on PIQA, zero-shot, all 1838 "
+     "validation items; ASSUMED: acc or acc_norm is not stated"},
+    {"hellaswag", "hellaswag", "hellaswag", 10042,
+     "acc of lm-evaluation-harness 0.4.13 on HellaSwag, zero-shot, all 10042 "
+     "validation items; ASSUMED: acc or acc_norm is not stated"},
+    {"arc_e", "arc_easy_validation", "arc_easy_validation_four_choices", 567,
+     "acc of lm-evaluation-harness 0.4.13 on ARC-Easy, zero-shot, the 567 of "
+     "570 validation items that have four choices; ASSUMED: acc or acc_norm, "
+     "and which 567 items, is not stated (N18)"}};
+
 // One column of a results table and the source of its numbers.
 struct Measure {
   std::string column;  // its id; the golden's, unless `own` is set
@@ -47,7 +68,30 @@ struct Measure {
   // Rows to which the column does not apply have empty cells.
   std::function<bool(const Config&)> applies = {};  // nullptr: all rows
   std::optional<golden::Column> own = {};  // a column that the golden lacks
+  // An accuracy, which is measured where a grid asks for its task.
+  const AccuracyColumn* accuracy = nullptr;
 };
+
+// What a run answered with the tau of training; nullptr if it was not asked.
+const trainer::TaskResult* FindTask(const RunResult& result,
+                                    const std::string& name) {
+  if (!result.final_evaluations) return nullptr;
+  for (const trainer::TaskResult& task : result.final_evaluations->tasks) {
+    if (task.name == name) return &task;
+  }
+  return nullptr;
+}
+
+// acc in percent. NaN if the task was not asked, or some of its items were not.
+double Percent(const std::vector<trainer::TaskResult>& tasks,
+               const AccuracyColumn& column) {
+  for (const trainer::TaskResult& task : tasks) {
+    if (task.name != column.answers) continue;
+    if (task.right.size() != column.items) break;
+    return 100 * task.measures.front().accuracy;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
 
 // The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
 // and rounded expert size of its own model.
@@ -141,6 +185,24 @@ bool HasPaperSizes(const ModelConfig& model) {
          model.vocab_size == paper.vocab_size;
 }
 
+// Appends the accuracies with the tau of training, or with `factor` times that.
+void AddAccuracies(std::optional<double> factor,
+                   std::vector<Measure>* measures) {
+  for (const AccuracyColumn& column : kAccuracies) {
+    Measure measure{column.id, [factor, &column](const RunResult& r) {
+                      static const std::vector<trainer::TaskResult> kNone;
+                      if (!r.final_evaluations) return Percent(kNone, column);
+                      if (!factor) {
+                        return Percent(r.final_evaluations->tasks, column);
+                      }
+                      const trainer::InferenceTau* at = AtFactor(r, *factor);
+                      return Percent(at == nullptr ? kNone : at->tasks, column);
+                    }};
+    measure.accuracy = &column;
+    measures->push_back(std::move(measure));
+  }
+}
+
 // The paper's Table 1. paper_sizes: all rows have the paper's sizes.
 std::vector<Measure> MainMeasures(bool paper_sizes) {
   Measure active{"active_params", ExactActiveParameters};
@@ -151,7 +213,7 @@ std::vector<Measure> MainMeasures(bool paper_sizes) {
   }
   Column exact = Recorded("active_params_exact", metrics::kActiveParameters);
   exact.unit = "1e6 params";  // as the golden's active_params
-  return {
+  std::vector<Measure> measures = {
       {"mean_active_experts",
        [](const RunResult& r) { return r.config.router.mean_active_experts; },
        true},
@@ -161,14 +223,14 @@ std::vector<Measure> MainMeasures(bool paper_sizes) {
       Golden("train_ae", metrics::kTrainAe),
       Golden("infer_ae", metrics::kInferAe),
       active,
-      {"piqa", nullptr},
-      {"hellaswag", nullptr},
-      {"arc_e", nullptr},
-      Golden("val_loss", metrics::kValLoss),
-      {"active_params_exact", ExactActiveParameters, false, nullptr, exact},
-      Own(metrics::kUnigramLoss),
-      Own(metrics::kZeroActiveFraction),
   };
+  AddAccuracies({}, &measures);
+  measures.push_back(Golden("val_loss", metrics::kValLoss));
+  measures.push_back(
+      {"active_params_exact", ExactActiveParameters, false, nullptr, exact});
+  measures.push_back(Own(metrics::kUnigramLoss));
+  measures.push_back(Own(metrics::kZeroActiveFraction));
+  return measures;
 }
 
 // Relative variance of the expert load, with k and alpha.
@@ -181,19 +243,19 @@ std::vector<Measure> LoadVarianceMeasures() {
 
 // The paper's Table 6, tau in training.
 std::vector<Measure> TauMeasures() {
-  return {{"tau", [](const RunResult& r) { return r.tau; }, true},
-          Golden("ae", metrics::kInferAe),
-          {"piqa", nullptr},
-          {"hellaswag", nullptr},
-          {"arc_e", nullptr}};
+  std::vector<Measure> measures = {
+      {"tau", [](const RunResult& r) { return r.tau; }, true},
+      Golden("ae", metrics::kInferAe)};
+  AddAccuracies({}, &measures);
+  return measures;
 }
 
 // The paper's Table 8, input jitter.
 std::vector<Measure> JitterMeasures() {
-  return {{"piqa", nullptr},
-          {"hellaswag", nullptr},
-          {"arc_e", nullptr},
-          Golden("val_loss", metrics::kValLoss)};
+  std::vector<Measure> measures;
+  AddAccuracies({}, &measures);
+  measures.push_back(Golden("val_loss", metrics::kValLoss));
+  return measures;
 }
 
 // The paper's Table 7: validation with `factor` times the tau of training.
@@ -205,14 +267,14 @@ std::vector<Measure> InferenceTauMeasures(double factor) {
                            : at->validation.*member;
     };
   };
-  return {{"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
-           true},
-          {"ae", over(&Validation::active_experts)},
-          {"piqa", nullptr},
-          {"hellaswag", nullptr},
-          {"arc_e", nullptr},
-          {"loss", over(&Validation::loss), false, nullptr,
-           Recorded("loss", metrics::kLoss)}};
+  std::vector<Measure> measures = {
+      {"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
+       true},
+      {"ae", over(&Validation::active_experts)}};
+  AddAccuracies(factor, &measures);
+  measures.push_back({"loss", over(&Validation::loss), false, nullptr,
+                      Recorded("loss", metrics::kLoss)});
+  return measures;
 }
 
 // The paper's statements about the learned allocation.
@@ -334,6 +396,15 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
                   return r.identity.tokens.tokenizer_sha256;
                 }),
       FieldClass::kMustMatch);
+  for (const AccuracyColumn& column : kAccuracies) {
+    const std::string items = OverSeeds(row, [&](const RunResult& r) {
+      const auto* task = FindTask(r, column.split);
+      return task == nullptr ? "" : task->sha256;
+    });
+    if (items.empty()) continue;
+    add(fmt::format("eval.{}.sha256", column.split), items,
+        FieldClass::kReport);
+  }
   add("code.version",
       OverSeeds(row, [](const RunResult& r) { return r.code_version; }),
       FieldClass::kReport);
@@ -386,6 +457,9 @@ Column MakeColumn(const Table& golden_table, const Measure& measure,
   if (measure.column == "active_params" && !paper_sizes) {
     column.metric = metrics::kActiveParameters.definition;
   }
+  if (measure.accuracy != nullptr && measure.read) {
+    column.metric = measure.accuracy->metric;
+  }
   return column;
 }
 
@@ -427,8 +501,9 @@ class Builder {
   bool paper_sizes() const { return paper_sizes_; }
 
   // The golden's table with this id, filled with our numbers.
-  Table Make(const std::string& id, const std::vector<Measure>& measures,
+  Table Make(const std::string& id, std::vector<Measure> measures,
              bool RouterTraits::*applies) const {
+    DropUnasked(&measures);
     Table table = MakeEmpty(id, measures);
     AddRows(measures, applies, ids_, &table);
     return table;
@@ -436,7 +511,8 @@ class Builder {
 
   // The same for the table that an experiment repeats.
   Table MakeRepeated(const std::string& id,
-                     const std::vector<Measure>& measures) const {
+                     std::vector<Measure> measures) const {
+    DropUnasked(&measures);
     Table table = MakeEmpty(id, measures);
     AddRows(measures, nullptr, table_ids_, &table);
     return table;
@@ -444,7 +520,12 @@ class Builder {
 
   // The paper's Table 7: every row at every multiple of its tau.
   Table MakeInferenceTau(const std::string& id) const {
-    Table table = MakeEmpty(id, InferenceTauMeasures(1));
+    const auto measures_at = [this](double factor) {
+      std::vector<Measure> measures = InferenceTauMeasures(factor);
+      DropUnasked(&measures);
+      return measures;
+    };
+    Table table = MakeEmpty(id, measures_at(1));
     std::set<double> factors;
     for (const RowSummary& row : rows_) {
       const auto& listed =
@@ -464,7 +545,7 @@ class Builder {
                                           Setting(factor)));
       }
       const size_t before = table.rows.size();
-      AddRows(InferenceTauMeasures(factor), &RouterTraits::cutoff, ids, &table);
+      AddRows(measures_at(factor), &RouterTraits::cutoff, ids, &table);
       for (size_t r = before; r < table.rows.size(); ++r) {
         // The first cell holds the tau of inference; empty if nothing was run.
         const std::string& tau = table.rows[r].cells.front().text;
@@ -506,6 +587,22 @@ class Builder {
   }
 
  private:
+  // Accuracies that no run's plan lists, and no result has, stay the golden's
+  // columns: not measured.
+  void DropUnasked(std::vector<Measure>* measures) const {
+    for (Measure& measure : *measures) {
+      if (measure.accuracy == nullptr) continue;
+      const std::string split = measure.accuracy->split;
+      const bool asked = std::ranges::any_of(rows_, [&](const RowSummary& row) {
+        return std::ranges::any_of(row.runs, [&](const RunOutcome* run) {
+          return std::ranges::count(run->run.evaluations.tasks, split) > 0 ||
+                 (run->result && FindTask(*run->result, split) != nullptr);
+        });
+      });
+      if (!asked) measure.read = nullptr;
+    }
+  }
+
   // The golden's table with our columns, without rows.
   Table MakeEmpty(const std::string& id,
                   const std::vector<Measure>& measures) const {

@@ -362,5 +362,80 @@ TEST(ResultsDocument, HasInferenceAtOtherTau) {
   EXPECT_EQ(document.FindTable(id)->rows.size(), 4u);
 }
 
+trainer::TaskResult Answered(const std::string& name, size_t items,
+                             double accuracy) {
+  return {.name = name,
+          .sha256 = "of " + name,
+          .measures = {{.accuracy = accuracy}, {}, {}, {}},
+          .right = std::vector<uint8_t>(items)};
+}
+
+// acc, in percent, of whole splits; of ARC-Easy the part that is the paper's.
+TEST(ResultsDocument, HasTheAccuraciesThatAGridAsksFor) {
+  GridOutcome outcome = ExampleOutcome({.paper_sizes = true});
+  EXPECT_EQ(CellOf(Results(outcome), "owt/sparse/k1", "piqa").flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+  for (RunOutcome& run : outcome.runs) {
+    run.run.evaluations.tasks = {"piqa", "hellaswag", "arc_easy_validation"};
+    run.run.evaluations.inference_tau_factors = {0.5};
+  }
+  trainer::FinalEvaluations measured;
+  measured.tasks = {Answered("piqa", 1838, 0.5),
+                    Answered("hellaswag", 10041, 0.25),
+                    Answered("arc_easy_validation", 570, 0.75),
+                    Answered("arc_easy_validation_four_choices", 567, 0.375)};
+  measured.tasks[0].measures[1].accuracy = 0.625;  // acc_norm
+  measured.inference_tau = {{.factor = 0.5, .tau = 0.6, .validation = {}}};
+  measured.inference_tau[0].tasks = {Answered("piqa", 1838, 0.875)};
+  RunOf(outcome, "sparse-1").result->final_evaluations = measured;
+  RunOf(outcome, "soft-2").result->final_evaluations = measured;
+  RunOf(outcome, "soft-2").run.config.router.tau = 1.2;
+
+  Document document = Results(outcome);
+  const std::string row = "owt/sparse/k1";
+  EXPECT_EQ(CellOf(document, row, "piqa").value, 50);
+  EXPECT_EQ(CellOf(document, row, "arc_e").value, 37.5);
+  // One item is missing.
+  EXPECT_EQ(CellOf(document, row, "hellaswag").flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+  EXPECT_EQ(CellOf(document, "owt/sparse/k2", "piqa").flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+  EXPECT_EQ(FieldOf(document, row, "eval.piqa.sha256"), "of piqa");
+  EXPECT_EQ(FieldOf(document, "owt/sparse/k2", "eval.piqa.sha256"), "absent");
+  // The verdict is the numbers', and says which reading of them it is about.
+  const golden::Verdicts verdicts = golden::Judge(document, Paper());
+  EXPECT_TRUE(std::ranges::any_of(verdicts.cells, [&](const auto& cell) {
+    return cell.table == "main_results" && cell.row == row &&
+           cell.column == "piqa" && cell.ours == 50 &&
+           cell.status == Status::kInconclusive;  // one seed
+  }));
+  EXPECT_TRUE(std::ranges::any_of(verdicts.remarks, [](const auto& remark) {
+    return remark.find("main_results/arc_e is defined as") == 0 &&
+           remark.find("ASSUMED") != std::string::npos;
+  }));
+
+  const auto set = [&](const std::string& table, const std::string& paper_row,
+                       const std::string& dataset) {
+    outcome.grid.table = table;
+    RunOf(outcome, "sparse-1").run.row.paper_row = paper_row;
+    RunOf(outcome, "sparse-1").run.row.paper_dataset = dataset;
+    document = Results(outcome);
+  };
+  set("jitter", "sparse/k1/jitternone", "unstated");
+  EXPECT_EQ(
+      CellOf(document, "unstated/sparse/k1/jitternone", "piqa", "jitter").value,
+      50);
+  set("tau_ablation", "softmoe_star/k1.5/a2/tau1.8", "owt");
+  EXPECT_EQ(CellOf(document, "owt/softmoe_star/k1.5/a2/tau1.8", "arc_e",
+                   "tau_ablation")
+                .value,
+            37.5);
+  set("inference_tau_ablation", "sparse/k1", "");
+  const std::string half = "owt/softmoe/k2/a2/infer_tau0.6";
+  EXPECT_EQ(CellOf(document, half, "piqa", outcome.grid.table).value, 87.5);
+  EXPECT_EQ(CellOf(document, half, "arc_e", outcome.grid.table).flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+}
+
 }  // namespace
 }  // namespace softmoe::experiments

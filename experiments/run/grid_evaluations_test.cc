@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evaluations that a grid asks for after training, and the fate of the
-// checkpoints.
+// Evaluations that a grid asks for after training, zero-shot tasks among them,
+// and the fate of the checkpoints.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_grid.h"
 #include "experiments/testing/grid_test_util.h"
+#include "trainer/evaluation/evaluation.h"
 #include "trainer/evaluation/final_evaluations.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/run/trainer.h"
+#include "trainer/tasks/task_items.h"
 #include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/prepare.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -36,15 +47,19 @@ class GridEvaluations : public GridProgram {
   GridOutcome Run(const std::string& out,
                   const trainer::EvaluationPlan& evaluations) {
     for (GridRun& run : grid_.runs) run.evaluations = evaluations;
-    GridRunOptions options;
+    GridRunOptions options = options_;
     options.folder = folder_ / out;
     for (size_t r = 0; r < grid_.runs.size(); ++r) {
       options.selected.push_back(r);
     }
-    testing::internal::CaptureStderr();
-    GridOutcome outcome = RunGrid(grid_, options);
-    lines_ = testing::internal::GetCapturedStderr();
-    return outcome;
+    struct Capture {  // ends where RunGrid throws, too
+      explicit Capture(std::string* lines) : lines(lines) {
+        testing::internal::CaptureStderr();
+      }
+      ~Capture() { *lines = testing::internal::GetCapturedStderr(); }
+      std::string* lines;
+    } capture(&lines_);
+    return RunGrid(grid_, options);
   }
   Strings Files(const std::string& out, size_t n) const {
     return FilesIn(folder_ / out / RunFolderName(grid_.runs[n]));
@@ -60,6 +75,7 @@ class GridEvaluations : public GridProgram {
 
   experiments::Grid grid_;
   trainer::EvaluationPlan all_;
+  GridRunOptions options_;  // folder and selection are Run's
   std::string lines_;
 };
 
@@ -116,6 +132,197 @@ TEST_F(GridEvaluations, WhatCannotBeMeasuredAnyMoreIsSaidAndTheGridGoesOn) {
   const GridOutcome again = Run("runs", all_);
   EXPECT_EQ(trainer::MissingEvaluations(all_, *again.runs[1].result), "");
   EXPECT_EQ(Mentions("was not measured"), 2) << lines_;
+}
+
+class GridTasks : public GridEvaluations {
+ protected:
+  void SetUp() override {
+    GridEvaluations::SetUp();
+    options_.task_files = folder_ / "items";
+    std::string piqa, hellaswag, arc;
+    for (int i = 0; i < 40; ++i) {
+      const std::string n = std::to_string(i);
+      piqa += R"({"goal": "Count )" + n + R"(", "sol1": "up to )" + n +
+              R"(.", "sol2": "down", "label": )" + std::to_string(i % 2) +
+              "}\n";
+      hellaswag +=
+          R"({"activity_label": "Counting", "ctx_a": "One, )" + n +
+          R"(.", "ctx_b": "then", "endings": ["two", "three", "four", )"
+          R"("five"], "label": )" +
+          std::to_string(i % 4) + "}\n";
+      // Every third item has three choices.
+      const bool four = i % 3 != 0;
+      arc += R"({"question": "Which is )" + n +
+             R"(?", "choices": {"text": ["a", "b", "c")" +
+             (four ? R"(, "d"], "label": ["A", "B", "C", "D"]})"
+                   : R"(], "label": ["A", "B", "C"]})") +
+             R"(, "answerKey": "B"})" + "\n";
+    }
+    WriteFileAtomically(File("valid.jsonl"), piqa);
+    WriteFileAtomically(File("hellaswag_val.jsonl"), hellaswag);
+    WriteFileAtomically(File("ARC-Easy-Dev.jsonl"), arc);
+    all_.tasks = {"hellaswag", "arc_easy_validation", "piqa"};
+  }
+
+  // In the folder of items.
+  fs::path File(const std::string& name) const {
+    fs::create_directories(options_.task_files);
+    return folder_ / "items" / name;
+  }
+
+  // What `//:evaluate --task` would say of the run's checkpoint at `tau`.
+  void ExpectWhatEvaluateSays(const std::string& run, std::optional<double> tau,
+                              const std::vector<trainer::TaskResult>& got) {
+    std::vector<trainer::TaskItems> items;
+    for (const auto& file : trainer::FindTaskFiles(
+             {"piqa", "hellaswag"}, options_.task_files.string())) {
+      items.push_back(trainer::ReadTaskItems(file));
+    }
+    items.push_back(trainer::ReadTaskItems(
+        {"arc_easy_validation", File("ARC-Easy-Dev.jsonl")}));
+    trainer::EvaluationOptions evaluate;
+    evaluate.folder = folder_ / run;
+    evaluate.tau = tau;
+    const trainer::TaskReport report = trainer::EvaluateTasks(evaluate, items);
+    const auto accuracies = trainer::Accuracies(report.tasks);
+    ASSERT_EQ(got.size(), accuracies.size());
+    for (size_t t = 0; t < got.size(); ++t) {
+      SCOPED_TRACE(accuracies[t].name);
+      EXPECT_EQ(got[t].name, accuracies[t].name);
+      EXPECT_EQ(got[t].right, accuracies[t].right);
+      ASSERT_EQ(got[t].measures.size(), 4u);
+      for (size_t m = 0; m < 4; ++m) {
+        const auto measure = static_cast<trainer::TaskMeasure>(m);
+        EXPECT_EQ(got[t].measures[m].correct, accuracies[t].correct[m]);
+        EXPECT_EQ(got[t].measures[m].accuracy, accuracies[t].Mean(measure));
+        EXPECT_EQ(got[t].measures[m].standard_error,
+                  accuracies[t].StandardError(measure));
+      }
+    }
+    // The answers by acc, item by item.
+    for (size_t t = 0; t < report.tasks.size(); ++t) {
+      const trainer::ScoredTask& task = report.tasks[t];
+      EXPECT_EQ(got[t].sha256, Sha256OfFile(task.task.file));
+      for (size_t i = 0; i < task.scores.size(); ++i) {
+        EXPECT_EQ(got[t].right[i] & 1,
+                  task.scores[i].answers[0] == task.task.items[i].gold);
+      }
+    }
+  }
+};
+
+TEST_F(GridTasks, AreAskedWithEveryTau) {
+  all_.keep_checkpoint = true;
+  const GridOutcome outcome = Run("runs", all_);
+  bool other_answers = false;
+  for (size_t n = 0; n < 3; ++n) {
+    SCOPED_TRACE(n);
+    const trainer::RunResult& result = *outcome.runs[n].result;
+    EXPECT_EQ(trainer::MissingEvaluations(all_, result), "");
+    const auto& measured = *result.final_evaluations;
+    const std::string run = "runs/" + RunFolderName(grid_.runs[n]);
+    ExpectWhatEvaluateSays(run, {}, measured.tasks);
+    ASSERT_EQ(measured.tasks.size(), 4u);
+    EXPECT_EQ(measured.tasks[2].right.size(), 40u);
+    EXPECT_EQ(measured.tasks[3].name, "arc_easy_validation_four_choices");
+    EXPECT_EQ(measured.tasks[3].right.size(), 26u);
+    for (const trainer::InferenceTau& at : measured.inference_tau) {
+      SCOPED_TRACE(at.factor);
+      ExpectWhatEvaluateSays(run, at.tau, at.tasks);
+      for (size_t t = 0; t < at.tasks.size(); ++t) {
+        other_answers |= at.tasks[t].right != measured.tasks[t].right;
+      }
+    }
+  }
+  // Else another tau could not be told from that of training.
+  EXPECT_TRUE(other_answers);
+}
+
+TEST_F(GridTasks, GiveTheSameBitsLaterAndWithAnyRanks) {
+  all_.keep_checkpoint = true;
+  const GridOutcome expected = Run("at once", all_);
+  options_.ranks = 2;
+  const GridOutcome ranks = Run("ranks", all_);
+  options_.ranks = 1;
+  trainer::EvaluationPlan less = all_;
+  less.tasks = {"piqa"};
+  Run("later", less);
+  Run("later", all_);
+  EXPECT_EQ(Mentions("step "), 0) << lines_;
+  // A plan without them has them measured again beside what is new.
+  trainer::EvaluationPlan more = all_;
+  more.tasks.clear();
+  more.inference_tau_factors = {3};
+  const GridOutcome later = Run("later", more);
+  for (size_t n = 0; n < 3; ++n) {
+    SCOPED_TRACE(n);
+    trainer::ExpectSameResult(*expected.runs[n].result, *ranks.runs[n].result);
+    trainer::RunResult result = *later.runs[n].result;
+    auto& at = result.final_evaluations->inference_tau;
+    if (n > 0) {
+      ASSERT_EQ(at.size(), 4u);
+      EXPECT_EQ(at.back().tasks.size(), 4u);
+      at.pop_back();
+    }
+    trainer::ExpectSameResult(*expected.runs[n].result, result);
+  }
+}
+
+TEST_F(GridTasks, InterruptedAreAskedAgain) {
+  const GridRun& run = grid_.runs[2];
+  trainer::PrepareOptions prepare;
+  prepare.quiet = true;
+  const auto corpus = trainer::PrepareCorpus(
+      run.config.data, run.config.model.vocab_size, prepare);
+  trainer::RunOptions options =
+      trainer::QuietOptions(folder_ / "whole", corpus.prefix);
+  options.evaluations = all_;
+  options.task_files = options_.task_files;
+  int calls = 0;
+  options.on_evaluation = [&] { ++calls; };
+  const trainer::RunResult whole = trainer::TrainRun(run.config, options);
+  // Four balance groups, then batches of the tasks, at each of three tau.
+  EXPECT_GT(calls, 3 * (4 + 3));
+  options.folder = folder_ / "broken";
+  for (const int at : {6, calls}) {
+    calls = 0;
+    options.on_evaluation = [&] {
+      if (++calls == at) ::raise(SIGTERM);
+    };
+    EXPECT_THROW(trainer::TrainRun(run.config, options), StoppedError);
+    EXPECT_FALSE(fs::exists(options.folder / trainer::kResultName));
+  }
+  options.on_evaluation = nullptr;
+  trainer::ExpectSameResult(whole, trainer::TrainRun(run.config, options));
+}
+
+TEST_F(GridTasks, NeedTheirItemsBeforeAnythingIsTrained) {
+  const auto refusal = [&]<typename Error>(Error*) {
+    return MessageOf<Error>([&] { Run("runs", all_); });
+  };
+  EnvironmentError* const missing = nullptr;
+  DataError* const damaged = nullptr;
+  WriteFileAtomically(File("hellaswag_val.jsonl"), "{}\n");
+  EXPECT_TRUE(Says(refusal(damaged), "hellaswag_val.jsonl:1: no "));
+  fs::remove(File("hellaswag_val.jsonl"));
+  EXPECT_TRUE(Says(refusal(missing), "no items of hellaswag",
+                   "hellaswag_val.jsonl", "github.com", "`tasks`"));
+  all_.tasks = {"piqa"};
+  WriteFileAtomically(File("valid.jsonl"),
+                      R"({"goal": "g", "sol1": "a", "sol2": "b", "label": 1})"
+                      "\n");
+  EXPECT_TRUE(Says(refusal(damaged), "valid.jsonl: a single item"));
+  options_.task_files = "";
+  EXPECT_TRUE(Says(refusal(missing), "the tasks piqa", "--task-files"));
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+
+  // Runs that lack nothing, or can give no more, need no items.
+  all_.tasks.clear();
+  Run("runs", all_);
+  all_.tasks = {"piqa"};
+  const GridOutcome outcome = Run("runs", all_);
+  EXPECT_EQ(Mentions("was not measured (tasks piqa): "), 3) << lines_;
+  EXPECT_EQ(outcome.runs[0].state, RunState::kFinished);
 }
 
 }  // namespace

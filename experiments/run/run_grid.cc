@@ -92,6 +92,7 @@ trainer::RunOptions OptionsOfRun(const GridRun& run, const fs::path& run_folder,
   result.exchange = options.exchange;
   result.quiet = true;  // GridProgress reports instead
   result.evaluations = run.evaluations;
+  result.task_files = options.task_files;
   return result;
 }
 
@@ -103,10 +104,10 @@ void AgreeOnGrid(const Grid& grid, const GridRunOptions& options) {
   for (const size_t r : options.selected) {
     const GridRun& run = grid.runs[r];
     const trainer::EvaluationPlan& plan = run.evaluations;
-    runs += fmt::format("{} {} {} {} {}\n", RunFolderName(run),
+    runs += fmt::format("{} {} {} {} {} {}\n", RunFolderName(run),
                         fmt::join(plan.inference_tau_factors, ","),
                         plan.active_histogram, plan.router_health,
-                        plan.keep_checkpoint);
+                        fmt::join(plan.tasks, ","), plan.keep_checkpoint);
   }
   options.processes->Agree({{{"program", Sha256OfFile("/proc/self/exe")},
                              {"--exchange", NameOf(options.exchange)},
@@ -114,20 +115,22 @@ void AgreeOnGrid(const Grid& grid, const GridRunOptions& options) {
                              {"folder", options.folder.string()}}});
 }
 
-// The selected runs that are not finished, whether or not their folder exists.
-std::vector<RunOutcome> RunsToTrain(const Grid& grid,
-                                    const GridRunOptions& options) {
+// The selected runs, whether or not their folder exists.
+std::vector<RunOutcome> SelectedRuns(const Grid& grid,
+                                     const GridRunOptions& options) {
   GridOutcome outcome = ReadGrid(grid, options.folder,
                                  /*check_checkpoints=*/false);
   if (!options.record.empty()) {
     TakeRecordedRuns(ReadRunRecord(options.record), outcome);
   }
   std::vector<RunOutcome> runs;
-  for (const size_t r : options.selected) {
-    if (outcome.runs[r].state == RunState::kFinished) continue;
-    runs.push_back(outcome.runs[r]);
-  }
+  for (const size_t r : options.selected) runs.push_back(outcome.runs[r]);
   return runs;
+}
+
+// What a finished run's result lacks, in words.
+std::string Lacking(const RunOutcome& run) {
+  return trainer::MissingEvaluations(run.run.evaluations, *run.result);
 }
 
 // Throws EnvironmentError that says how to get the corpus if it is neither here
@@ -234,10 +237,6 @@ class GridRunner {
     std::vector<RunOutcome> runs;
     for (size_t r : options_.selected) runs.push_back(outcome_.runs[r]);
     RequireGridDiskSpace(runs, options_.jobs, options_.folder);
-  }
-
-  static std::string Lacking(const RunOutcome& run) {
-    return trainer::MissingEvaluations(run.run.evaluations, *run.result);
   }
 
   // Keeps out other processes that prepare the same corpora or write a report.
@@ -580,10 +579,35 @@ class GridRunner {
 
 }  // namespace
 
+void RequireTaskItems(const Grid& grid, const GridRunOptions& options) {
+  if (std::ranges::all_of(options.selected, [&](size_t r) {
+        return grid.runs[r].evaluations.tasks.empty();
+      })) {
+    return;
+  }
+  std::set<std::string> names;
+  for (const RunOutcome& run : SelectedRuns(grid, options)) {
+    trainer::EvaluationPlan plan = run.run.evaluations;
+    if (run.state == RunState::kFinished) {
+      if (Lacking(run).empty() ||
+          !fs::exists(run.folder / trainer::kCheckpointName)) {
+        continue;
+      }
+      plan = trainer::WithEarlierPlans(plan, *run.result);
+    }
+    names.insert(plan.tasks.begin(), plan.tasks.end());
+  }
+  (void)trainer::ReadPlannedTasks({.tasks = {names.begin(), names.end()}},
+                                  options.task_files);
+}
+
 void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
                        bool trains_here) {
   if (grid.scale != "paper") return;
-  const std::vector<RunOutcome> open = RunsToTrain(grid, options);
+  std::vector<RunOutcome> open = SelectedRuns(grid, options);
+  std::erase_if(open, [](const RunOutcome& run) {
+    return run.state == RunState::kFinished;
+  });
   if (open.empty()) return;
   std::string missing;
   const auto ask = [&](const char* what, const auto& require) {
@@ -612,6 +636,7 @@ void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
     flops += cost.train_flops;
     gpu_hours += cost.gpu_hours;
   }
+  ask("tasks", [&] { RequireTaskItems(grid, options); });
   ask("disk",
       [&] { RequireGridDiskSpace(open, options.jobs, options.folder); });
   if (missing.empty()) return;
@@ -678,6 +703,7 @@ GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {
     (void)trainer::RanksInIdentity(grid.runs[r].config, NumRanks(options));
   }
   RequirePaperScale(grid, options, /*trains_here=*/true);
+  RequireTaskItems(grid, options);
   return GridRunner(grid, options).Run();
 }
 

@@ -21,6 +21,8 @@ struct GridRunOptions {
   std::vector<size_t> selected;  // indices into Grid::runs
   // A RunRecord whose runs count as finished (run_record.h); "": none.
   std::filesystem::path record;
+  // Folder of the items of the tasks in [evaluations] (task_items.h).
+  std::filesystem::path task_files;
   bool quiet = false;  // no progress on stderr
   int64_t jobs = 1;    // runs at a time, one process each if > 1
   // Threads per run, unless its settings say; 0: the cores / jobs.
@@ -33,10 +35,16 @@ struct GridRunOptions {
   trainer::ExchangeChoice exchange = trainer::ExchangeChoice::kAuto;
 };
 
+// Throws what trainer::ReadPlannedTasks throws for the tasks that the selected
+// runs will be asked: those that are not finished, and those whose result lacks
+// evaluations that its checkpoint can still give.
+void RequireTaskItems(const Grid& grid, const GridRunOptions& options);
+
 // For a grid whose file states the paper's scale, checked before anything is
 // written. Throws EnvironmentError that names everything missing for its
 // unfinished runs: a device, unless runtime.device is "cpu" (only if
-// `trains_here`); corpora that cannot be downloaded automatically; and disk.
+// `trains_here`); corpora that cannot be downloaded automatically; items of
+// tasks; and disk.
 void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
                        bool trains_here);
 
@@ -69,7 +77,7 @@ void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
 // ranks, before anything is written), EnvironmentError (no device, disk full, a
 // lock of a machine that cannot be asked), DataError (damaged files found in
 // the folder, before anything is trained), StoppedError (SIGINT or SIGTERM,
-// state saved).
+// state saved), and what RequireTaskItems throws, before anything is written.
 GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options);
 
 // The part of the other ranks, where `options.processes` are several: trains

@@ -134,8 +134,10 @@ TEST_F(RequirePaperScaleTest, AsksForWhatOnlyThatScaleNeeds) {
   const Grid paper = LoadGrid(GridPath("paper"), {});
   const std::string here = MissingFor(paper, true);
   const std::string there = MissingFor(paper, false);
-  for (const char* text : {"33 runs", "no OpenWebText in ", "corpora/c4",
-                           "GPU hours", "`plan paper`", "`run mini`"}) {
+  for (const char* text :
+       {"33 runs", "no OpenWebText in ", "corpora/c4",
+        "\n  tasks: [evaluations] asks for the tasks ", "--task-files",
+        "GPU hours", "`plan paper`", "`run mini`"}) {
     EXPECT_TRUE(Says(here, text));
     EXPECT_TRUE(Says(there, text));
   }

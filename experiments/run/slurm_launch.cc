@@ -461,6 +461,7 @@ void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
   CheckRanks(grid, options);
   // The tasks run elsewhere, where there may be what this machine lacks.
   RequirePaperScale(grid, options.run, /*trains_here=*/false);
+  RequireTaskItems(grid, options.run);
   RequireSlurm();
   SlurmLauncher(grid, options).Run();
 }

@@ -11,6 +11,7 @@
 
 #include "core/text/suggestion.h"
 #include "golden/verdict/statistics.h"
+#include "trainer/evaluation/final_evaluations.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/run_digest.h"
 #include "trainer/results/run_result_file.h"
@@ -26,20 +27,6 @@ constexpr size_t kLeastDigits = 7;
 
 std::string CorpusOf(const RecordedRun& run) {
   return run.key.substr(0, run.key.find('/'));
-}
-
-// A plan with everything that was measured on the recorded run's final model.
-trainer::EvaluationPlan PlanOf(const trainer::RunResult& result) {
-  trainer::EvaluationPlan plan;
-  plan.keep_checkpoint = false;
-  if (!result.final_evaluations) return plan;
-  for (const trainer::InferenceTau& at :
-       result.final_evaluations->inference_tau) {
-    plan.inference_tau_factors.push_back(at.factor);
-    plan.active_histogram |= !at.validation.active_histogram.empty();
-  }
-  plan.router_health = !result.final_evaluations->router_health.empty();
-  return plan;
 }
 
 bool SameBits(const RecordedRun& run, const trainer::RunResult& again) {
@@ -183,7 +170,10 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
   // The number of ranks, if it affects the bits.
   if (!there.ranks.empty()) train.ranks = std::stoi(there.ranks);
   train.quiet = options.quiet;
-  train.evaluations = PlanOf(run.result);
+  // Everything that was measured on the recorded run's final model.
+  train.evaluations =
+      trainer::WithEarlierPlans({.keep_checkpoint = false}, run.result);
+  train.task_files = options.task_files;
   const trainer::RunResult again = trainer::TrainRun(there.config, train);
   RunVerdict verdict = JudgeAgain(record, run, again, options.changed_by);
   std::error_code stays;

@@ -55,6 +55,8 @@ struct VerifyOptions {
   RuntimeConfig runtime;  // isa, device: those of the recorded run by default
   bool quiet = false;
   std::string changed_by;  // passed to JudgeAgain
+  // Folder of the items of the tasks that the recorded run was asked.
+  std::filesystem::path task_files;
 };
 
 // Retrains the run, or continues where it was stopped, and judges it. Throws

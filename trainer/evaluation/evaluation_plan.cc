@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "core/errors.h"
+#include "trainer/tasks/task_items.h"
 
 namespace softmoe::trainer {
 
@@ -25,6 +27,12 @@ void CheckEvaluationPlan(const EvaluationPlan& plan) {
                       factor, previous));
     }
     previous = factor;
+  }
+  std::set<std::string> names;
+  for (const std::string& name : plan.tasks) {
+    if (names.insert(FindTaskSplit(name).name).second) continue;
+    throw ConfigError(
+        fmt::format("tasks: {} twice; list each task once", name));
   }
 }
 

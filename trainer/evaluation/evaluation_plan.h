@@ -6,6 +6,7 @@
 #ifndef SOFTMOE_TRAINER_EVALUATION_EVALUATION_PLAN_H_
 #define SOFTMOE_TRAINER_EVALUATION_EVALUATION_PLAN_H_
 
+#include <string>
 #include <vector>
 
 namespace softmoe::trainer {
@@ -14,20 +15,23 @@ struct EvaluationPlan {
   // Validate with these multiples of the tau of training: finite, >= 0,
   // ascending, no duplicates. The sparse router has no tau: nothing is measured
   // for it.
-  std::vector<double> inference_tau_factors;
+  std::vector<double> inference_tau_factors = {};
   // Keep every layer's histogram of active experts at each of these tau; the
   // one at the tau of training is in every result.
   bool active_histogram = false;
   // Measure each layer's load entropy, dead experts, tokens at the cap and
   // without an expert, and truncated mass (RouterHealth in run_result.h).
   bool router_health = false;
+  // Ask the items of these zero-shot tasks, with the tau of training and with
+  // each of the others: names of TaskSplits() (task_items.h), each once.
+  std::vector<std::string> tasks = {};
   // Keep checkpoint.h5 once the result is written.
   bool keep_checkpoint = true;
 
   bool operator==(const EvaluationPlan&) const = default;
 };
 
-// Throws ConfigError that names the first invalid factor.
+// Throws ConfigError that names the first invalid factor or task.
 void CheckEvaluationPlan(const EvaluationPlan& plan);
 
 }  // namespace softmoe::trainer

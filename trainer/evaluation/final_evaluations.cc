@@ -2,11 +2,12 @@
 #include "trainer/evaluation/final_evaluations.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
-#include <span>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 #include "core/code_version.h"
 #include "core/config/router_traits.h"
@@ -15,7 +16,11 @@
 #include "trainer/evaluation/router_health.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
+#include "trainer/tasks/score_requests.h"
+#include "trainer/tasks/task_scores.h"
 #include "trainer/tokens/prepared_corpus.h"
+#include "trainer/tokens/token_file.h"
+#include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -28,18 +33,60 @@ const InferenceTau* FindFactor(const FinalEvaluations& evaluations,
   return nullptr;
 }
 
-// `plan` plus what earlier plans asked of `result`.
-EvaluationPlan WithEarlierPlans(EvaluationPlan plan, const RunResult& result) {
-  if (!result.final_evaluations) return plan;
-  std::set<double> factors(plan.inference_tau_factors.begin(),
-                           plan.inference_tau_factors.end());
-  for (const InferenceTau& at : result.final_evaluations->inference_tau) {
-    factors.insert(at.factor);
-    plan.active_histogram |= !at.validation.active_histogram.empty();
+bool HasTask(const std::vector<TaskResult>& tasks, const std::string& name) {
+  return std::ranges::find(tasks, name, &TaskResult::name) != tasks.end();
+}
+
+// The names of all tasks for which `wanted(name)`, in their order.
+template <typename Wanted>
+std::vector<std::string> TasksThat(const Wanted& wanted) {
+  std::vector<std::string> names;
+  for (const TaskSplit& split : TaskSplits()) {
+    if (wanted(split.name)) names.push_back(split.name);
   }
-  plan.inference_tau_factors.assign(factors.begin(), factors.end());
-  plan.router_health |= !result.final_evaluations->router_health.empty();
-  return plan;
+  return names;
+}
+
+bool IsPlanned(const EvaluationPlan& plan, const std::string& task) {
+  return std::ranges::find(plan.tasks, task) != plan.tasks.end();
+}
+
+TaskResult ResultOf(TaskAccuracy accuracy) {
+  TaskResult result{.name = accuracy.name,
+                    .sha256 = accuracy.sha256,
+                    .measures = {},
+                    .right = std::move(accuracy.right)};
+  for (int m = 0; m < kNumTaskMeasures; ++m) {
+    const auto measure = static_cast<TaskMeasure>(m);
+    result.measures.push_back(
+        {.correct = accuracy.correct[m],
+         .accuracy = accuracy.Mean(measure),
+         .standard_error = accuracy.StandardError(measure)});
+  }
+  return result;
+}
+
+std::vector<TaskResult> AskTasks(std::span<const TaskItems> tasks,
+                                 optimized::Model& model, double tau,
+                                 const std::filesystem::path& tokens,
+                                 optimized::Communicator& communicator,
+                                 const StopPoll& poll) {
+  if (tasks.empty()) return {};
+  const Tokenizer tokenizer = Tokenizer::FromFile(WithSuffix(tokens, ".model"));
+  std::vector<ScoredTask> scored;
+  for (const TaskItems& task : tasks) {
+    scored.push_back(ScoreTask(
+        task, model, {.temperature = 1, .tau = tau, .noise = false},
+        [&](std::string_view text) { return tokenizer.Encode(text); },
+        tokenizer.end_of_document(), communicator, poll));
+  }
+  std::vector<TaskResult> results;
+  for (TaskAccuracy& accuracy : Accuracies(scored)) {
+    // A part may have no items, or one, which has no standard error.
+    if (accuracy.num_items < 2) continue;
+    results.push_back(ResultOf(std::move(accuracy)));
+  }
+  return results;
 }
 
 }  // namespace
@@ -71,19 +118,73 @@ std::string MissingEvaluations(const EvaluationPlan& plan,
     add("histograms of active experts at inference tau" + histograms);
   }
   if (plan.router_health && has.router_health.empty()) add("router health");
+  const auto tasks = TasksThat([&](const std::string& name) {
+    return IsPlanned(plan, name) &&
+           !(HasTask(has.tasks, name) &&
+             std::ranges::all_of(has.inference_tau, [&](const auto& at) {
+               return HasTask(at.tasks, name);
+             }));
+  });
+  if (!tasks.empty()) add(fmt::format("tasks {}", fmt::join(tasks, ", ")));
   return missing;
+}
+
+EvaluationPlan WithEarlierPlans(EvaluationPlan plan, const RunResult& result) {
+  if (!result.final_evaluations) return plan;
+  const FinalEvaluations& has = *result.final_evaluations;
+  std::set<double> factors(plan.inference_tau_factors.begin(),
+                           plan.inference_tau_factors.end());
+  for (const InferenceTau& at : has.inference_tau) {
+    factors.insert(at.factor);
+    plan.active_histogram |= !at.validation.active_histogram.empty();
+  }
+  plan.inference_tau_factors.assign(factors.begin(), factors.end());
+  plan.router_health |= !has.router_health.empty();
+  plan.tasks = TasksThat([&](const std::string& name) {
+    return IsPlanned(plan, name) || HasTask(has.tasks, name);
+  });
+  return plan;
+}
+
+std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
+                                        const std::filesystem::path& folder) {
+  if (!plan.tasks.empty() && folder.empty()) {
+    throw EnvironmentError(fmt::format(
+        "[evaluations] asks for the tasks {}, whose items are not known to be "
+        "anywhere: say with --task-files in which folder they are, or leave "
+        "them out of the grid's `tasks`",
+        fmt::join(plan.tasks, ", ")));
+  }
+  std::vector<TaskItems> tasks;
+  for (const TaskSplit& split : TaskSplits()) {
+    if (!IsPlanned(plan, split.name)) continue;
+    tasks.push_back(ReadTaskItems(FindInFolder(
+        split, folder, ", or leave it out of the grid's `tasks`")));
+    if (tasks.back().items.size() > 1) continue;
+    throw DataError(fmt::format(
+        "{}: a single item, whose accuracy has no standard error; take the "
+        "whole split ({})",
+        tasks.back().file.string(), split.origin));
+  }
+  return tasks;
 }
 
 std::optional<FinalEvaluations> MeasureFinalModel(
     optimized::Model& model, const Dataset& data, double tau,
-    const EvaluationPlan& plan, optimized::Communicator& communicator,
+    const EvaluationPlan& plan, std::span<const TaskItems> tasks,
+    const std::filesystem::path& tokens, optimized::Communicator& communicator,
     const StopPoll& poll) {
   CheckEvaluationPlan(plan);
+  SOFTMOE_CHECK(tasks.size() == plan.tasks.size())
+      << tasks.size() << " tasks read of " << plan.tasks.size();
   const Config& config = model.config();
   std::vector<double> factors;
   if (TraitsOf(config).cutoff) factors = plan.inference_tau_factors;
-  if (factors.empty() && !plan.router_health) return {};
+  if (factors.empty() && !plan.router_health && tasks.empty()) return {};
 
+  const auto ask = [&](double with_tau) {
+    return AskTasks(tasks, model, with_tau, tokens, communicator, poll);
+  };
   RouterHealthTotals totals(config);
   const GroupObserver observe =
       [&](std::span<const optimized::StepStats> groups) {
@@ -104,10 +205,13 @@ std::optional<FinalEvaluations> MeasureFinalModel(
                              observing ? observe : GroupObserver());
     observed |= observing;
     if (!plan.active_histogram) at.validation.active_histogram.clear();
+    at.tasks = ask(at.tau);
+    if (factor == 1) result.tasks = at.tasks;
     result.inference_tau.push_back(std::move(at));
   }
   if (!observed) Validate(model, data, tau, 1.0, communicator, poll, observe);
   if (plan.router_health) result.router_health = totals.Get();
+  if (result.tasks.empty()) result.tasks = ask(tau);
   return result;
 }
 
@@ -148,11 +252,11 @@ std::string EvaluationObstacle(const RunResult& result,
   return "";
 }
 
-FinalEvaluations EvaluateFinishedRun(const RunResult& result,
-                                     const std::filesystem::path& path,
+FinalEvaluations EvaluateFinishedRun(const std::filesystem::path& path,
                                      const std::filesystem::path& tokens,
                                      int64_t threads, optimized::Device& device,
                                      const EvaluationPlan& plan,
+                                     std::span<const TaskItems> tasks,
                                      optimized::Communicator& communicator,
                                      const StopPoll& poll) {
   const Checkpoint checkpoint(path);
@@ -162,8 +266,8 @@ FinalEvaluations EvaluateFinishedRun(const RunResult& result,
   optimized::Model model(config, config.training.balance_group_sequences, pool,
                          device);
   model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
-  return MeasureFinalModel(model, data, checkpoint.state().tau,
-                           WithEarlierPlans(plan, result), communicator, poll)
+  return MeasureFinalModel(model, data, checkpoint.state().tau, plan, tasks,
+                           tokens, communicator, poll)
       .value();
 }
 

@@ -7,7 +7,9 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/config/config.h"
 #include "optimized/communicator/communicator.h"
@@ -16,6 +18,7 @@
 #include "trainer/evaluation/evaluation_plan.h"
 #include "trainer/evaluation/validation.h"
 #include "trainer/results/run_result.h"
+#include "trainer/tasks/task_items.h"
 #include "trainer/tokens/dataset.h"
 
 namespace softmoe::trainer {
@@ -25,17 +28,32 @@ namespace softmoe::trainer {
 std::string MissingEvaluations(const EvaluationPlan& plan,
                                const RunResult& result);
 
+// `plan` plus what `result` has from earlier plans.
+EvaluationPlan WithEarlierPlans(EvaluationPlan plan, const RunResult& result);
+
+// The items of the plan's tasks in the order of TaskSplits(), from `folder`,
+// which has each at one of its places (task_items.h); none of a plan without
+// tasks. Throws EnvironmentError that says what is missing and where it is
+// from, or, for "", how to give a folder; what ReadTaskItems throws, and
+// DataError for a single item, which has no standard error.
+std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
+                                        const std::filesystem::path& folder);
+
 // Measures what `plan` lists; nullopt if it asks for nothing that this router
 // has. Does not change the model's parameters; the same bits for any number of
 // threads and ranks. All ranks call it, share the groups of each validation,
 // and return all of it.
 //
 //   tau     that of training; the sparse router has none
-//   poll    called by each rank before every balance group that it takes
-// Errors   as Validate
+//   tasks   ReadPlannedTasks(plan)
+//   tokens  prefix of the token files; of tasks PREFIX.model, the tokenizer
+//   poll    called by each rank before every balance group that it takes, and
+//           before every batch of a task
+// Errors   as Validate and ScoreTask
 std::optional<FinalEvaluations> MeasureFinalModel(
     optimized::Model& model, const Dataset& data, double tau,
-    const EvaluationPlan& plan, optimized::Communicator& communicator,
+    const EvaluationPlan& plan, std::span<const TaskItems> tasks,
+    const std::filesystem::path& tokens, optimized::Communicator& communicator,
     const StopPoll& poll);
 
 // Why the checkpoint at `path` cannot supply what a finished run's result
@@ -45,18 +63,19 @@ std::string EvaluationObstacle(const RunResult& result,
                                const std::filesystem::path& path,
                                const optimized::DeviceIdentity& here);
 
-// Measures what `plan` asks for, and again what `result` has from earlier
-// plans, with the parameters of the checkpoint at `path`, which must have no
-// EvaluationObstacle. All ranks call it, as MeasureFinalModel.
+// Measures what `plan` asks for, which must be something, with the parameters
+// of the checkpoint at `path`, which must have no EvaluationObstacle. All ranks
+// call it, as MeasureFinalModel.
 //
+//   tasks    ReadPlannedTasks(plan)
 //   tokens   prefix of the token files of the run
 //   threads  of the host; 0: one for each core
-// Errors     as Validate, and what opening the files throws
-FinalEvaluations EvaluateFinishedRun(const RunResult& result,
-                                     const std::filesystem::path& path,
+// Errors     as MeasureFinalModel, and what opening the files throws
+FinalEvaluations EvaluateFinishedRun(const std::filesystem::path& path,
                                      const std::filesystem::path& tokens,
                                      int64_t threads, optimized::Device& device,
                                      const EvaluationPlan& plan,
+                                     std::span<const TaskItems> tasks,
                                      optimized::Communicator& communicator,
                                      const StopPoll& poll);
 

@@ -288,9 +288,10 @@ TEST(MeasureFinalModel, RefusesAPlanThatCannotBeMeant) {
   const Dataset data(config, WriteTinyTokens(FreshFolder("plan")));
   optimized::Model model(config, 2, pool);
   optimized::SingleCommunicator alone;
-  EXPECT_THROW(MeasureFinalModel(model, data, 1,
-                                 {.inference_tau_factors = {-1}}, alone, [] {}),
-               ConfigError);
+  EXPECT_THROW(
+      MeasureFinalModel(model, data, 1, {.inference_tau_factors = {-1}}, {}, "",
+                        alone, [] {}),
+      ConfigError);
   RunOptions options;
   options.evaluations.inference_tau_factors = {2, 1};
   EXPECT_THROW(TrainRun(config, options), ConfigError);

@@ -37,6 +37,8 @@ std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model) {
       return {model.num_layers, model.num_experts + 1};
     case MetricShape::kLayersAndExperts:
       return {model.num_layers, model.num_experts};
+    case MetricShape::kMeasures:
+      return {4};
   }
   throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
 }

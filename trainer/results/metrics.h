@@ -26,6 +26,7 @@ enum class MetricShape {
   kLayers,            // [num_layers]
   kLayersAndCounts,   // [num_layers, num_experts + 1]
   kLayersAndExperts,  // [num_layers, num_experts]
+  kMeasures,          // [acc, acc_norm, acc_bytes, acc_tokens]
 };
 
 struct Metric {
@@ -265,6 +266,33 @@ inline constexpr Metric kTruncatedMass = {
     .format = ".3f",
     .shape = MetricShape::kLayers};
 
+// Zero-shot answers, by measure.
+inline constexpr Metric kCorrect = {
+    .name = "correct",
+    .title = "right",
+    .unit = "items",
+    .definition = "items of the task that are answered rightly",
+    .format = ".0f",
+    .shape = MetricShape::kMeasures};
+inline constexpr Metric kAccuracy = {
+    .name = "accuracy",
+    .title = "accuracy",
+    .unit = "1",
+    .definition = "correct over the items of the task",
+    .format = ".2f",
+    .scale = 100,
+    .shown_unit = "%",
+    .shape = MetricShape::kMeasures};
+inline constexpr Metric kStandardError = {
+    .name = "standard_error",
+    .title = "error",
+    .unit = "1",
+    .definition = "of accuracy, from the variance over the items (n - 1)",
+    .format = ".2f",
+    .scale = 100,
+    .shown_unit = "%",
+    .shape = MetricShape::kMeasures};
+
 // For a validation with another tau.
 inline constexpr Metric kTauFactor = {.name = "factor",
                                       .title = "factor",
@@ -435,6 +463,15 @@ constexpr void VisitHealthMetrics(Visitor&& visit) {
   visit(metrics::kTruncatedMass, &RouterHealth::truncated_mass);
 }
 
+// The same for the MeasuredAnswers of a measure; member is a pointer to a
+// double or an int64_t. Files have lists of them, by measure.
+template <typename Visitor>
+constexpr void VisitAnswerMetrics(Visitor&& visit) {
+  visit(metrics::kCorrect, &MeasuredAnswers::correct);
+  visit(metrics::kAccuracy, &MeasuredAnswers::accuracy);
+  visit(metrics::kStandardError, &MeasuredAnswers::standard_error);
+}
+
 // The bytes of a Record that `visit_list`, one of the functions above, lists.
 template <typename Record, typename VisitList>
 constexpr size_t ListedBytes(VisitList visit_list) {
@@ -461,6 +498,10 @@ static_assert(ListedBytes<RouterHealth>([](auto visit) {
                 VisitHealthMetrics(visit);
               }) == sizeof(RouterHealth),
               "VisitHealthMetrics lists every number of a RouterHealth");
+static_assert(ListedBytes<MeasuredAnswers>([](auto visit) {
+                VisitAnswerMetrics(visit);
+              }) == sizeof(MeasuredAnswers),
+              "VisitAnswerMetrics lists every number of its record");
 
 }  // namespace softmoe::trainer
 

@@ -29,6 +29,8 @@ std::string ShapeName(MetricShape shape) {
       return "[num_layers, num_experts + 1]";
     case MetricShape::kLayersAndExperts:
       return "[num_layers, num_experts]";
+    case MetricShape::kMeasures:
+      return "[4]";
   }
   throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
 }
@@ -75,6 +77,8 @@ TEST(MetricsDoc, HasTheTablesOfTheCode) {
   tables.Expect("A run", [](auto&& visit) { VisitRunMetrics(visit); });
   tables.Expect("A router after training",
                 [](auto&& visit) { VisitHealthMetrics(visit); });
+  tables.Expect("Zero-shot answers after training",
+                [](auto&& visit) { VisitAnswerMetrics(visit); });
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ std::vector<List> Lists() {
           [](auto& visit) { VisitCarriedMetrics<TrainState>(visit); }),
       ListOf<RouterHealth>("RouterHealth",
                            [](auto& visit) { VisitHealthMetrics(visit); }),
+      ListOf<MeasuredAnswers>("MeasuredAnswers",
+                              [](auto& visit) { VisitAnswerMetrics(visit); }),
       ListOf<RunResult>("RunResult",
                         [](auto& visit) { VisitRunMetrics(visit); }),
   };

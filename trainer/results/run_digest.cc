@@ -39,6 +39,17 @@ class Digest {
     };
   }
 
+  void Tasks(const std::vector<TaskResult>& tasks) {
+    for (const TaskResult& task : tasks) {
+      Line(fmt::format("task {} {}", task.name, task.sha256));
+      for (const MeasuredAnswers& answers : task.measures) {
+        VisitAnswerMetrics(Of(answers));
+      }
+      Number("right",
+             std::vector<int64_t>(task.right.begin(), task.right.end()));
+    }
+  }
+
   std::string Finish() const { return Sha256Hex(lines_); }
 
  private:
@@ -84,11 +95,13 @@ std::string EvaluationsDigest(const FinalEvaluations& evaluations) {
     digest.Number(metrics::kTauFactor.name, at.factor);
     digest.Number(metrics::kTau.name, at.tau);
     VisitValidationMetrics(digest.Of(at.validation));
+    digest.Tasks(at.tasks);
   }
   for (const RouterHealth& layer : evaluations.router_health) {
     digest.Line("layer");
     VisitHealthMetrics(digest.Of(layer));
   }
+  digest.Tasks(evaluations.tasks);
   return digest.Finish();
 }
 

@@ -44,6 +44,25 @@ struct Validation {
   double load_var_over_mean = 0;
 };
 
+// The answers to a task's items under one measure.
+struct MeasuredAnswers {
+  int64_t correct = 0;
+  double accuracy = 0;        // correct over items
+  double standard_error = 0;  // of it, from the sample's variance (n - 1)
+};
+
+// Zero-shot answers to a task, or to a part of one (TaskAccuracy in
+// task_scores.h), with the final parameters, T = 1, noise off.
+struct TaskResult {
+  std::string name;
+  std::string sha256;  // of the files of its items
+  std::vector<MeasuredAnswers>
+      measures;  // acc, acc_norm, acc_bytes, acc_tokens
+  // [items], at least two: bit m tells whether the answer by the m-th measure
+  // is right, so that two models can be compared item by item.
+  std::vector<uint8_t> right;
+};
+
 // The held-out split with another tau than in training; everything else as in
 // RunResult::final_validation.
 struct InferenceTau {
@@ -51,6 +70,7 @@ struct InferenceTau {
   double tau = 0;
   // active_histogram is empty unless the plan asked for it.
   Validation validation;
+  std::vector<TaskResult> tasks = {};  // with this tau
 };
 
 // How one layer uses its experts: final parameters, held-out split, tau of
@@ -72,6 +92,7 @@ struct FinalEvaluations {
   // Ascending by factor; empty for the sparse router, which has no tau.
   std::vector<InferenceTau> inference_tau;
   std::vector<RouterHealth> router_health;  // [num_layers], or not measured
+  std::vector<TaskResult> tasks = {};       // with the tau of training
 };
 
 struct RunResult {

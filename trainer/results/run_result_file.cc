@@ -31,6 +31,8 @@ constexpr char kScheduleValidation[] = "validation/schedule";
 constexpr char kEvaluations[] = "final_evaluations";
 constexpr char kInferenceTau[] = "inference_tau";
 constexpr char kRouterHealth[] = "router_health";
+constexpr char kTasks[] = "tasks";
+constexpr size_t kMeasures = 4;
 
 // What each function lists is written or read; what is written is const.
 
@@ -84,6 +86,51 @@ void VisitHealth(File& file, const std::string& group, const Config& config,
   if constexpr (File::kReads) CheckHealth(file, group, config.model, layers);
 }
 
+// Throws DataError unless the numbers of right answers are those of the items.
+void CheckTask(const Hdf5Reader& file, const std::string& group,
+               const TaskResult& task) {
+  std::vector<int64_t> correct(kMeasures);
+  bool bits = task.right.size() > 1;
+  for (const uint8_t right : task.right) {
+    bits &= right >> kMeasures == 0;
+    for (size_t m = 0; m < kMeasures; ++m) correct[m] += right >> m & 1;
+  }
+  for (size_t m = 0; m < kMeasures; ++m) {
+    bits &= correct[m] == task.measures[m].correct;
+  }
+  if (bits) return;
+  throw DataError(fmt::format(
+      "{}: {}/right does not have the right answers that {} counts; delete the "
+      "file and run the row again",
+      file.path().string(), group, metrics::kCorrect.name));
+}
+
+// Groups PARENT/tasks/{0,1,...}; none where nothing was asked.
+template <typename File, typename Tasks>
+void VisitTasks(File& file, const std::string& parent, Tasks& tasks) {
+  for (size_t i = 0;; ++i) {
+    const std::string group = fmt::format("{}/{}/{}", parent, kTasks, i);
+    const std::string right = Hdf5Path(group, "right");
+    if constexpr (File::kReads) {
+      if (!file.Has(group)) break;
+      tasks.emplace_back();
+      tasks[i].measures.resize(kMeasures);
+    }
+    if (i == tasks.size()) break;
+    auto& task = tasks[i];
+    file.Group(group);
+    file.Attribute(group, "name", task.name);
+    file.Attribute(group, "sha256", task.sha256);
+    VisitAnswerMetrics(MetricColumns(file, group, 1, task.measures));
+    if constexpr (File::kReads) {
+      task.right = file.template ReadDataset<uint8_t>(right).values;
+      CheckTask(file, group, task);
+    } else {
+      file.WriteDataset(right, task.right);
+    }
+  }
+}
+
 template <typename File, typename Evaluations>
 void VisitEvaluations(File& file, const std::string& parent,
                       const Config& config, Evaluations& evaluations) {
@@ -101,9 +148,11 @@ void VisitEvaluations(File& file, const std::string& parent,
                     at.validation);
     VisitMetric(file, group, metrics::kTauFactor, config.model, at.factor);
     VisitMetric(file, group, metrics::kTau, config.model, at.tau);
+    VisitTasks(file, group, at.tasks);
   }
   VisitHealth(file, Hdf5Path(parent, kRouterHealth), config,
               evaluations.router_health);
+  VisitTasks(file, parent, evaluations.tasks);
 }
 
 // Everything but configuration and identity.

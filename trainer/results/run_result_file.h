@@ -15,6 +15,9 @@
 //         active_histogram only where asked for
 //     router_health/*            [L], i64 dead_experts, f64 the rest;
 //         truncated_mass of soft routers only
+//     tasks/{0,1,...}            of the zero-shot tasks, also in each of
+//         inference_tau; attrs: name, sha256 (of the items' files); by measure
+//         [4]: correct i64, accuracy, standard_error f64; right u8 [items]
 //
 // Names are those of METRICS.md; a file of version 2 has some names of its own
 // (Metric::name_in_version_2), so other kinds of files with such groups begin

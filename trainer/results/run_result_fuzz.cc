@@ -38,7 +38,11 @@ fs::path GoodFile() {
                          .tau = 0.75,
                          .validation = result.final_validation}},
       .router_health = {{.load_entropy = 1, .truncated_mass = 0.5},
-                        {.dead_experts = 2, .truncated_mass = 0.25}}};
+                        {.dead_experts = 2, .truncated_mass = 0.25}},
+      .tasks = {{.name = "piqa",
+                 .sha256 = "0123456789abcdef",
+                 .measures = {{2, 1, 0}, {1, 0.5, 0.5}, {0, 0, 0}, {0, 0, 0}},
+                 .right = {1, 3}}}};
   const fs::path path = ScratchFolder() / "good.h5";
   trainer::WriteRunResult(result, path);
   return path;

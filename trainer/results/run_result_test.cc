@@ -72,6 +72,16 @@ FinalEvaluations NumberedEvaluations() {
                                          .zero_active_fraction = 5 * x,
                                          .truncated_mass = 6 * x});
   }
+  const TaskResult task{.name = "piqa",
+                        .sha256 = "d3",
+                        .measures = {{2, 1, 1.0 / 7},
+                                     {1, 0.5, 2.0 / 7},
+                                     {0, 0, 3.0 / 7},
+                                     {1, 0.5, 4.0 / 7}},
+                        .right = {1, 11}};
+  evaluations.tasks = {task, task};
+  evaluations.tasks[1].name = "hellaswag";
+  evaluations.inference_tau[10].tasks = evaluations.tasks;
   return evaluations;
 }
 
@@ -185,6 +195,26 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
            [&](RunResult& r) {
              r.final_evaluations = NumberedEvaluations();
              r.final_evaluations->router_health[0].truncated_mass.reset();
+           }},
+          {"/final_evaluations/tasks/1/right does not have the right answers",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->tasks[1].right[0] = 3;
+           }},
+          {"/inference_tau/10/tasks/0/right does not have the right answers",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->inference_tau[10].tasks[0].right[0] = 17;
+           }},
+          {"/final_evaluations/tasks/0/standard_error holds nan",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->tasks[0].measures[3].standard_error = nan;
+           }},
+          {"/final_evaluations/tasks/0/correct is [3], expected [4]",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->tasks[0].measures.pop_back();
            }},
       };
   for (const auto& [expected, damage] : damages) {

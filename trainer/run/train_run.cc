@@ -55,11 +55,13 @@ std::vector<optimized::Agreement> Agreements(const RunIdentity& identity) {
 }  // namespace
 
 RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
+                 std::span<const TaskItems> tasks,
                  optimized::Communicator& communicator,
                  optimized::CarrierKind carrier, optimized::Device& device,
                  const StopSignal& stop)
     : identity_(identity),
       options_(options),
+      tasks_(tasks),
       config_(identity_.config),
       start_(std::chrono::steady_clock::now()),
       communicator_(communicator),
@@ -157,11 +159,12 @@ RunResult RunLoop::Run() {
   RunResult result = MakeResult();
   communicator_.Begin({.name = "the evaluations of the trained model"});
   // Measured after the run's clock was read, so that evaluations do not count.
-  result.final_evaluations = MeasureFinalModel(
-      model_, data_, state_.tau, options_.evaluations, communicator_, [this] {
-        if (options_.on_evaluation) options_.on_evaluation();
-        StopIfAsked();
-      });
+  result.final_evaluations =
+      MeasureFinalModel(model_, data_, state_.tau, options_.evaluations, tasks_,
+                        options_.tokens, communicator_, [this] {
+                          if (options_.on_evaluation) options_.on_evaluation();
+                          StopIfAsked();
+                        });
   return result;
 }
 
@@ -368,6 +371,7 @@ RunOptions OptionsOfRank(RunOptions options, int rank) {
 // Trains on all ranks, of this process or of `processes`. In this process the
 // result is that of rank 0, whose clock counts.
 RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
+                     std::span<const TaskItems> tasks,
                      optimized::Communicator& processes,
                      optimized::CarrierKind carrier,
                      optimized::Device& device) {
@@ -375,7 +379,8 @@ RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
   if (options.ranks == 1) {
     RunOptions own = options;
     if (processes.rank() != 0) Silence(&own);
-    return RunLoop(identity, own, processes, carrier, device, stop).Run();
+    return RunLoop(identity, own, tasks, processes, carrier, device, stop)
+        .Run();
   }
   RunResult result;
   optimized::RunInProcessRanks(
@@ -383,7 +388,7 @@ RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
         const int rank = communicator.rank();
         const auto other = rank == 0 ? nullptr : device.OfRank(rank);
         RunResult of_rank =
-            RunLoop(identity, OptionsOfRank(options, rank), communicator,
+            RunLoop(identity, OptionsOfRank(options, rank), tasks, communicator,
                     carrier, other ? *other : device, stop)
                 .Run();
         if (rank == 0) result = std::move(of_rank);
@@ -399,6 +404,26 @@ void RemoveCheckpoint(const std::filesystem::path& path) {
   if (error) throw FileError("delete", path, error.value());
 }
 
+// The items of the plan's tasks, which all processes must have alike.
+std::vector<TaskItems> TasksOfRun(const EvaluationPlan& plan,
+                                  const RunOptions& options,
+                                  const RunIdentity& identity,
+                                  optimized::Communicator& processes) {
+  std::vector<TaskItems> tasks = ReadPlannedTasks(plan, options.task_files);
+  if (!tasks.empty() && identity.tokens.tokenizer_sha256.empty()) {
+    throw DataError(fmt::format(
+        "{}: tokens without a tokenizer, so a model of them cannot be asked in "
+        "words; leave `tasks` out, or train it on what //:prepare_data makes",
+        options.tokens.string()));
+  }
+  std::vector<optimized::Agreement> items;
+  for (const TaskItems& task : tasks) {
+    items.push_back({"--task-files, " + task.name, task.sha256});
+  }
+  if (processes.size() > 1 && !items.empty()) processes.Agree(items);
+  return tasks;
+}
+
 // Measures what the plan asks for and a finished run's result lacks, if its
 // checkpoint is still usable; otherwise changes nothing. Rank 0 of the
 // processes decides and writes; all of them measure.
@@ -406,7 +431,7 @@ void EvaluateLater(const RunOptions& options,
                    optimized::Communicator& processes,
                    optimized::Device& device, RunResult* result) {
   const bool leads = processes.rank() == 0;
-  const EvaluationPlan& plan = options.evaluations;
+  EvaluationPlan plan = options.evaluations;
   const std::filesystem::path checkpoint = options.folder / kCheckpointName;
   std::optional<FolderLock> lock;
   uint8_t measure[] = {0};
@@ -418,10 +443,14 @@ void EvaluateLater(const RunOptions& options,
   processes.Broadcast<uint8_t>(measure, 0);
   if (measure[0] == 0) return;
   if (!leads) *result = ReadRunResult(options.folder / kResultName);
+  // What earlier plans asked for is measured again.
+  plan = WithEarlierPlans(plan, *result);
+  const std::vector<TaskItems> tasks =
+      TasksOfRun(plan, options, result->identity, processes);
   const StopSignal stop;
   result->final_evaluations = EvaluateFinishedRun(
-      *result, checkpoint, options.tokens, options.runtime.threads, device,
-      plan, processes, [&] {
+      checkpoint, options.tokens, options.runtime.threads, device, plan, tasks,
+      processes, [&] {
         if (leads && options.on_evaluation) options.on_evaluation();
         const int asked_rank = RankAskedToStop(stop, processes);
         if (asked_rank < 0) return;
@@ -510,6 +539,8 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
     return finished[0] != 0;
   };
   if (!is_finished()) {
+    const std::vector<TaskItems> tasks =
+        TasksOfRun(options.evaluations, options, identity, processes);
     const int on_device = RanksOnDevice(*device, options.ranks, processes);
     const optimized::CarrierKind carrier = ChooseCarrier(
         options.exchange, *device, options.ranks, on_device, processes);
@@ -539,7 +570,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
         RequireDiskSpace(config, options.folder);
       }
       RunResult result =
-          RunOnRanks(identity, options, processes, carrier, *device);
+          RunOnRanks(identity, options, tasks, processes, carrier, *device);
       if (!leads) return result;
       WriteRunResult(result, result_path);
       if (!options.evaluations.keep_checkpoint) {

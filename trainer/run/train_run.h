@@ -29,6 +29,7 @@
 #include "trainer/results/train_state.h"
 #include "trainer/run/train_step.h"
 #include "trainer/run/trainer.h"
+#include "trainer/tasks/task_items.h"
 #include "trainer/tokens/dataset.h"
 
 namespace softmoe::trainer {
@@ -39,12 +40,14 @@ class RunLoop {
   // and calibrates tau. Throws what TrainRun throws.
   //
   //   options       of this rank; options.ranks is the communicator's business
+  //   tasks         the items of those that options.evaluations lists
   //   communicator  that of this rank: all ranks make a RunLoop and run it
   //   carrier       what carries between them; the same on all
   //   device        what this rank computes on, of which `identity` tells
   //
-  // Keeps references to `communicator`, `device` and `stop`.
+  // Keeps references to `tasks`, `communicator`, `device` and `stop`.
   RunLoop(const RunIdentity& identity, const RunOptions& options,
+          std::span<const TaskItems> tasks,
           optimized::Communicator& communicator, optimized::CarrierKind carrier,
           optimized::Device& device, const StopSignal& stop);
 
@@ -72,6 +75,7 @@ class RunLoop {
 
   const RunIdentity identity_;
   const RunOptions options_;
+  const std::span<const TaskItems> tasks_;
   const Config& config_;
   const std::chrono::steady_clock::time_point start_;
   optimized::Communicator& communicator_;

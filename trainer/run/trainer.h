@@ -32,6 +32,7 @@ struct RunOptions {
   ExchangeChoice exchange = ExchangeChoice::kAuto;
   bool quiet = false;
   EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
+  std::filesystem::path task_files;  // folder of the items of its tasks
   std::function<void(const StepRecord&)> on_step;  // after every step
   // Called before every balance group of rank 0, in the validations that belong
   // to training and in the evaluations after it.
@@ -55,7 +56,9 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 // a checkpoint and throws StoppedError. The same config and seed give the same
 // bits, for any number of threads and ranks (but see RanksInIdentity),
 // interrupted or not, on one device (runtime.device).
-// Errors   before anything is written: ConfigError as RanksInIdentity, and for
+// Errors   before anything is written: what ReadPlannedTasks throws, and
+//          DataError for tasks of a run whose tokens have no tokenizer;
+//          ConfigError as RanksInIdentity, and for
 //          a precision that runtime.device does not have; EnvironmentError if
 //          that is not there, or if its memory does not hold a step of all
 //          ranks that share it (rank_devices.h), or if NCCL was chosen and

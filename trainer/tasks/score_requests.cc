@@ -99,9 +99,14 @@ std::vector<double> ScoreRequests(std::span<const RequestTokens> requests,
   optimized::Shards shards = optimized::ShareOut(
       static_cast<int64_t>(batches.size()), 1, communicator.size());
   const optimized::Shard own = shards[static_cast<size_t>(communicator.rank())];
-  for (int64_t b = own.begin; b < own.end; ++b) {
+  int64_t most = 0;
+  for (const optimized::Shard& shard : shards) {
+    most = std::max(most, shard.end - shard.begin);
+  }
+  // A poll may ask all ranks, so each polls as often as the others.
+  for (int64_t b = own.begin; b < own.begin + most; ++b) {
     poll();
-    score(batches[static_cast<size_t>(b)]);
+    if (b < own.end) score(batches[static_cast<size_t>(b)]);
   }
   const auto first_request = [&](int64_t batch) {
     return batch < static_cast<int64_t>(batches.size())

@@ -29,7 +29,8 @@ namespace softmoe::trainer {
 //   requests      of at most the model's sequence_length + 1 ids
 //   batch_tokens  at once: at most what the model was made for
 //   communicator  of ranks that all call it, share the batches, and return all
-//   poll          called before every batch; may throw
+//   poll          called before every batch, by all ranks equally often; may
+//                 throw
 // Errors   as Model::Forward
 std::vector<double> ScoreRequests(std::span<const RequestTokens> requests,
                                   optimized::Model& model,

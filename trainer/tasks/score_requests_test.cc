@@ -56,8 +56,9 @@ std::vector<double> Score(const Config& config,
   ThreadPool pool(threads);
   optimized::Model model(config, group_sequences, pool);
   model.InitializeParameters(3);
+  // All ranks poll together.
   return ScoreRequests(requests, model, kRouting, group_sequences * kWindow,
-                       communicator, [] {});
+                       communicator, [&] { communicator.Barrier(); });
 }
 
 class ScoreRequestsTest : public testing::TestWithParam<RouterKind> {};

@@ -313,33 +313,17 @@ class Labels {
   std::vector<int64_t> labels_;
 };
 
-// The one file of `split` in `folder`.
-fs::path FindInFolder(const TaskSplit& split, const std::string& folder) {
+// The split's file as the user of --task-files has it.
+TaskFile FindForUser(const TaskSplit& split, const std::string& folder) {
   const std::string otherwise =
-      fmt::format("or name its file, --task {}=FILE", split.name);
+      fmt::format(", or name its file, --task {}=FILE", split.name);
   if (folder.empty()) {
     throw ConfigError(
         fmt::format("--task {}: say with --task-files in which folder its "
-                    "items are, {}",
+                    "items are{}",
                     split.name, otherwise));
   }
-  const fs::path root = UserPath(folder);
-  std::vector<fs::path> found;
-  for (const std::string& place : split.places) {
-    if (fs::exists(root / place)) found.push_back(root / place);
-  }
-  if (found.empty()) {
-    throw EnvironmentError(fmt::format(
-        "{}: no items of {} ({} split) there, as {}; get them from {}, {}",
-        root.string(), split.name, split.split, fmt::join(split.places, " or "),
-        split.origin, otherwise));
-  }
-  if (found.size() > 1) {
-    throw ConfigError(fmt::format(
-        "{} and {}: both are items of {}; leave one there, {}",
-        found[0].string(), found[1].string(), split.name, otherwise));
-  }
-  return found.front();
+  return FindInFolder(split, UserPath(folder), otherwise);
 }
 
 }  // namespace
@@ -356,38 +340,57 @@ const TaskSplit& FindTaskSplit(const std::string& name) {
     names.push_back(split.name);
   }
   throw ConfigError(
-      fmt::format("--task: no task '{}'; {}", name, Suggestion(name, names)));
+      fmt::format("no task '{}'; {}", name, Suggestion(name, names)));
 }
 
 std::vector<TaskFile> FindTaskFiles(const std::vector<std::string>& wanted,
                                     const std::string& folder) {
   std::vector<TaskFile> files;
-  const auto add = [&](const std::string& name, const fs::path& path) {
-    if (std::ranges::find(files, name, &TaskFile::name) != files.end()) {
+  const auto add = [&](const TaskFile& file) {
+    if (std::ranges::find(files, file.name, &TaskFile::name) != files.end()) {
       throw ConfigError(fmt::format(
           "--task: {} twice; name each split once (arc_easy is test and "
           "validation)",
-          name));
+          file.name));
     }
-    files.push_back({name, path});
+    files.push_back(file);
   };
   for (const std::string& one : wanted) {
     const size_t equals = one.find('=');
     const TaskSplit& split = FindTaskSplit(one.substr(0, equals));
     if (equals != std::string::npos) {
-      add(split.name, UserPath(one.substr(equals + 1)));
+      add({split.name, UserPath(one.substr(equals + 1))});
       continue;
     }
-    add(split.name, FindInFolder(split, folder));
+    add(FindForUser(split, folder));
     if (split.name == "arc_easy") {
-      const TaskSplit& validation = FindTaskSplit("arc_easy_validation");
-      add(validation.name, FindInFolder(validation, folder));
+      add(FindForUser(FindTaskSplit("arc_easy_validation"), folder));
     }
   }
   std::ranges::sort(files, {}, [](const TaskFile& file) {
     return &FindTaskSplit(file.name);
   });
   return files;
+}
+
+TaskFile FindInFolder(const TaskSplit& split, const fs::path& folder,
+                      const std::string& otherwise) {
+  std::vector<fs::path> found;
+  for (const std::string& place : split.places) {
+    if (fs::exists(folder / place)) found.push_back(folder / place);
+  }
+  if (found.empty()) {
+    throw EnvironmentError(fmt::format(
+        "{}: no items of {} ({} split) there, as {}; get them from {}{}",
+        folder.string(), split.name, split.split,
+        fmt::join(split.places, " or "), split.origin, otherwise));
+  }
+  if (found.size() > 1) {
+    throw ConfigError(fmt::format(
+        "{} and {}: both are items of {}; leave one there{}", found[0].string(),
+        found[1].string(), split.name, otherwise));
+  }
+  return {.name = split.name, .items = found.front()};
 }
 
 std::string Continuation(const std::string& choice) { return " " + choice; }

@@ -53,6 +53,12 @@ struct TaskFile {
 std::vector<TaskFile> FindTaskFiles(const std::vector<std::string>& wanted,
                                     const std::string& folder);
 
+// The file of `split` at one of its places in `folder`; `otherwise` ends the
+// remedies of what it throws, as FindTaskFiles: ", or ...".
+TaskFile FindInFolder(const TaskSplit& split,
+                      const std::filesystem::path& folder,
+                      const std::string& otherwise);
+
 struct TaskItem {
   std::string context;
   std::vector<std::string> choices;  // at least two, with their own spaces

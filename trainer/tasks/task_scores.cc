@@ -37,14 +37,18 @@ double Weight(TaskMeasure measure, const std::string& choice,
 
 template <typename Keep>
 TaskAccuracy Count(std::string name, const ScoredTask& task, const Keep& keep) {
-  TaskAccuracy accuracy{.name = std::move(name)};
+  TaskAccuracy accuracy{.name = std::move(name), .sha256 = task.task.sha256};
   for (size_t i = 0; i < task.scores.size(); ++i) {
     const TaskItem& item = task.task.items[i];
     if (!keep(item)) continue;
     ++accuracy.num_items;
+    unsigned bits = 0;
     for (int m = 0; m < kNumTaskMeasures; ++m) {
-      accuracy.correct[m] += task.scores[i].answers[m] == item.gold;
+      const bool right = task.scores[i].answers[m] == item.gold;
+      accuracy.correct[m] += right;
+      bits |= unsigned{right} << m;
     }
+    accuracy.right.push_back(static_cast<uint8_t>(bits));
   }
   return accuracy;
 }
@@ -108,6 +112,8 @@ std::vector<TaskAccuracy> Accuracies(std::span<const ScoredTask> tasks) {
     for (int m = 0; m < kNumTaskMeasures; ++m) {
       all.correct[m] += whole.correct[m];
     }
+    all.sha256 += (splits > 1 ? ", " : "") + whole.sha256;
+    all.right.insert(all.right.end(), whole.right.begin(), whole.right.end());
   }
   if (splits == 3) accuracies.push_back(all);
   return accuracies;

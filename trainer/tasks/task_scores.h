@@ -44,6 +44,9 @@ struct TaskAccuracy {
   std::string name;  // of the split, or of the part of it that was counted
   int64_t num_items = 0;
   std::array<int64_t, kNumTaskMeasures> correct{};
+  std::string sha256 = {};  // of the items' files; of several in their order
+  // [num_items] of each item: bit m, whether measure m's answer is right.
+  std::vector<uint8_t> right = {};
 
   double Mean(TaskMeasure measure) const;
   // Of the mean, from the sample's variance (n - 1); NaN for one item.

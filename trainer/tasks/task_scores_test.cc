@@ -100,6 +100,12 @@ TEST(Accuracies, CountValidationItemsOfFourChoicesAndAllOfArcEasy) {
   for (const TaskAccuracy& a : Accuracies(tasks)) {
     text += a.name + " " + std::to_string(a.correct[0]) + "/" +
             std::to_string(a.num_items) + "\n";
+    ASSERT_EQ(std::ssize(a.right), a.num_items);
+    for (int m = 0; m < kNumTaskMeasures; ++m) {
+      EXPECT_EQ(std::ranges::count_if(
+                    a.right, [&](uint8_t bits) { return bits >> m & 1; }),
+                a.correct[m]);
+    }
   }
   EXPECT_EQ(text,
             "piqa 1/2\n"

@@ -163,6 +163,28 @@ void ExpectSameValidation(const Validation& expected, const Validation& got) {
   });
 }
 
+namespace {
+
+void ExpectSameTasks(const std::vector<TaskResult>& expected,
+                     const std::vector<TaskResult>& got) {
+  ASSERT_EQ(expected.size(), got.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "task " << expected[i].name);
+    EXPECT_EQ(expected[i].name, got[i].name);
+    EXPECT_EQ(expected[i].sha256, got[i].sha256);
+    EXPECT_EQ(expected[i].right, got[i].right);
+    ASSERT_EQ(expected[i].measures.size(), got[i].measures.size());
+    for (size_t m = 0; m < expected[i].measures.size(); ++m) {
+      VisitAnswerMetrics([&](const Metric& metric, auto member) {
+        EXPECT_EQ(expected[i].measures[m].*member, got[i].measures[m].*member)
+            << metric.name << " " << m;
+      });
+    }
+  }
+}
+
+}  // namespace
+
 void ExpectSameEvaluations(const FinalEvaluations& expected,
                            const FinalEvaluations& got) {
   EXPECT_EQ(expected.code_version, got.code_version);
@@ -174,6 +196,7 @@ void ExpectSameEvaluations(const FinalEvaluations& expected,
     EXPECT_EQ(a.factor, b.factor);
     EXPECT_EQ(a.tau, b.tau);
     ExpectSameValidation(a.validation, b.validation);
+    ExpectSameTasks(a.tasks, b.tasks);
   }
   ASSERT_EQ(expected.router_health.size(), got.router_health.size());
   for (size_t l = 0; l < expected.router_health.size(); ++l) {
@@ -184,6 +207,7 @@ void ExpectSameEvaluations(const FinalEvaluations& expected,
       EXPECT_EQ(a.*member, b.*member) << metric.name;
     });
   }
+  ExpectSameTasks(expected.tasks, got.tasks);
 }
 
 void ExpectSameResult(const RunResult& expected, const RunResult& got) {
