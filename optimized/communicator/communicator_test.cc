@@ -35,6 +35,17 @@ class LonelyCommunicator : public Communicator {
   bool has_given_up_ = false;
 };
 
+// Ends a wait that has no end of its own.
+struct Enough {};
+
+// A limit of a quarter of a second; a rank that does not keep it has enough
+// after two.
+WaitOptions WithALimit() {
+  return {.silence_limit = 0.25,
+          .words_every = 2,
+          .say = [](const std::string&) { throw Enough(); }};
+}
+
 TEST(Patience, CountsTimeInWhichTheRankRan) {
   Patience patience;
   EXPECT_EQ(patience.Pass(0.125), 0.125);
@@ -43,7 +54,7 @@ TEST(Patience, CountsTimeInWhichTheRankRan) {
 }
 
 TEST(Waiting, InAStepEndsAtTheLimitWithStepExchangeAndRank) {
-  LonelyCommunicator rank({.silence_limit = 0.25});
+  LonelyCommunicator rank(WithALimit());
   rank.Begin({.name = "step 7", .limited = true});
   const std::string error =
       MessageOf<EnvironmentError>([&] { rank.Barrier(); });
@@ -57,7 +68,7 @@ TEST(Waiting, InAStepEndsAtTheLimitWithStepExchangeAndRank) {
 }
 
 TEST(Waiting, ElsewhereInAStepEndsAtTheLimit) {
-  LonelyCommunicator rank({.silence_limit = 0.25});
+  LonelyCommunicator rank(WithALimit());
   rank.Begin({.name = "step 7", .limited = true});
   rank.WaitElsewhere("exchanges over NCCL");
   const std::string error = MessageOf<EnvironmentError>([&] {
@@ -70,9 +81,6 @@ TEST(Waiting, ElsewhereInAStepEndsAtTheLimit) {
   EXPECT_TRUE(rank.has_given_up());
 }
 
-// Ends a wait that has no end of its own.
-struct Enough {};
-
 TEST(Waiting, OutsideOfAStepHasNoLimitAndSaysForWhat) {
   std::vector<std::string> said;
   LonelyCommunicator rank({.silence_limit = 0.25,
@@ -82,7 +90,7 @@ TEST(Waiting, OutsideOfAStepHasNoLimitAndSaysForWhat) {
                              if (said.size() == 2) throw Enough();
                            }});
   rank.Begin({.name = "the validation after step 7"});
-  EXPECT_THROW(rank.Barrier(), Enough);
+  ASSERT_THROW(rank.Barrier(), Enough);
   const std::string words =
       "the validation after step 7: waits at a barrier: waits for rank 1, ";
   // Rounded.
