@@ -14,7 +14,6 @@
 #include "experiments/report/run_columns.h"
 #include "golden/verdict/miniature_report.h"
 #include "trainer/results/metrics.h"
-#include "trainer/tasks/task_scores.h"
 
 namespace softmoe::experiments {
 namespace {

@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
     }
     if (!dump.empty()) {
       std::string lines;
-      for (const TaskItems& task : items) lines += RequestLines(task);
+      for (const TaskItems& asked : items) lines += RequestLines(asked);
       softmoe::WriteFileAtomically(softmoe::UserPath(dump), lines);
       return ExitCode::kDone;
     }

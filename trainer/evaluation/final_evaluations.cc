@@ -68,11 +68,9 @@ TaskResult ResultOf(TaskAccuracy accuracy) {
 
 std::vector<TaskResult> AskTasks(std::span<const TaskItems> tasks,
                                  optimized::Model& model, double tau,
-                                 const std::filesystem::path& tokens,
+                                 const Tokenizer& tokenizer,
                                  optimized::Communicator& communicator,
                                  const StopPoll& poll) {
-  if (tasks.empty()) return {};
-  const Tokenizer tokenizer = Tokenizer::FromFile(WithSuffix(tokens, ".model"));
   std::vector<ScoredTask> scored;
   for (const TaskItems& task : tasks) {
     scored.push_back(ScoreTask(
@@ -182,8 +180,13 @@ std::optional<FinalEvaluations> MeasureFinalModel(
   if (TraitsOf(config).cutoff) factors = plan.inference_tau_factors;
   if (factors.empty() && !plan.router_health && tasks.empty()) return {};
 
-  const auto ask = [&](double with_tau) {
-    return AskTasks(tasks, model, with_tau, tokens, communicator, poll);
+  std::optional<Tokenizer> tokenizer;
+  if (!tasks.empty()) {
+    tokenizer.emplace(Tokenizer::FromFile(WithSuffix(tokens, ".model")));
+  }
+  const auto ask = [&](double with_tau) -> std::vector<TaskResult> {
+    if (tasks.empty()) return {};
+    return AskTasks(tasks, model, with_tau, *tokenizer, communicator, poll);
   };
   RouterHealthTotals totals(config);
   const GroupObserver observe =

@@ -38,7 +38,7 @@ std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model) {
     case MetricShape::kLayersAndExperts:
       return {model.num_layers, model.num_experts};
     case MetricShape::kMeasures:
-      return {4};
+      return {kNumTaskMeasures};
   }
   throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
 }

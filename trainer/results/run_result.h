@@ -4,6 +4,7 @@
 #ifndef SOFTMOE_TRAINER_RESULTS_RUN_RESULT_H_
 #define SOFTMOE_TRAINER_RESULTS_RUN_RESULT_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,6 +45,14 @@ struct Validation {
   double load_var_over_mean = 0;
 };
 
+// How a choice is weighed: by its log-likelihood as it is; over its length in
+// code points (the harness's acc_norm) and in bytes, both of the choice without
+// the space before it; over its tokens, as in-house scorers do.
+enum class TaskMeasure { kAcc, kAccNorm, kAccBytes, kAccTokens };
+inline constexpr int kNumTaskMeasures = 4;
+inline constexpr std::array<const char*, kNumTaskMeasures> kTaskMeasureNames = {
+    "acc", "acc_norm", "acc_bytes", "acc_tokens"};
+
 // The answers to a task's items under one measure.
 struct MeasuredAnswers {
   int64_t correct = 0;
@@ -55,9 +64,8 @@ struct MeasuredAnswers {
 // task_scores.h), with the final parameters, T = 1, noise off.
 struct TaskResult {
   std::string name;
-  std::string sha256;  // of the files of its items
-  std::vector<MeasuredAnswers>
-      measures;  // acc, acc_norm, acc_bytes, acc_tokens
+  std::string sha256;                     // of the files of its items
+  std::vector<MeasuredAnswers> measures;  // by TaskMeasure
   // [items], at least two: bit m tells whether the answer by the m-th measure
   // is right, so that two models can be compared item by item.
   std::vector<uint8_t> right;

@@ -32,7 +32,6 @@ constexpr char kEvaluations[] = "final_evaluations";
 constexpr char kInferenceTau[] = "inference_tau";
 constexpr char kRouterHealth[] = "router_health";
 constexpr char kTasks[] = "tasks";
-constexpr size_t kMeasures = 4;
 
 // What each function lists is written or read; what is written is const.
 
@@ -89,13 +88,13 @@ void VisitHealth(File& file, const std::string& group, const Config& config,
 // Throws DataError unless the numbers of right answers are those of the items.
 void CheckTask(const Hdf5Reader& file, const std::string& group,
                const TaskResult& task) {
-  std::vector<int64_t> correct(kMeasures);
+  std::vector<int64_t> correct(kNumTaskMeasures);
   bool bits = task.right.size() > 1;
   for (const uint8_t right : task.right) {
-    bits &= right >> kMeasures == 0;
-    for (size_t m = 0; m < kMeasures; ++m) correct[m] += right >> m & 1;
+    bits &= right >> kNumTaskMeasures == 0;
+    for (int m = 0; m < kNumTaskMeasures; ++m) correct[m] += right >> m & 1;
   }
-  for (size_t m = 0; m < kMeasures; ++m) {
+  for (int m = 0; m < kNumTaskMeasures; ++m) {
     bits &= correct[m] == task.measures[m].correct;
   }
   if (bits) return;
@@ -114,7 +113,7 @@ void VisitTasks(File& file, const std::string& parent, Tasks& tasks) {
     if constexpr (File::kReads) {
       if (!file.Has(group)) break;
       tasks.emplace_back();
-      tasks[i].measures.resize(kMeasures);
+      tasks[i].measures.resize(kNumTaskMeasures);
     }
     if (i == tasks.size()) break;
     auto& task = tasks[i];

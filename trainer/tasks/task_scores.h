@@ -10,17 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "trainer/results/run_result.h"
 #include "trainer/tasks/task_items.h"
 
 namespace softmoe::trainer {
-
-// How a choice is weighed: by its log-likelihood as it is; over its length in
-// code points (the harness's acc_norm) and in bytes, both of the choice without
-// the space before it; over its tokens, as in-house scorers do.
-enum class TaskMeasure { kAcc, kAccNorm, kAccBytes, kAccTokens };
-inline constexpr int kNumTaskMeasures = 4;
-inline constexpr std::array<const char*, kNumTaskMeasures> kTaskMeasureNames = {
-    "acc", "acc_norm", "acc_bytes", "acc_tokens"};
 
 struct ChoiceScore {
   double log_likelihood = 0;  // nats, of the tokens that were scored
