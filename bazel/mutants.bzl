@@ -23,12 +23,15 @@ _Code = provider(fields = {
     "listings": "depset of NAME.mutants.json, and of what these name",
 })
 
-def _unit(target, source, flags, compiler = ""):
-    """A source to be compiled; `compiler`: with these flags and no others."""
+def _unit(target, source, flags, always_linked = True, compiler = ""):
+    """A source to be compiled; `compiler`: with these flags and no others. Of a
+    library, the linker takes an object only if it is asked for, unless it is
+    `always_linked`."""
     return struct(
         key = "%s/%s/%s.o" % (target.label.package, target.label.name, source.basename),
         source = source.short_path,
         flags = tuple(flags),
+        always_linked = always_linked,
         compiler = compiler,
     )
 
@@ -75,6 +78,7 @@ def _listing(target, ctx, own, units, code_files, code_programs, program):
             "key": unit.key,
             "source": unit.source,
             "flags": unit.flags,
+            "always_linked": unit.always_linked,
             "compiler": unit.compiler,
             "is_test": is_test,
         } for unit in units],
@@ -112,9 +116,10 @@ def _code_aspect_impl(target, ctx):
             if CcInfo in dep
         ]).to_list()
         flags = ctx.rule.attr.copts + ["-D" + define for define in defines + ctx.rule.attr.local_defines]
+        always_linked = ctx.rule.kind != "cc_library" or ctx.rule.attr.alwayslink
         for value in ctx.rule.attr.srcs:
             units += [
-                _unit(target, source, flags)
+                _unit(target, source, flags, always_linked)
                 for source in value.files.to_list()
                 if source.extension == "cc"
             ]
@@ -147,7 +152,7 @@ def _code_aspect_impl(target, ctx):
         program = _program(target, all_units, all_archives, linkopts, GXX)
     elif ShimProgram in target:
         shim = target[ShimProgram]
-        units = [_unit(target, source, flags, shim.compiler) for source, flags in shim.sources]
+        units = [_unit(target, source, flags, compiler = shim.compiler) for source, flags in shim.sources]
         all_units = depset(units, transitive = [ctx.rule.attr.runtime[_Code].units])
         program = _program(target, all_units, depset(), depset(shim.linkopts), shim.compiler, shim.script)
 

@@ -297,15 +297,20 @@ std::map<std::string, std::string> Build::Make(
 
 void Build::Link(const Program& program) {
   const fs::path output = options_.folder / "programs" / program.path;
+  const std::string archive = output.string() + ".a";
   std::vector<std::string> arguments = {program.compiler, "-o",
                                         output.string() + ".new"};
+  // "T": the archive names the objects and does not hold them.
+  std::vector<std::string> archiving = {"ar", "rcsT", archive};
   for (const std::string& unit : program.units) {
-    arguments.push_back(objects_.at(unit).string());
+    (project_.units.at(unit).always_linked ? arguments : archiving)
+        .push_back(objects_.at(unit).string());
   }
   arguments.push_back(objects_.at(kSwitchUnit).string());
+  arguments.push_back("-Wl,--start-group");
+  arguments.push_back(archive);
   arguments.insert(arguments.end(), program.archives.begin(),
                    program.archives.end());
-  arguments.push_back("-Wl,--start-group");
   arguments.insert(arguments.end(), program.linkopts.begin(),
                    program.linkopts.end());
   arguments.push_back("-Wl,--end-group");
@@ -315,7 +320,9 @@ void Build::Link(const Program& program) {
   }
   // The objects' names identify their content.
   std::string key;
-  for (const std::string& argument : arguments) key += argument + "\n";
+  for (const auto* part : {&archiving, &arguments}) {
+    for (const std::string& argument : *part) key += argument + "\n";
+  }
   key = Sha256Hex(key);
   const fs::path key_file = output.string() + ".key";
   if (fs::exists(output) && fs::exists(key_file) &&
@@ -323,9 +330,13 @@ void Build::Link(const Program& program) {
     return;
   }
   MakeFolder(output.parent_path());
-  const ProgramResult run = RunProgram(arguments, tree_.folder());
-  if (run.exit_status != 0) {
-    throw EnvironmentError("cannot link " + program.path + ":\n" + run.output);
+  fs::remove(archive);  // ar would add to it
+  for (const auto* part : {&archiving, &arguments}) {
+    const ProgramResult run = RunProgram(*part, tree_.folder());
+    if (run.exit_status != 0) {
+      throw EnvironmentError("cannot link " + program.path + ":\n" +
+                             run.output);
+    }
   }
   fs::rename(output.string() + ".new", output);
   WriteFileAtomically(key_file, key);

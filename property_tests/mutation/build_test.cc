@@ -36,6 +36,9 @@ const std::map<std::string, std::string>& Sources() {
       {"kernels/c.cc",
        "#define IN_C\n#include \"golden/a.h\"\n"
        "int Size(int x) { return Larger(x, kSize); }\n"},
+      // Nobody asks for it, so nobody misses what it asks for.
+      {"kernels/d.cc",
+       "int Missing(int x);\nint Lonely(int x) { return Missing(x); }\n"},
       // Drawn from one file, but not from the other.
       {"golden/b_test.cc",
        "int Twice(int);\nint Sum(int);\nint Size(int);\nint Unused(int);\n"
@@ -200,7 +203,8 @@ TEST(Project, ReadsListingsAndRefusesOthers) {
       file,
       R"({"sources":[["golden/a.cc","golden/a.cc"]],)"
       R"("units":[{"key":"golden/a/a.cc.o","source":"golden/a.cc",)"
-      R"("flags":["-DX"],"compiler":"","is_test":false}],"program":null})");
+      R"("flags":["-DX"],"always_linked":true,"compiler":"",)"
+      R"("is_test":false}],"program":null})");
   ReadListing(file, "/root", project);
   EXPECT_EQ(project.sources.at("golden/a.cc"), "/root/golden/a.cc");
   EXPECT_EQ(project.units.at("golden/a/a.cc.o").flags,

@@ -37,9 +37,9 @@ std::map<std::string, fs::path> Files(const Json& pairs, const fs::path& root) {
 void Add(const Json& json, const fs::path& root, Project& project) {
   project.sources.merge(Files(json.at("sources"), root));
   for (const Json& unit : json.at("units")) {
-    project.units[unit.at("key")] = {unit.at("key"), unit.at("source"),
-                                     unit.at("flags"), unit.at("compiler"),
-                                     unit.at("is_test")};
+    project.units[unit.at("key")] = {
+        unit.at("key"),           unit.at("source"),   unit.at("flags"),
+        unit.at("always_linked"), unit.at("compiler"), unit.at("is_test")};
   }
   const Json& program = json.at("program");
   if (program.is_null()) return;

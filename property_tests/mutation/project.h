@@ -19,6 +19,7 @@ struct Unit {
   std::string key;     // PACKAGE/TARGET/FILE.o
   std::string source;  // path from the root
   std::vector<std::string> flags;
+  bool always_linked = false;  // else only if a symbol of it is asked for
   std::string compiler;  // used with exactly these flags; "": the common one
   bool is_test = false;
 };

@@ -29,7 +29,7 @@ TestProject::TestProject(const std::map<std::string, std::string>& sources) {
         is_switch ? "property_tests/mutation/switch/switch.cc.o" : path + ".o";
     const bool is_test =
         path.ends_with("_test.cc") || path.ends_with("/fixture_main.cc");
-    project_.units[key] = {key, path, {}, "", is_test};
+    project_.units[key] = {key, path, {}, is_test, "", is_test};
   }
   for (const auto& [key, unit] : project_.units) {
     if (!unit.is_test) continue;

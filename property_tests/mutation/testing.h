@@ -14,7 +14,7 @@ namespace softmoe::mutation {
 
 // Sources by their paths, in a folder of its own, with the switch. Each .cc
 // file is a unit; that of a test, or of the fixture, is a program, too, linked
-// with all units that are no tests.
+// with what it asks for of the units that are no tests.
 class TestProject {
  public:
   explicit TestProject(const std::map<std::string, std::string>& sources);

@@ -85,14 +85,12 @@ inline Dtype DtypeFor(const Operation& op,
   return op.dtypes().front();
 }
 
-// Defined in implementation_list.cc, above everything that uses
-// implementations. Weak, so that a program that asks for none by name can be
-// linked without that list, and without all that it brings.
+// Defined in implementation_list.cc, which sits above everything that uses
+// implementations and is linked with every program of the engine.
 
 // Throws ConfigError, with a suggestion, for an unknown name, and
 // EnvironmentError where this machine cannot run it at all.
-[[gnu::weak]] std::unique_ptr<Implementation> MakeImplementation(
-    const std::string& name);
+std::unique_ptr<Implementation> MakeImplementation(const std::string& name);
 
 // The names that need no path.
 std::vector<std::string> ImplementationNames();
