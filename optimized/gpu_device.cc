@@ -27,10 +27,7 @@ namespace {
 static_assert(kProductWorkspaces ==
               (1 + Queue::kSides) * kernels::kProductWorkspace);
 
-int NumberOf(int rank) {
-  const kernels::DeviceFacts first = device::RequireDevice();
-  return rank % first.count;
-}
+int NumberOf(int rank) { return rank % device::RequireDevices(); }
 
 class GpuDevice : public Device {
  public:

@@ -450,7 +450,8 @@ std::string StepMemoryText(const Config& config, Recompute recompute,
             FormatBytes(plan(each).bytes());
   }
   const auto least =
-      LeastForFirstStep(config, kProductWorkspaces, kH100, ranks);
+      LeastForFirstStep(config, kProductWorkspaces,
+                        PlannableMemory(kH100, ranks), ranks);
   return text + "; an H100 with 80 GB " +
          (least ? "holds the step with " + Quoted(*least)
                 : std::string("holds none of them: ") + kSmallerGroups) +
@@ -466,11 +467,17 @@ void RequireMemory(const MemoryPlan& plan, int64_t free_bytes) {
           kSmallerGroups);
 }
 
+int64_t PlannableMemory(int64_t free_bytes, int ranks) {
+  return free_bytes - kReservedMemory - (ranks > 1 ? kReservedForNccl : 0);
+}
+
 void RequireStepMemory(const Config& config, Recompute recompute,
                        int64_t free_bytes, int ranks, int on_device) {
   constexpr int64_t kInTheQueue = 0;
   const int64_t share =
-      (free_bytes - (on_device - 1) * kProductWorkspaces) / on_device;
+      (PlannableMemory(free_bytes, on_device == 1 ? ranks : 1) -
+       (on_device - 1) * kProductWorkspaces) /
+      on_device;
   const MemoryPlan plan = PlanFirstStep(config, recompute, kInTheQueue, ranks);
   if (plan.bytes() <= share) return;
   const auto least = LeastForFirstStep(config, kInTheQueue, share, ranks);

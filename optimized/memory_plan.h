@@ -178,10 +178,10 @@ MemoryPlan PlanModel(const Config& config, int ranks = 1);
 MemoryPlan PlanUpdates(const Config& config, int ranks = 1);
 
 // Elements of a shard that ranks exchange at a time, at most
-// (gradient_exchange.h): 16 MiB from each rank. At 50 GB/s, the slowest of the
-// links that plans assume, these take 0.3 ms; from 20 ranks they are 320 MiB,
+// (gradient_exchange.h): 64 MiB from each rank. At 50 GB/s, the slowest of the
+// links that plans assume, these take 1.3 ms; from 20 ranks they are 1.2 GiB,
 // where whole shards of the paper's model would be 6 GiB.
-inline constexpr int64_t kExchangePiece = (int64_t{16} << 20) / sizeof(float);
+inline constexpr int64_t kExchangePiece = (int64_t{64} << 20) / sizeof(float);
 
 // How many of `total` parameters are sent to a device at a time to be cast,
 // where ranks share the masters (backend_parameters.h).
@@ -219,8 +219,21 @@ std::string StepMemoryText(const Config& config, Recompute recompute,
 // than there is free.
 void RequireMemory(const MemoryPlan& plan, int64_t free_bytes);
 
-// The same for the first step, on a device that already has its queue: names
-// the setting that recomputes least and fits, if one does.
+// Bytes of a device's free memory that no plan takes, since more is needed once
+// a run has begun. Kernels and the algorithms of products are loaded when they
+// are first used; NCCL takes buffers when ranks on several devices join. Both
+// sizes are assumed.
+inline constexpr int64_t kReservedMemory = 2'000'000'000;
+inline constexpr int64_t kReservedForNccl = 1'000'000'000;
+
+// What plans may take of `free_bytes` of a device.
+//
+//   ranks  that have a device each, and train together
+int64_t PlannableMemory(int64_t free_bytes, int ranks);
+
+// As RequireMemory for the first step, of PlannableMemory, on a device that
+// already has its queue: names the setting that recomputes least and fits, if
+// one does.
 //
 //   ranks      that train together
 //   on_device  that share this device: each needs its part, and all but the one

@@ -213,9 +213,11 @@ TEST(StepMemoryText, ShowsPartsAndWhatAnH100Holds) {
            "(training.balance_group_sequences)\n"));
 }
 
-std::string StepMemoryError(const Config& config, int64_t free_bytes) {
-  return MessageOf<EnvironmentError>(
-      [&] { RequireStepMemory(config, Recompute::kNone, free_bytes); });
+// The message on a device with `bytes` for the step, besides what is reserved.
+std::string StepMemoryError(const Config& config, int64_t bytes) {
+  return MessageOf<EnvironmentError>([&] {
+    RequireStepMemory(config, Recompute::kNone, bytes + 2'000'000'000);
+  });
 }
 
 TEST(RequireStepMemory, NamesTheSettingThatFits) {
@@ -235,6 +237,29 @@ TEST(RequireStepMemory, NamesTheSettingThatFits) {
   EXPECT_TRUE(Says(StepMemoryError(config, takes(Recompute::kLayer) - 1),
                    "no runtime.recompute makes it fit: take smaller groups "
                    "(training.balance_group_sequences)"));
+}
+
+TEST(PlannableMemory, LeavesRoomForWhatIsLoadedLater) {
+  constexpr int64_t kFree = 80'000'000'000;
+  EXPECT_EQ(PlannableMemory(kFree, 1), 78'000'000'000);
+  EXPECT_EQ(PlannableMemory(kFree, 8), 77'000'000'000);
+  // NCCL joins ranks only if each has a device; of a shared one each takes its
+  // part of what is left.
+  const Config config = PaperConfig();
+  const int64_t one = PlanStep(config, InitialAllocations(config, 0), 30,
+                               Recompute::kNone, 0, 2)
+                          .bytes();
+  const auto fits = [&](int64_t free_bytes, int on_device) {
+    return MessageOf<EnvironmentError>([&] {
+             RequireStepMemory(config, Recompute::kNone, free_bytes, 2,
+                               on_device);
+           }) == kNoError;
+  };
+  EXPECT_TRUE(fits(one + 3'000'000'000, 1));
+  EXPECT_FALSE(fits(one + 2'999'999'999, 1));
+  const int64_t two = 2 * one + kProductWorkspaces + 2'000'000'000;
+  EXPECT_TRUE(fits(two, 2));
+  EXPECT_FALSE(fits(two - 2, 2));
 }
 
 TEST(RequireMemory, NamesPartsSizesAndWhatHelps) {

@@ -285,7 +285,8 @@ void BM_DeviceStep(benchmark::State& state, const Row& row,
   const Recompute recompute =
       LeastRecompute(config, InitialAllocations(config, 0),
                      config.training.balance_group_sequences,
-                     /*product_workspaces=*/0, device->FreeMemory())
+                     /*product_workspaces=*/0,
+                     PlannableMemory(device->FreeMemory(), /*ranks=*/1))
           .value_or(Recompute::kLayer);
   RequireStepMemory(config, recompute, device->FreeMemory());
   Trainee trainee(config, row, Pool(), nullptr, *device, recompute);

@@ -345,27 +345,30 @@ struct Product {
   std::string name;
   int64_t m, n, k;
   Transposed transposed = kNone;
+  bool is_float = false;  // the result, whatever the operands are
 };
 
-// Those of the model's step.
+// Those of the model's step, with the model's types: the heuristic gives other
+// algorithms for other ones.
 std::vector<Product> ProductsOfAStep(const Shapes& shapes) {
   const int64_t tokens = shapes.tokens(), d = shapes.model.d_model;
   const int64_t f = shapes.model.d_ffn, vocab = shapes.model.vocab_size;
   const int64_t rows = shapes.routed() / shapes.model.num_experts;
   return {{"qkv", tokens, 3 * d, d},
           {"qkv d_input", tokens, d, 3 * d, kB},
-          {"qkv d_weight", d, 3 * d, tokens, kA},
+          {"qkv d_weight", d, 3 * d, tokens, kA, true},
           {"expert gate and up", rows, 2 * f, d},
           {"expert down", rows, d, f},
           {"expert d_activation", rows, f, d, kB},
           {"expert d_hidden", rows, d, 2 * f, kB},
-          {"expert d_gate_up_weight", d, 2 * f, rows, kA},
-          {"expert d_down_weight", f, d, rows, kA},
-          {"head", shapes.head_chunk(), vocab, d, kB}};
+          {"expert d_gate_up_weight", d, 2 * f, rows, kA, true},
+          {"expert d_down_weight", f, d, rows, kA, true},
+          {"head", shapes.head_chunk(), vocab, d, kB, true}};
 }
 
-void AddProduct(const std::string& kind, const Product& p,
-                std::optional<int> algorithm) {
+template <typename Result>
+void AddProductOf(const std::string& kind, const Product& p,
+                  std::optional<int> algorithm) {
   const bool a = p.transposed == kA, b = p.transposed == kB;
   AddTimedCall({.operation = "gemm",
                 .name = p.name,
@@ -373,15 +376,24 @@ void AddProduct(const std::string& kind, const Product& p,
                 .flops = 2 * Real(p.m) * Real(p.n) * Real(p.k),
                 .kind = kind,
                 .algorithm = algorithm},
-               kernels::GemmArgsOf<Activation, Activation>{.m = p.m,
-                                                           .n = p.n,
-                                                           .k = p.k,
-                                                           .lda = a ? p.m : p.k,
-                                                           .ldb = b ? p.k : p.n,
-                                                           .ldc = p.n,
-                                                           .transpose_a = a,
-                                                           .transpose_b = b},
+               kernels::GemmArgsOf<Activation, Result>{.m = p.m,
+                                                       .n = p.n,
+                                                       .k = p.k,
+                                                       .lda = a ? p.m : p.k,
+                                                       .ldb = b ? p.k : p.n,
+                                                       .ldc = p.n,
+                                                       .transpose_a = a,
+                                                       .transpose_b = b},
                ops::Gemm);
+}
+
+void AddProduct(const std::string& kind, const Product& p,
+                std::optional<int> algorithm) {
+  if (p.is_float) {
+    AddProductOf<float>(kind, p, algorithm);
+  } else {
+    AddProductOf<Activation>(kind, p, algorithm);
+  }
 }
 
 // The products of a step with each of the first algorithms of cuBLASLt's

@@ -94,6 +94,15 @@ void ExpectTheBitsOf(const Trained& alone, const std::vector<Trained>& ranks) {
   }
 }
 
+// A context takes some 500 MB of a device: none is made on a device of another
+// rank.
+TEST_F(SimulatedRanks, TakeNoMemoryOfAnothersDevice) {
+  simt::SetDeviceLimits({.devices = 2});
+  const auto device = MakeDevice(OnCuda(), /*rank=*/1);
+  EXPECT_FALSE(simt::HasContext(0));
+  EXPECT_TRUE(simt::HasContext(1));
+}
+
 TEST_F(SimulatedRanks, ThatShareADeviceTrainToTheBitsOfOneProcess) {
   const Config config = DeviceConfig(4);
   const Trained alone = Alone(config);

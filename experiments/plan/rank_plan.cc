@@ -102,10 +102,12 @@ MemoryPlan RankMemory(const Config& config, int64_t ranks,
 
 std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
                                            double gpu_bytes) {
+  const auto number = static_cast<int>(ranks);
   return optimized::LeastRecompute(
       config, optimized::InitialAllocations(config, /*tau=*/0),
       config.training.balance_group_sequences, optimized::kProductWorkspaces,
-      static_cast<int64_t>(gpu_bytes), static_cast<int>(ranks));
+      optimized::PlannableMemory(static_cast<int64_t>(gpu_bytes), number),
+      number);
 }
 
 RankTimes EstimateRankTimes(const Config& config, double active_experts,
@@ -193,10 +195,11 @@ std::string RankLegend(const Cluster& machine) {
       "whole, what passes read, for products a copy in bf16, and of the fp32 "
       "parameters a shard; moments are shards; a rank with g groups adds their "
       "gradients in ceil(log2 g) more buffers, and what comes from other ranks "
-      "16 MiB at a time; routed: what the caps allow; "
-      "GiB: all of it, with scratch and products, but for what NCCL keeps for "
-      "itself. recompute: the setting that computes least again with which "
-      "{:.3g} GB hold it. "
+      "64 MiB at a time; routed: what the caps allow; "
+      "GiB: all of it, with scratch and products, but for 2 GB that kernels "
+      "and "
+      "1 GB that NCCL may take later. recompute: the setting that computes "
+      "least again with which {:.3g} GB hold all of that. "
       "backward: at the assumed MFU. gradients, parameters: what a rank sends "
       "in a step, over links ASSUMED to carry {:.0f} GB/s each way in a node "
       "and {:.0f} GB/s between nodes. can be hidden: the share of the time on "

@@ -42,9 +42,9 @@ TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
   const int64_t quarter = 4 * (4096 * int64_t{99579} + 1152);
   EXPECT_EQ(of(8, "moments"), 2 * eighth);
   EXPECT_EQ(of(4, "moments"), 2 * quarter);
-  // The own groups' sum and tree; of what comes from each other rank, 16 MiB at
+  // The own groups' sum and tree; of what comes from each other rank, 64 MiB at
   // a time.
-  constexpr int64_t kPiece = int64_t{16} << 20;
+  constexpr int64_t kPiece = int64_t{64} << 20;
   EXPECT_EQ(of(8, "gradients"), 4 * total + kPiece * 7);
   EXPECT_EQ(of(4, "gradients"), 4 * total * (1 + 1) + kPiece * 3);
   for (const char* part : {"activations", "products"}) {

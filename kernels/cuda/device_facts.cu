@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cublasLt.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
 
 #include "kernels/cuda/device_facts.h"
 #include "kernels/cuda/launch.h"
@@ -47,8 +51,28 @@ void RequireSuccess(cudaError_t error, const std::string& found,
   throw EnvironmentError(found + " (" + why + "); " + remedy);
 }
 
+// With these variables the library computes fp32 products in TF32, or emulates
+// their arithmetic: other bits, of which the identity of a run would not tell.
+void RequirePlainProducts() {
+  constexpr const char* kPrefixes[] = {"NVIDIA_TF32_OVERRIDE=", "CUBLAS_EMULAT",
+                                       "CUBLAS_FIXEDPOINT_EMULATION"};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    for (const std::string_view prefix : kPrefixes) {
+      if (text.substr(0, prefix.size()) != prefix) continue;
+      const std::string name(text.substr(0, text.find('=')));
+      throw EnvironmentError("the environment has " + name +
+                             ", which changes the bits of products; start "
+                             "again without it (unset " +
+                             name + ")");
+    }
+  }
+}
+
 // Returns the versions, once driver and runtime fit, and counts the devices.
+// Nothing here makes a context.
 std::string RequireDriver(int* devices) {
+  RequirePlainProducts();
   int runtime = 0, driver = 0, count = 0;
   RequireSuccess(cudaRuntimeGetVersion(&runtime), "no CUDA runtime",
                  "it is part of this program, which seems to be damaged");
@@ -67,7 +91,9 @@ std::string RequireDriver(int* devices) {
         error,
         "the NVIDIA driver is too old: it is for CUDA " + Release(driver),
         "install one for CUDA " + needed +
-            " or later, or build with an older toolkit");
+            " or later; for a data-centre GPU NVIDIA's forward-compatibility "
+            "package (cuda-compat) of that version will do, with its folder in "
+            "LD_LIBRARY_PATH; or build with an older toolkit");
   }
   constexpr char kLook[] =
       "look with nvidia-smi, and whether CUDA_VISIBLE_DEVICES hides it";
@@ -114,6 +140,12 @@ DeviceFacts RequireDevice(int number) {
   }
   facts.libraries += ", cuBLASLt " + CublasRelease(cublas);
   return facts;
+}
+
+int RequireDevices() {
+  int devices = 0;
+  (void)RequireDriver(&devices);
+  return devices;
 }
 
 std::string WhyNoDevice() {

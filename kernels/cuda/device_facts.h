@@ -25,12 +25,17 @@ struct DeviceFacts {
 //                  the calling thread uses it from then on. Errors:
 //                  EnvironmentError with what was found, what is needed and
 //                  what to do, if there is no driver or an old one, no device,
-//                  none that this program holds code for, or no cuBLASLt.
-//                  Allocates nothing.
-//   WhyNoDevice    that error's text; "" if there is none
+//                  none that this program holds code for, no cuBLASLt, or a
+//                  variable of the environment that changes products. The
+//                  device gets this process's context, which takes some 500 MB
+//                  of its memory.
+//   RequireDevices how many there are, without a context on any. Errors: those
+//                  of RequireDevice that do not depend on a device.
+//   WhyNoDevice    RequireDevice's error's text; "" if there is none
 #define SOFTMOE_DECLARE_DEVICE_FACTS(isa)    \
   namespace isa {                            \
   DeviceFacts RequireDevice(int number = 0); \
+  int RequireDevices();                      \
   std::string WhyNoDevice();                 \
   }                                          \
   static_assert(true)

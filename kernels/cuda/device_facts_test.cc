@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
+#include "kernels/cuda/device.h"
 #include "kernels/simt/device/device.h"
 
 namespace softmoe::kernels {
@@ -57,6 +59,48 @@ TEST(DeviceFacts, ADriverThatIsTooOld) {
   simt::FailCall("cudaGetDeviceCount", 1, kInsufficientDriver);
   ExpectRefused({"driver is too old", "it is for CUDA 13.0",
                  "install one for CUDA 13.0 or later", "older toolkit"});
+}
+
+TEST(DeviceFacts, TellsTheVersionOfADriverThatIsTooOld) {
+  simt::SetDeviceLimits({.driver = 12040});
+  EXPECT_TRUE(Says(isa_shim::WhyNoDevice(), "it is for CUDA 12.4",
+                   "cuda-compat", "LD_LIBRARY_PATH"));
+  simt::SetDeviceLimits({});
+  EXPECT_EQ(isa_shim::WhyNoDevice(), "");
+}
+
+// Each context takes memory, and every rank counts the devices.
+TEST(DeviceFacts, CountingDevicesMakesNoContext) {
+  simt::SetDeviceLimits({.devices = 3});
+  EXPECT_EQ(isa_shim::RequireDevices(), 3);
+  for (const int device : {0, 1, 2}) EXPECT_FALSE(simt::HasContext(device));
+  EXPECT_EQ(isa_shim::RequireDevice(1).count, 3);
+  EXPECT_FALSE(simt::HasContext(0));
+  EXPECT_TRUE(simt::HasContext(1));
+  simt::SetDeviceLimits({});
+  (void)isa_shim::RequireDevice();
+}
+
+TEST(DeviceFacts, ContextsTakeMemory) {
+  simt::SetDeviceLimits({.memory = 4096, .context = 1024});
+  EXPECT_EQ(isa_shim::FreeMemory(), 3072);
+  simt::SetDeviceLimits({});
+}
+
+TEST(DeviceFacts, VariablesThatChangeProductsAreRefused) {
+  for (const char* name :
+       {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
+        "CUBLAS_EMULATION_STRATEGY"}) {
+    setenv(name, "0", 1);
+    EXPECT_TRUE(Says(isa_shim::WhyNoDevice(), name, "unset"));
+    EXPECT_TRUE(Says(
+        MessageOf<EnvironmentError>([] { (void)isa_shim::RequireDevices(); }),
+        name));
+    unsetenv(name);
+  }
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 1);  // of another library
+  EXPECT_EQ(isa_shim::WhyNoDevice(), "");
+  unsetenv("CUBLAS_WORKSPACE_CONFIG");
 }
 
 TEST(DeviceFacts, NoDevice) {

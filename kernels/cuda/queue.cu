@@ -164,6 +164,12 @@ class Plan {
                                        preference, choice + 1, results, &found);
     (void)cublasLtMatmulPreferenceDestroy(preference);
     CheckCublas(status, "a heuristic");
+    if (choice > 0 && found <= choice) {
+      throw EnvironmentError(
+          "cuBLASLt's heuristic gives " + std::to_string(found) +
+          " algorithms for this product, and number " + std::to_string(choice) +
+          ", from 0, was asked for");
+    }
     choice_ = results[choice];
     CheckCublas(found > choice ? choice_.state : CUBLAS_STATUS_NOT_SUPPORTED,
                 "a heuristic");

@@ -59,10 +59,17 @@ class NcclLink : public RankLink {
     Settle("joining");
   }
 
-  // Finishes what others may be waiting for, unless this rank fails: then it
-  // may itself be waiting for what never comes.
+  // Finishes what others may be waiting for, unless one of them, or this rank,
+  // fails: then it may itself be waiting for what never comes.
   ~NcclLink() override {
     if (std::uncaught_exceptions() > exceptions_) Abort();
+    if (stream_ != nullptr && comm_ != nullptr) {
+      try {
+        WaitFor(stream_);
+      } catch (...) {
+        Abort();
+      }
+    }
     if (stream_ != nullptr) (void)cudaStreamSynchronize(stream_);
     if (comm_ != nullptr) (void)ncclCommDestroy(comm_);
     if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
@@ -102,9 +109,20 @@ class NcclLink : public RankLink {
     });
   }
 
-  void Finish() override {
+  void Finish() override { WaitFor(beside_); }
+
+  void Abort() noexcept override {
+    if (comm_ != nullptr) (void)ncclCommAbort(comm_);
+    comm_ = nullptr;
+  }
+
+ private:
+  NcclLink(cudaStream_t beside, const WhileWaiting& while_waiting)
+      : beside_(beside), while_waiting_(while_waiting) {}
+
+  void WaitFor(cudaStream_t stream) {
     RequireJoined();
-    CheckCuda(cudaEventRecord(event_, beside_), "an event");
+    CheckCuda(cudaEventRecord(event_, stream), "an event");
     for (;;) {
       const cudaError_t state = cudaEventQuery(event_);
       if (state == cudaSuccess) return;
@@ -117,15 +135,6 @@ class NcclLink : public RankLink {
       Wait();
     }
   }
-
-  void Abort() noexcept override {
-    if (comm_ != nullptr) (void)ncclCommAbort(comm_);
-    comm_ = nullptr;
-  }
-
- private:
-  NcclLink(cudaStream_t beside, const WhileWaiting& while_waiting)
-      : beside_(beside), while_waiting_(while_waiting) {}
 
   // Work enqueued on `later` from now on runs after all that is on `earlier`.
   void Order(cudaStream_t earlier, cudaStream_t later) {

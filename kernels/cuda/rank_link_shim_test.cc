@@ -4,8 +4,10 @@
 // refuses what would hang or be undefined: what arrives, and how all ranks end
 // when one fails.
 #include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -45,12 +47,16 @@ struct RankThread {
   pthread_t thread;
 };
 
+// How often rank 0 was asked to go on waiting.
+std::atomic<int> waits{0};
+
 void Run(RankThread& own) {
   try {
     UseDevice(own.rank);
     CUstream_st* const stream = MakeStream();
     {
       const auto link = JoinLink(own.id, own.rank, own.ranks, stream, [&own] {
+        if (own.rank == 0) ++waits;
         if (own.failed->load() > 0) throw std::runtime_error("another failed");
       });
       Rank rank{own.rank, own.ranks, stream, *link};
@@ -241,6 +247,34 @@ void CheckARankThatFails() {
   ExpectSays(texts[1], "no more disk");
 }
 
+// A link that ends waits for the other ranks like any wait: it hears of one
+// that fails.
+void CheckALinkThatEndsWhileItWaits() {
+  static std::atomic<int> waits_before{-1};
+  static void* sent = nullptr;  // outlives the link
+  const auto texts = OnRanks(2, [](Rank& r) {
+    if (r.rank == 0) {
+      sent = AllocateOnDevice(4);
+      ClearOnDevice(sent, 4, r.stream);
+      r.link.Follow();
+      r.link.Exchange({{{}, {sent, 4}}}, {{{}, {}}});
+      waits_before = waits.load();
+      return;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    while (waits_before < 0 || waits <= waits_before) {
+      if (std::chrono::steady_clock::now() - start > std::chrono::seconds(9)) {
+        throw std::runtime_error("rank 0 waits for ever");
+      }
+      sched_yield();
+    }
+    throw std::runtime_error("no more disk");
+  });
+  ExpectSays(texts[1], "no more disk");
+  UseDevice(0);
+  FreeOnDevice(sent);
+}
+
 // It does not matter which rank makes the call.
 void CheckACallThatFails(const char* call, int error) {
   simt::FailCall(call, 1, error);
@@ -286,6 +320,7 @@ void CheckTwoRanksOnADevice() {
 int Main() {
   CheckResults();
   CheckARankThatFails();
+  CheckALinkThatEndsWhileItWaits();
   for (const char* call : {"ncclCommInitRankConfig", "ncclGroupStart",
                            "ncclSend", "ncclRecv", "ncclGroupEnd"}) {
     CheckACallThatFails(call, kSystemError);

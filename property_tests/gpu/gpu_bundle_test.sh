@@ -77,15 +77,16 @@ says "$text" "has no glibc"
 needed=$(sed -n 's/^glibc=2[.]//p' "$bundle/share/needs")
 ((needed <= 36)) || fail "glibc 2.$needed is needed, more than Debian 12 has"
 
-# Where cuBLASLt is found. (A file with that name is enough.)
+# Where cuBLASLt and NCCL are found. (A file with that name is enough.)
 cublas=$(sed -n 's/^cublas=//p' "$bundle/share/needs")
 [[ $cublas =~ ^libcublasLt[.]so[.][1-9][0-9]$ ]] || fail "no name of cuBLASLt: '$cublas'"
-# taken FOLDER WHY VARIABLE=VALUE... - it is found there, with these variables
+# taken FOLDER WHY VARIABLE=VALUE... - both are found there, with these variables
 taken() {
   local folder=$1 why=$2
   shift 2
-  mkdir -p "$folder" && : >"$folder/$cublas"
-  says "$(clean "$@" "$bundle/run_all.sh")" "cuBLASLt: $folder/$cublas ($why)"
+  mkdir -p "$folder" && : >"$folder/$cublas" && : >"$folder/libnccl.so.2"
+  says "$(clean "$@" "$bundle/run_all.sh")" "cuBLASLt: $folder/$cublas ($why)" \
+    "NCCL:     $folder/libnccl.so.2 ($why)"
 }
 taken "$PWD/venv/lib/python3.11/site-packages/nvidia/cublas/lib" "Python's site-packages" VIRTUAL_ENV="$PWD/venv"
 taken "$PWD/path" LD_LIBRARY_PATH VIRTUAL_ENV="$PWD/venv" LD_LIBRARY_PATH="/nowhere:$PWD/path"

@@ -77,7 +77,9 @@ TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
   EXPECT_EQ(timed, operations)
       << "operation_benchmark.cc does not time what operation_table.h has";
   EXPECT_EQ(record.All("ceiling").size(), 3u);
-  EXPECT_EQ(record.All("algorithm").size(), 2u * 10 * 8);
+  // Each product has one algorithm, and at most eight are timed.
+  EXPECT_GE(record.All("algorithm").size(), 2u * 10);
+  EXPECT_LT(record.All("algorithm").size(), 2u * 10 * 8);
   // In each precision: three cases of a model, one update, one repetition.
   EXPECT_EQ(record.All("check").size(), 2u * (3 * 3 + 3 + 3));
   EXPECT_EQ(record.All("step").size(), 4u);

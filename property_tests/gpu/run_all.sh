@@ -50,8 +50,9 @@ if older_than "$version" "$glibc"; then
 fi
 echo "glibc:    $version (needed: $glibc)"
 
-# Folders in which cuBLAS may be, as "FOLDER<tab>why it was searched".
+# Folders in which library $1 may be, as "FOLDER<tab>why it was searched".
 tab=$(printf '\t')
+given=${LD_LIBRARY_PATH:-}
 packages_in() {
   echo "$1/lib${tab}Python's environment"
   for packages in "$1"/lib/python3*/site-packages "$1"/lib/python3*/dist-packages; do
@@ -66,13 +67,13 @@ candidates() {
       echo "$CUDA_HOME/$sub${tab}CUDA_HOME"
     done
   fi
-  printf '%s\n' "${LD_LIBRARY_PATH:-}" | tr ':' '\n' | sed "s/\$/${tab}LD_LIBRARY_PATH/"
+  printf '%s\n' "$given" | tr ':' '\n' | sed "s/\$/${tab}LD_LIBRARY_PATH/"
   # An active environment was chosen on purpose.
   for root in ${VIRTUAL_ENV:+"$VIRTUAL_ENV"} ${CONDA_PREFIX:+"$CONDA_PREFIX"}; do
     packages_in "$root"
   done
   { ldconfig -p || /sbin/ldconfig -p; } 2>/dev/null |
-    sed -n "s|.*$cublas .*=> \(.*\)/$cublas\$|\1${tab}the loader's path|p"
+    sed -n "s|.*$1 .*=> \(.*\)/$1\$|\1${tab}the loader's path|p"
   echo "/usr/local/cuda/lib64${tab}the usual place"
   for root in ${HOME:+"$HOME/.local"} /usr/local /usr /opt/conda; do
     packages_in "$root"
@@ -87,20 +88,25 @@ candidates() {
   done
   return 0
 }
-found=$(candidates | while IFS=$(printf '\t') read -r folder why; do
-  if [ -n "$folder" ] && [ -e "$folder/$cublas" ]; then
-    printf '%s\t%s\n' "$folder" "$why"
-    break
+# find_library WHAT FILE - has the loader find it
+find_library() {
+  found=$(candidates "$2" | while IFS=$(printf '\t') read -r folder why; do
+    if [ -n "$folder" ] && [ -e "$folder/$2" ]; then
+      printf '%s\t%s\n' "$folder" "$why"
+      break
+    fi
+  done)
+  if [ -n "$found" ]; then
+    folder=$(printf '%s' "$found" | cut -f 1)
+    echo "$1 $folder/$2 ($(printf '%s' "$found" | cut -f 2))"
+    LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export LD_LIBRARY_PATH
+  else
+    echo "$1 $2 is neither in \$CUDA_HOME nor in the loader's path, in /usr/local/cuda/lib64 or in Python's site-packages"
   fi
-done)
-if [ -n "$found" ]; then
-  folder=$(printf '%s' "$found" | cut -f 1)
-  echo "cuBLASLt: $folder/$cublas ($(printf '%s' "$found" | cut -f 2))"
-  LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  export LD_LIBRARY_PATH
-else
-  echo "cuBLASLt: $cublas is neither in \$CUDA_HOME nor in the loader's path, in /usr/local/cuda/lib64 or in Python's site-packages"
-fi
+}
+find_library "NCCL:    " libnccl.so.2
+find_library "cuBLASLt:" "$cublas"
 
 record=gpu_record.jsonl
 number=2

@@ -135,12 +135,14 @@ TEST_F(DeviceFailure, ADeviceThatCannotBeUsedEndsWithFive) {
   ExpectGoesOn({"--device=cuda"});
 }
 
-// The device has room for the workspaces of products and 64 KiB more.
+// The device has room for the workspaces of products, what is reserved, and 64
+// KiB more.
 TEST_F(DeviceFailure, TooLittleMemoryNamesPartsSizesAndKey) {
   StopAfterOneStep("cuda");
   ExpectRefused(
       ExitCode::kEnvironment,
-      "memory=" + std::to_string((int64_t{160} << 20) + (64 << 10)),
+      "memory=" +
+          std::to_string((int64_t{160} << 20) + 2'000'000'000 + (64 << 10)),
       {"the device has 64.0 KiB of memory left", "what comes next needs",
        "parameters  ", "moments  ", "gradients  ", "together",
        "no runtime.recompute makes it fit", "training.balance_group_sequences"},

@@ -208,14 +208,16 @@ TEST_F(SimulatedRun, ADeviceThatDoesNotHoldAllOfItsRanksIsRefused) {
   config_.training.global_batch_sequences = 8;
   RunOptions options = Options("run");
   options.ranks = 2;
-  // The queue of both, plus what one of them needs.
+  // The queue of both, plus what is reserved and what one of them needs.
   const size_t queues = size_t{320} << 20, one = 350 << 10;
-  simt::SetDeviceLimits({.memory = queues + one});
+  const size_t reserved = 2'000'000'000, for_nccl = 1'000'000'000;
+  simt::SetDeviceLimits({.memory = queues + reserved + one});
   EXPECT_TRUE(Says(Refusal<EnvironmentError>(options),
                    "2 ranks share the device", "the share of each",
                    "start fewer"));
   EXPECT_FALSE(fs::exists(folder_ / "run"));
-  simt::SetDeviceLimits({.devices = 2, .memory = queues + one});
+  simt::SetDeviceLimits(
+      {.devices = 2, .memory = queues + reserved + for_nccl + one});
   EXPECT_EQ(TrainRun(config_, options).steps.size(),
             static_cast<size_t>(kSteps));
 }
@@ -380,8 +382,9 @@ TEST_F(SimulatedRun, WithoutADeviceNothingIsWritten) {
 
 TEST_F(SimulatedRun, TooLittleMemoryIsSaid) {
   Interrupt("run", 2);
-  // The queue fits into memory, the model does not.
-  simt::SetDeviceLimits({.memory = (size_t{160} << 20) + (64 << 10)});
+  // The queue fits into memory with what is reserved, the model does not.
+  simt::SetDeviceLimits(
+      {.memory = (size_t{160} << 20) + 2'000'000'000 + (64 << 10)});
   EXPECT_TRUE(Says(Refusal<EnvironmentError>(Options("new")),
                    "the device has 64.0 KiB of memory left",
                    "what comes next needs", "parameters        65.0 KiB",

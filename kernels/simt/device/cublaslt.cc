@@ -321,7 +321,13 @@ uint64_t Identity(const Problem& problem) {
 // ---- Algorithms
 
 constexpr uint64_t kAlgorithm = 0x6c74616c;
-constexpr int kNumAlgorithms = 8;
+constexpr int kMostAlgorithms = 8;
+
+// How many algorithms a heuristic knows, from 1: as on a device, some problems
+// have few.
+int NumAlgorithms(const Problem& problem) {
+  return 1 + static_cast<int>(Identity(problem) % kMostAlgorithms);
+}
 
 // The content of a cublasLtMatmulAlgo_t.
 struct Algorithm {
@@ -614,7 +620,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
       (preference->reduction_schemes &
        (CUBLASLT_REDUCTION_SCHEME_INPLACE |
         CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)) != 0;
-  const int count = requested < kNumAlgorithms ? requested : kNumAlgorithms;
+  const int known = NumAlgorithms(problem);
+  const int count = requested < known ? requested : known;
   for (int i = 0; i < count; ++i) {
     Algorithm algorithm = {kAlgorithm,
                            Identity(problem),

@@ -17,13 +17,21 @@ struct DeviceLimits {
   int devices = 1;  // at most 16
   size_t memory = size_t{80} * 1000 * 1000 * 1000;
   size_t shared_memory_per_block = size_t{163} * 1024;
+  // What this process's context takes of a device's memory, from the first call
+  // that needs one; a real one takes some 500 MB.
+  size_t context = 0;
+  int driver = 0;  // its version, 12040 for CUDA 12.4; 0: the runtime's
 };
+// Contexts end.
 void SetDeviceLimits(const DeviceLimits& limits);
 
 // The n-th call of `call` from now on ("cudaMalloc", "cublasLtMatmul"; n >= 1)
 // does nothing and returns `error`, a cudaError_t or cublasStatus_t. One at a
 // time per name.
 void FailCall(const char* call, int n, int error);
+
+// Whether this process has a context on the device.
+bool HasContext(int device);
 
 // How often `call` was called in this process.
 int CallsOf(const char* call);

@@ -20,6 +20,7 @@ namespace softmoe::simt {
 namespace {
 
 DeviceLimits limits;
+bool has_context[GuardedMemory::kMaxDevices];
 int pageable_copies = 0;
 
 // Each thread has its own, as on a device.
@@ -86,15 +87,22 @@ cudaError_t CheckEvent(const char* call, cudaEvent_t event) {
       checked != cudaSuccess)                              \
   return checked
 
+int DriverVersion() {
+  return limits.driver == 0 ? CUDART_VERSION : limits.driver;
+}
+
 cudaError_t CheckDevice(int device) {
   if (device >= 0 && device < limits.devices) return cudaSuccess;
   return SOFTMOE_REFUSE(cudaErrorInvalidDevice, "device %d of %d", device,
                         limits.devices);
 }
 
-// Free bytes of the device that the caller has chosen.
+// Of the device that the caller has chosen.
+void MakeContext() { has_context[CurrentDevice()] = true; }
 size_t FreeOfDevice() {
-  const size_t used = DeviceMemory().live_bytes_of(CurrentDevice());
+  MakeContext();
+  const size_t used =
+      DeviceMemory().live_bytes_of(CurrentDevice()) + limits.context;
   return used < limits.memory ? limits.memory - used : 0;
 }
 
@@ -319,7 +327,13 @@ cudaError_t QueueKernel(const cudaLaunchConfig_t& config,
 void SetDeviceLimits(const DeviceLimits& new_limits) {
   const HostCall host_call;
   limits = new_limits;
+  for (bool& has : has_context) has = false;
   SetSharedMemoryLimit(limits.shared_memory_per_block);
+}
+
+bool HasContext(int device) {
+  const HostCall host_call;
+  return has_context[device];
 }
 
 int PageableCopies() {
@@ -403,6 +417,11 @@ cudaError_t cudaGetLastError() {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   SOFTMOE_BEGIN("cudaGetDeviceCount");
+  if (DriverVersion() / 1000 < CUDART_VERSION / 1000) {
+    return SOFTMOE_REFUSE(cudaErrorInsufficientDriver,
+                          "a driver of version %d, a runtime of version %d",
+                          DriverVersion(), CUDART_VERSION);
+  }
   *count = limits.devices;
   MarkInitialized(count);
   return cudaSuccess;
@@ -411,8 +430,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   SOFTMOE_BEGIN("cudaSetDevice");
   const cudaError_t error = CheckDevice(device);
-  if (error == cudaSuccess) SetCurrentDevice(device);
-  return error;
+  if (error != cudaSuccess) return error;
+  SetCurrentDevice(device);
+  MakeContext();  // since CUDA 12
+  return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
@@ -437,7 +458,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 
 cudaError_t cudaDriverGetVersion(int* version) {
   SOFTMOE_BEGIN("cudaDriverGetVersion");
-  *version = CUDART_VERSION;
+  *version = DriverVersion();
   MarkInitialized(version);
   return cudaSuccess;
 }
@@ -617,6 +638,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     return SOFTMOE_REFUSE(cudaErrorInvalidValue, "a stream with flags %u",
                           flags);
   }
+  MakeContext();
   *stream = TheWorkQueue().CreateStream(CurrentDevice());
   MarkInitialized(stream);
   return cudaSuccess;
@@ -725,6 +747,7 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute,
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   SOFTMOE_BEGIN("cudaFuncGetAttributes");
+  MakeContext();
   *attributes = {1024};
   MarkInitialized(attributes);
   return cudaSuccess;
