@@ -150,6 +150,10 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
   fmt::print("\n");
   line(metrics::kValLoss, result.final_validation.loss);
   line(metrics::kUnigramLoss, result.unigram_loss);
+  if (result.val_loss_per_byte) {
+    line(metrics::kValLossPerByte, *result.val_loss_per_byte);
+    line(metrics::kValBytesPerToken, *result.val_bytes_per_token);
+  }
   line(metrics::kTrainAe, result.train_ae);
   line(metrics::kInferAe, result.final_validation.active_experts);
   line(metrics::kRunSeconds, result.seconds);
