@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <future>
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,10 +42,12 @@ class Source {
   }
   void FailAt(int64_t step) { fails_at_ = step; }
 
-  // Returns when (step, first) has been asked for.
-  void WaitFor(int64_t step, int64_t first) {
+  // Returns when (step, first) has been asked for; false after a minute.
+  bool WaitFor(int64_t step, int64_t first) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return reads_.contains({step, first}); });
+    return changed_.wait_for(lock, std::chrono::minutes(1), [&] {
+      return reads_.contains({step, first});
+    });
   }
   std::map<std::pair<int64_t, int64_t>, int> reads() {
     const std::lock_guard lock(mutex_);
@@ -74,11 +79,11 @@ TEST(BatchReader, ReadsTheNextStepAhead) {
   BatchReader reader(source.Function(), kSteps);
   for (int64_t step = 0; step < kSteps; ++step) {
     for (const int64_t first : {0, 2, 4}) {
-      EXPECT_TRUE(Gives(reader, step, first)) << step << " " << first;
+      ASSERT_TRUE(Gives(reader, step, first)) << step << " " << first;
     }
-    // Otherwise this waits forever: nobody asks for these parts before it.
+    // Nobody has asked for these parts yet.
     for (const int64_t first : {0, 2, 4}) {
-      if (step + 1 < kSteps) source.WaitFor(step + 1, first);
+      ASSERT_TRUE(step + 1 == kSteps || source.WaitFor(step + 1, first));
     }
   }
   EXPECT_EQ(source.reads().size(), static_cast<size_t>(3 * kSteps));
@@ -117,7 +122,7 @@ TEST(BatchReader, AFailureIsThatOfTheStepThatNeedsIt) {
   BatchReader reader(source.Function(), kSteps);
   EXPECT_TRUE(Gives(reader, 0, 0));
   EXPECT_TRUE(Gives(reader, 0, 2));
-  source.WaitFor(1, 0);
+  EXPECT_TRUE(source.WaitFor(1, 0));
   try {
     Gives(reader, 1, 0);
     ADD_FAILURE() << "no error";
