@@ -384,6 +384,8 @@ TEST(Paper, N27HasTheBytesByWhichLossesAreConverted) {
     ASSERT_NE(bytes, nullptr) << row.id;
     EXPECT_EQ(bytes->value, row.id.starts_with("owt/") ? owt : c4) << row.id;
     EXPECT_EQ(bytes->known, Known::kAssumed);
+    EXPECT_EQ(FindField(row.fields, "data.num_tokens")->value,
+              row.id.starts_with("owt/") ? "9.0287e9" : "2.056e11");
   }
 }
 
