@@ -43,6 +43,7 @@
 #include "experiments/run/slurm_launch.h"
 #include "experiments/run/verify_record.h"
 #include "trainer/run/rank_main.h"
+#include "trainer/tokens/token_memory.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -88,6 +89,9 @@ Examples:
       a grid of your own; --set goes over every run
   grid run paper --task-files /data/tasks
       where the items of the zero-shot tasks are that its [evaluations] list
+  grid run paper --task-files /data/tasks --tokens owt=/data/owt
+      on token files that were prepared elsewhere; corpora are not prepared at
+      that scale, since GPUs would wait
   grid status smoke            how far it is, also while it runs
   grid report smoke            the report again, from what is on disk
   grid clean smoke [--yes]     what could be deleted [delete it]
@@ -140,12 +144,13 @@ struct Arguments {
   std::string bench;
   std::string run, changed_by, isa, device;
   std::string task_files;
+  Strings tokens;  // CORPUS=PREFIX
   std::optional<Launcher> launcher;
   int64_t threads = 0;
   int64_t jobs = 1;
   trainer::RankOptions ranks;
   bool quiet = false, yes = false, keep_checkpoints = false, renew = false;
-  bool detach = false, exploratory = false;
+  bool detach = false, exploratory = false, recheck = false;
 };
 
 // Made-up records for each true difference: a probability is known to 4 %.
@@ -343,6 +348,26 @@ void CheckLaunch(const Arguments& arguments) {
   }
 }
 
+// The prefixes of --tokens, by corpus.
+std::map<std::string, fs::path> TokensOf(const Arguments& arguments) {
+  std::map<std::string, fs::path> tokens;
+  for (const std::string& given : arguments.tokens) {
+    const size_t at = given.find('=');
+    if (at == std::string::npos || at == 0 || at + 1 == given.size()) {
+      throw ConfigError(fmt::format(
+          "--tokens {}: write CORPUS=PREFIX, as in owt=/data/owt", given));
+    }
+    if (!tokens.emplace(given.substr(0, at), UserPath(given.substr(at + 1)))
+             .second) {
+      throw ConfigError(
+          fmt::format("--tokens {}: the corpus is given twice; "
+                      "leave one out",
+                      given));
+    }
+  }
+  return tokens;
+}
+
 // Where and how a launcher starts this program again.
 SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
   SlurmPlace place;
@@ -357,6 +382,10 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
     place.options.insert(
         place.options.end(),
         {"--task-files", UserPath(arguments.task_files).string()});
+  }
+  for (const auto& [corpus, prefix] : TokensOf(arguments)) {
+    place.options.insert(place.options.end(),
+                         {"--tokens", corpus + "=" + prefix.string()});
   }
   if (arguments.keep_checkpoints) {
     place.options.push_back("--keep-checkpoints");
@@ -399,6 +428,8 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
   options.quiet = arguments.quiet;
   options.task_files = TaskFilesOf(arguments);
+  options.tokens = TokensOf(arguments);
+  if (arguments.recheck) trainer::ForgetTokens();
   if (RecordOf(arguments)) options.record = UserPath(arguments.from);
   options.jobs = arguments.jobs;
   options.ranks = arguments.ranks.in_process();
@@ -678,6 +709,13 @@ class CommandLine {
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
     Runtime(run, "--device", "device",
             "cpu, or cuda: not yet verified on a device [cpu]");
+    run->add_option("--tokens", arguments_.tokens,
+                    "CORPUS=PREFIX of token files to train on, for which its "
+                    "text is not needed; may be repeated")
+        ->take_all();
+    run->add_flag("--recheck", arguments_.recheck,
+                  "read token files whole again, which this machine remembers "
+                  "as long as their size, time and inode stay");
     run->add_flag("--detach", arguments_.detach,
                   "with --launcher=slurm: submit, and do not wait");
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");

@@ -9,11 +9,13 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
+#include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "experiments/testing/grid_test_util.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/prepare.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -29,7 +31,7 @@ TEST_F(GridMain, HelpTeaches) {
   EXPECT_TRUE(EndedWith(Grid({"run", "--help"}), 0, "--rows", "--corpora",
                         "--seeds", "--set", "--out", "--threads", "--isa",
                         "--device", "--quiet", "--scale", "--task-files",
-                        "--keep-checkpoints"));
+                        "--tokens", "--recheck", "--keep-checkpoints"));
 }
 
 TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
@@ -113,6 +115,79 @@ TEST_F(GridMain, ThePaperNeedsWhatItNames) {
   }
   EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
   unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+// GPUs wait for no corpus: at the paper's scale it must be prepared before, in
+// the cache or wherever the user says, and then its text is not needed.
+TEST_F(GridMain, AtThePapersScaleTokensMustBeThere) {
+  std::string toml = MicroGrid(6);
+  toml.replace(toml.find("\"smoke\""), 7, "\"paper\"");
+  WriteGrid(toml);
+  const Strings run = {"run", "micro.toml", "--device=cpu"};
+  EXPECT_TRUE(EndedWith(Grid(run), 5,
+                        "\n  corpus: path:text.txt is not prepared",
+                        "`bazel run //:prepare_data -- --corpus path:text.txt "
+                        "--vocab-size 400`"));
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+  EXPECT_FALSE(fs::exists(folder_ / "cache"));
+
+  const fs::path current = fs::current_path();
+  fs::current_path(folder_);
+  DataConfig data;
+  data.corpus = "path:text.txt";
+  trainer::CopyPreparedCorpus(
+      trainer::PrepareCorpus(data, 400, {.quiet = true}), folder_ / "t");
+  fs::current_path(current);
+  EXPECT_TRUE(EndedWith(Grid(run), 0, "3 of 3 rows finished"));
+  const std::string expected = Bytes("runs/micro/results.h5");
+
+  fs::remove_all(folder_ / "cache");
+  fs::remove(folder_ / "text.txt");
+  Strings with = run;
+  with.insert(with.end(), {"--tokens", "path:text.txt=t", "--out", "again"});
+  EXPECT_TRUE(EndedWith(Grid(with), 0, "3 of 3 rows finished"));
+  EXPECT_EQ(Bytes("again/results.h5"), expected);
+}
+
+TEST_F(GridMain, TokensMustBeThoseOfTheCorpus) {
+  trainer::PreparedCorpus tokens;
+  tokens.prefix = folder_ / "t";
+  tokens.corpus = "path:text.txt";
+  tokens.description = "made for this test";
+  tokens.vocab_size = 400;
+  tokens.text_bytes = 5000;
+  const auto run = [&](const Strings& more) {
+    trainer::WritePreparedCorpus(tokens);
+    Strings arguments = {"run", "micro.toml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Grid(arguments);
+  };
+  const std::string given = "path:text.txt=t";
+  EXPECT_TRUE(EndedWith(run({"--tokens", "path:texts.txt=t"}), 2,
+                        "no run has that corpus", "path:text.txt"));
+  for (const char* wrong : {"t", "=t", "path:text.txt="}) {
+    EXPECT_TRUE(EndedWith(run({"--tokens", wrong}), 2, "CORPUS=PREFIX"));
+  }
+  EXPECT_TRUE(
+      EndedWith(run({"--tokens", given, "--tokens", given}), 2, "given twice"));
+  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 5, "t.idx"));
+  WriteFileAtomically(folder_ / "t.idx", "an index");
+  WriteFileAtomically(folder_ / "t.bin", "tokens");
+  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 2, "t.idx: damaged"));
+  tokens.vocab_size = 500;
+  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 2, "vocabulary of 500"));
+  tokens.vocab_size = 400;
+  WriteFileAtomically(folder_ / "t.model", "");
+  tokens.tokens = {.data_sha256 = Sha256Hex("tokens"),
+                   .index_sha256 = Sha256Hex("an index"),
+                   .tokenizer_sha256 = Sha256Hex("")};
+  EXPECT_TRUE(
+      EndedWith(run({"--tokens", given, "--set", "data.max_bytes=4999"}), 2,
+                "5000 bytes of text", "data.max_bytes is 4999"));
+  tokens.corpus = "owt";
+  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 2,
+                        "tokens of corpus 'owt' (made for this test)"));
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
 // The items are wherever the user says; without them nothing is trained.

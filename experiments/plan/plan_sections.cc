@@ -50,6 +50,10 @@ std::string StepLine(const RowEstimate& row) {
       fmt::format("{} steps of {} = {} tokens", Thousands(t.steps),
                   Count(t.global_batch_sequences, "sequence"),
                   Thousands(t.global_batch_sequences * length));
+  if (row.epochs) {
+    line += fmt::format(", {:.2f} epochs of as many tokens as the paper's",
+                        *row.epochs);
+  }
   const int64_t gpus = row.run.corpus.gpus;
   if (gpus == 0) return line;
   const BatchSplit split = SplitBatch(t, gpus);

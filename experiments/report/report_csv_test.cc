@@ -47,7 +47,8 @@ TEST(ReportCsv, ColumnsHaveTheNamesOfTheMetrics) {
   EXPECT_EQ(header,
             "run,corpus,row,label,variant,seed,state,mean_active_experts,"
             "expansion_factor,tau,train_ae,infer_ae,active_parameters,val_loss,"
-            "unigram_loss,schedule_loss,zero_active_fraction,"
+            "unigram_loss,train_bytes_per_token,val_bytes_per_token,"
+            "val_loss_per_byte,schedule_loss,zero_active_fraction,"
             "relative_load_variance,parameters,seconds,config_hash");
   EXPECT_EQ(Lines(StepsCsv(ExampleOutcome()))[0],
             "run,step,loss,load_balance_loss,z_loss,active_experts,"
@@ -63,9 +64,9 @@ TEST(ReportCsv, NumbersReadBackExactly) {
   for (std::string field; std::getline(line, field, ',');) {
     fields.push_back(field);
   }
-  ASSERT_EQ(fields.size(), 21u);
+  ASSERT_EQ(fields.size(), 24u);
   EXPECT_EQ(std::stod(fields[14]), 1.0 / 3);
-  EXPECT_EQ(fields[18], "1099511627776");
+  EXPECT_EQ(fields[21], "1099511627776");
   outcome.runs[0].result->unigram_loss = std::nan("");
   EXPECT_FALSE(Says(Lines(RunsCsv(outcome))[1], "nan"));
 }

@@ -396,6 +396,13 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
                   return r.identity.tokens.tokenizer_sha256;
                 }),
       FieldClass::kMustMatch);
+  const std::string bytes = OverSeeds(row, [](const RunResult& r) {
+    return r.val_bytes_per_token ? fmt::format("{:.4f}", *r.val_bytes_per_token)
+                                 : "unknown";
+  });
+  if (!bytes.empty() && bytes != "unknown") {
+    add("data.bytes_per_token", bytes, FieldClass::kReport);
+  }
   for (const AccuracyColumn& column : kAccuracies) {
     const std::string items = OverSeeds(row, [&](const RunResult& r) {
       const auto* task = FindTask(r, column.split);

@@ -140,7 +140,15 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
       Validate(model, data, report.tau, report.temperature, [&stop] {
         stop.ThrowIfRequested("during the evaluation; nothing was changed");
       });
-  report.unigram_loss = data.UnigramLoss(report.config.training.eval_sequences);
+  const SplitCounts counts =
+      data.CountSplits(report.config.training.eval_sequences);
+  report.unigram_loss = UnigramLoss(counts);
+  if (!now.tokens.tokenizer_sha256.empty()) {
+    report.val_bytes_per_token =
+        MeasureBytes(counts,
+                     Tokenizer::FromFile(WithSuffix(report.tokens, ".model")))
+            .targets;
+  }
   return report;
 }
 
@@ -254,10 +262,16 @@ std::string HeadText(const MeasuredModel& report, const char* remark) {
 std::string EvaluationText(const EvaluationReport& report) {
   TextLines lines(report.validation);
   VisitValidationMetrics(lines);
-  return HeadText(report, report.other_tokens
-                              ? "  (not those it was trained on)"
-                              : "") +
-         lines.text() + ReportLine(metrics::kUnigramLoss, report.unigram_loss);
+  std::string text =
+      HeadText(report,
+               report.other_tokens ? "  (not those it was trained on)" : "") +
+      lines.text() + ReportLine(metrics::kUnigramLoss, report.unigram_loss);
+  if (report.val_bytes_per_token) {
+    text += ReportLine(metrics::kValBytesPerToken, *report.val_bytes_per_token);
+    text += ReportLine(metrics::kValLossPerByte,
+                       report.validation.loss / *report.val_bytes_per_token);
+  }
+  return text;
 }
 
 std::string TaskText(const TaskReport& report) {
@@ -276,6 +290,11 @@ std::string EvaluationJson(const EvaluationReport& report) {
       {"other_tokens", report.other_tokens},
       {"isa", report.device.isa},
       {metrics::kUnigramLoss.name, report.unigram_loss}};
+  if (report.val_bytes_per_token) {
+    json[metrics::kValBytesPerToken.name] = *report.val_bytes_per_token;
+    json[metrics::kValLossPerByte.name] =
+        report.validation.loss / *report.val_bytes_per_token;
+  }
   if (!report.device.backend.empty()) {
     json["backend"] = report.device.backend;
     json["device"] = report.device.model;

@@ -45,6 +45,7 @@ struct EvaluationReport : MeasuredModel {
   bool other_tokens = false;  // not those on which the run was trained
   std::string data_sha256;
   double unigram_loss = 0;
+  std::optional<double> val_bytes_per_token;  // as in RunResult
   Validation validation;
 };
 

@@ -28,6 +28,7 @@
 #include "trainer/run/schedules.h"
 #include "trainer/run/trainer.h"
 #include "trainer/tokens/prepare.h"
+#include "trainer/tokens/token_memory.h"
 
 namespace {
 
@@ -74,7 +75,7 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::vector<std::string> runtime;  // "runtime.threads=4", ...
   softmoe::trainer::RankOptions ranks;
-  bool dry_run = false, profile = false, quiet = false;
+  bool dry_run = false, profile = false, quiet = false, recheck = false;
 };
 
 // runs/train/<name of the file>-<hash> under the user's folder, or --out.
@@ -150,6 +151,10 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
   fmt::print("\n");
   line(metrics::kValLoss, result.final_validation.loss);
   line(metrics::kUnigramLoss, result.unigram_loss);
+  if (result.val_loss_per_byte) {
+    line(metrics::kValLossPerByte, *result.val_loss_per_byte);
+    line(metrics::kValBytesPerToken, *result.val_bytes_per_token);
+  }
   line(metrics::kTrainAe, result.train_ae);
   line(metrics::kInferAe, result.final_validation.active_experts);
   line(metrics::kRunSeconds, result.seconds);
@@ -214,6 +219,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
               ranks, ExchangeLine(arguments.ranks.exchange, ranks));
     return ExitCode::kDone;
   }
+  if (arguments.recheck) softmoe::trainer::ForgetTokens();
   std::fflush(stdout);
   // Checked before the corpus is prepared, which may take long.
   if (!arguments.profile) {
@@ -291,6 +297,9 @@ int main(int argc, char** argv) {
                "with one, and stop")
       ->excludes(dry_run)
       ->excludes(ranks);
+  app.add_flag("--recheck", arguments.recheck,
+               "read the token files whole again, which this machine remembers "
+               "as long as their size, time and inode stay");
   app.add_flag("--quiet", arguments.quiet, "no progress lines");
   try {
     app.parse(argc, argv);
