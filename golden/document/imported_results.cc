@@ -579,11 +579,12 @@ ImportTemplate MakeImportTemplate(const Document& golden, const Table& table) {
 
   std::string& text = files.set_up;
   text = fmt::format(
-      "# The set-up of the values of {}. Fill in every \"\": with your own\n"
-      "# facts, not with the golden's; \"{}\" where nobody knows. A line that\n"
-      "# begins with # may be left out. Other rows and facts of yours than "
-      "the\n"
-      "# golden's: change the lists of rows.\n"
+      "# The set-up of the values of {}. Fill in every \"\" with your own "
+      "fact,\n"
+      "# not with the golden's, or \"{}\" where nobody knows. Lines that "
+      "begin\n"
+      "# with # may stay as they are; rows without values, and blocks without\n"
+      "# rows, may go.\n"
       "source = \"\"   # whose numbers: paper or report, with its version\n"
       "program = \"\"  # what computed them, with its version\n"
       "table = {}\n"

@@ -173,10 +173,9 @@ TEST_F(Evaluation, TracesWhatItCounts) {
   const Checkpoint checkpoint(folder_ / "run" / kCheckpointName);
   LoadedModel loaded(checkpoint, config_, 1, optimized::Cpu());
   const std::span<const int32_t> read(inputs), next(targets);
-  loaded.model.Forward({.num_sequences = 2,
-                        .inputs = read.first(32),
-                        .targets = next.first(32)},
-                       {.temperature = 1, .tau = result_.tau});
+  loaded.model.Forward(
+      {.num_sequences = 2, .inputs = read.first(32), .targets = next.first(32)},
+      {.temperature = 1, .tau = result_.tau});
   const auto scores = file.ReadDataset<float>("/scores").values;
   for (int64_t l = 0; l < 2; ++l) {
     const std::span<const float> expected = loaded.model.LastRouting(l).scores;
