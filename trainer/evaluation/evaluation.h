@@ -27,6 +27,8 @@ struct EvaluationOptions {
   double temperature = 1.0;          // > 0
   std::optional<int64_t> sequences;  // of the held-out split; 0: all of them;
                                      // empty: as configured
+  std::filesystem::path trace;  // of these sequences (routing_trace.h); empty:
+                                // none
   RuntimeConfig runtime;
 };
 
