@@ -14,6 +14,8 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
+constexpr char kCorpusField[] = "data.corpus";
+
 // A statistical FAIL that awaits Holm's procedure.
 struct Candidate {
   size_t cell;  // index into the verdicts
@@ -154,6 +156,9 @@ class CellJudge {
     const PooledDeviation noise =
         PoolColumn(results_, golden_, verdict->table, column.id, row);
     const Difference difference = Compare(cell, golden_cell, noise, margin);
+    if (noise.known() && cell.proportion && golden_cell.proportion) {
+      NameNoise(*verdict, row, noise);
+    }
     verdict->half_width =
         std::isfinite(difference.half_width) ? difference.half_width : 0;
     const bool constructed = IsByConstruction(golden_, golden_cell);
@@ -186,6 +191,26 @@ class CellJudge {
       verdict->reason = fmt::format(
           "outside of +-{:g} with all its confidence interval (p = {:.2g})",
           margin, difference.p_outside);
+    }
+  }
+
+  // Once for each column and corpus: what the noise of its items was taken for
+  // (ruling 18).
+  void NameNoise(const CellVerdict& verdict, const Row& row,
+                 const PooledDeviation& noise) {
+    const std::string corpus =
+        WithoutQuotes(FieldValue(results_, row, kCorpusField));
+    const std::string remark =
+        fmt::format("{}/{}{}: ", verdict.table, verdict.column,
+                    corpus.empty() ? "" : " on " + corpus) +
+        (noise.flip_share
+             ? fmt::format("{:.3g} % of the answers flip between seeds of a "
+                           "row, which is the noise of its items",
+                           100 * *noise.flip_share)
+             : "how many answers flip between seeds is not known; the "
+               "binomial width of its items stands in for it");
+    if (std::ranges::count(verdicts_.remarks, remark) == 0) {
+      verdicts_.remarks.push_back(remark);
     }
   }
 
@@ -230,8 +255,6 @@ class CellJudge {
   Verdicts& verdicts_;
   std::vector<Candidate> candidates_;
 };
-
-constexpr char kCorpusField[] = "data.corpus";
 
 void CollectCells(const Document& document, const std::string& table_id,
                   const std::string& column, const std::string& corpus,
