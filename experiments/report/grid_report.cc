@@ -18,6 +18,7 @@
 #include "experiments/report/report_html.h"
 #include "experiments/report/report_tables.h"
 #include "experiments/report/results_document.h"
+#include "experiments/report/task_comparison.h"
 #include "golden/document/document.h"
 #include "golden/verdict/miniature_report.h"
 #include "golden/verdict/verdict.h"
@@ -105,6 +106,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   report.invariants_hold = AllHold(invariants);
   report.text = DescribeGridTable(outcome) + "\n" +
                 DescribeTables(EvaluationTables(outcome)) +
+                DescribeTables(TaskComparisonTables(outcome)) +
                 DescribeTables(ExperimentTables(outcome, paper)) +
                 DescribeInvariants(invariants) + "\n";
 

@@ -12,6 +12,7 @@
 #include "experiments/report/report_curves.h"
 #include "experiments/report/report_tables.h"
 #include "experiments/report/row_summary.h"
+#include "experiments/report/task_comparison.h"
 #include "golden/verdict/miniature_report.h"
 #include "golden/verdict/regime_report.h"
 #include "golden/verdict/verdict_report.h"
@@ -409,6 +410,7 @@ std::string ReportHtml(const GridOutcome& outcome,
   const std::string body =
       WhatThisIs(outcome) + Invariants(invariants) + Results(outcome) +
       claims_html + MoreTables(EvaluationTables(outcome)) +
+      MoreTables(TaskComparisonTables(outcome)) +
       MoreTables(ExperimentTables(outcome, paper)) + CurvePlots(outcome) +
       Verdicts(judged) + Provenance(outcome) +
       Paragraph("Paper: " + paper.provenance.source, "soft");

@@ -17,6 +17,7 @@
 #include "core/errors.h"
 #include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
+#include "experiments/report/task_comparison.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/metrics.h"
 
@@ -68,8 +69,10 @@ struct Measure {
   // Rows to which the column does not apply have empty cells.
   std::function<bool(const Config&)> applies = {};  // nullptr: all rows
   std::optional<golden::Column> own = {};  // a column that the golden lacks
-  // An accuracy, which is measured where a grid asks for its task.
+  // An accuracy, which is measured where a grid asks for its task, and what was
+  // answered; nullptr if this run lacks it.
   const AccuracyColumn* accuracy = nullptr;
+  std::function<const trainer::TaskResult*(const RunResult&)> answers = {};
 };
 
 // What a run answered with the tau of training; nullptr if it was not asked.
@@ -82,15 +85,17 @@ const trainer::TaskResult* FindTask(const RunResult& result,
   return nullptr;
 }
 
-// acc in percent. NaN if the task was not asked, or some of its items were not.
-double Percent(const std::vector<trainer::TaskResult>& tasks,
-               const AccuracyColumn& column) {
+// The answers that a column is about. nullptr if the task was not asked, or some
+// of its items were not.
+const trainer::TaskResult* AnswersOf(
+    const std::vector<trainer::TaskResult>& tasks,
+    const AccuracyColumn& column) {
   for (const trainer::TaskResult& task : tasks) {
     if (task.name != column.answers) continue;
     if (task.right.size() != column.items) break;
-    return 100 * task.measures.front().accuracy;
+    return &task;
   }
-  return std::numeric_limits<double>::quiet_NaN();
+  return nullptr;
 }
 
 // The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
@@ -189,16 +194,24 @@ bool HasPaperSizes(const ModelConfig& model) {
 void AddAccuracies(std::optional<double> factor,
                    std::vector<Measure>* measures) {
   for (const AccuracyColumn& column : kAccuracies) {
-    Measure measure{column.id, [factor, &column](const RunResult& r) {
-                      static const std::vector<trainer::TaskResult> kNone;
-                      if (!r.final_evaluations) return Percent(kNone, column);
-                      if (!factor) {
-                        return Percent(r.final_evaluations->tasks, column);
-                      }
-                      const trainer::InferenceTau* at = AtFactor(r, *factor);
-                      return Percent(at == nullptr ? kNone : at->tasks, column);
+    const auto answers =
+        [factor, &column](const RunResult& r) -> const trainer::TaskResult* {
+      if (!factor) {
+        return r.final_evaluations
+                   ? AnswersOf(r.final_evaluations->tasks, column)
+                   : nullptr;
+      }
+      const trainer::InferenceTau* at = AtFactor(r, *factor);
+      return at == nullptr ? nullptr : AnswersOf(at->tasks, column);
+    };
+    Measure measure{column.id, [answers](const RunResult& r) {
+                      const trainer::TaskResult* task = answers(r);
+                      return task == nullptr
+                                 ? std::numeric_limits<double>::quiet_NaN()
+                                 : 100 * task->measures.front().accuracy;
                     }};
     measure.accuracy = &column;
+    measure.answers = answers;
     measures->push_back(std::move(measure));
   }
 }
@@ -328,6 +341,19 @@ Cell MakeCell(const RowSummary& row, const Measure& measure) {
                               : fmt::format("{:.{}f}", sample.mean, kDecimals);
   cell.runs = sample.runs;
   if (!measure.setting) cell.deviation = sample.deviation;
+  if (measure.accuracy != nullptr) {
+    // A mean over runs is no count.
+    cell.proportion =
+        golden::Proportion{static_cast<int64_t>(measure.accuracy->items), {}};
+    std::vector<const trainer::TaskResult*> answers;
+    for (const RunOutcome* run : row.Finished()) {
+      answers.push_back(measure.answers(*run->result));
+    }
+    if (sample.runs == 1) {
+      cell.proportion->counts = {answers.front()->measures.front().correct};
+    }
+    cell.flip_share = FlipShare(answers, trainer::TaskMeasure::kAcc);
+  }
   return cell;
 }
 

@@ -76,7 +76,10 @@ Document ExampleDocument() {
        .value = 62.63,
        .low = 62.625,
        .high = 62.635,
+       .runs = 2,
+       .deviation = 0.5,
        .proportion = Proportion{1838, {}},
+       .flip_share = 0.125,
        .flags = {"GRIM_IMPOSSIBLE"}},
       {.text = "156.94", .value = 156.94, .low = 156.935, .high = 156.945}};
   main.rows = {first, second};

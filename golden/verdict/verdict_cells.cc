@@ -20,6 +20,7 @@ using Strings = std::vector<std::string>;
 constexpr char kBytesField[] = "data.bytes_per_token";
 // Tokenizers that differ by no more are compared token by token.
 constexpr double kSameTokens = 0.005;
+constexpr char kCorpusField[] = "data.corpus";
 
 // A statistical FAIL that awaits Holm's procedure.
 struct Candidate {
@@ -222,6 +223,9 @@ class CellJudge {
         PoolColumn(results_, golden_, verdict->table, column.id, row);
     noise.deviation *= scale;
     const Difference difference = Compare(cell, golden_cell, noise, margin);
+    if (noise.known() && cell.proportion && golden_cell.proportion) {
+      NameNoise(*verdict, row, noise);
+    }
     verdict->half_width =
         std::isfinite(difference.half_width) ? difference.half_width : 0;
     const bool constructed = IsByConstruction(golden_, golden_cell);
@@ -254,6 +258,26 @@ class CellJudge {
       verdict->reason = fmt::format(
           "outside of +-{:g} with all its confidence interval (p = {:.2g})",
           margin, difference.p_outside);
+    }
+  }
+
+  // Once for each column and corpus: what the noise of its items was taken for
+  // (ruling 18).
+  void NameNoise(const CellVerdict& verdict, const Row& row,
+                 const PooledDeviation& noise) {
+    const std::string corpus =
+        WithoutQuotes(FieldValue(results_, row, kCorpusField));
+    const std::string remark =
+        fmt::format("{}/{}{}: ", verdict.table, verdict.column,
+                    corpus.empty() ? "" : " on " + corpus) +
+        (noise.flip_share
+             ? fmt::format("{:.3g} % of the answers flip between seeds of a "
+                           "row, which is the noise of its items",
+                           100 * *noise.flip_share)
+             : "how many answers flip between seeds is not known; the "
+               "binomial width of its items stands in for it");
+    if (std::ranges::count(verdicts_.remarks, remark) == 0) {
+      verdicts_.remarks.push_back(remark);
     }
   }
 
@@ -300,8 +324,6 @@ class CellJudge {
   // What to say of both sides' tokens, by index into the verdicts.
   std::vector<std::pair<size_t, std::string>> tokens_;
 };
-
-constexpr char kCorpusField[] = "data.corpus";
 
 void CollectCells(const Document& document, const std::string& table_id,
                   const std::string& column, const std::string& corpus,

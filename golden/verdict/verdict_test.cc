@@ -213,6 +213,40 @@ TEST(Judge, CalibratedTauIsNotComparableOnlyWhereTauIsStated) {
             Status::kPass);
 }
 
+// 1 point off. The binomial width of 1838 items is 2.6 points, more than the
+// margin of 3.1 leaves; with 10 % of flips the half width is 1.645 * 100
+// sqrt(0.1 / (2 * 1838) * (1 / 3 + 1)) = 0.991.
+TEST(Judge, MeasuredFlipsReplaceTheBinomialWidthAndAreNamed) {
+  Document results = Reproduction(3, 0.05);
+  const std::string row = "owt/softmoe/k2/a2";
+  SetValue(&At(&results, row, "piqa"),
+           At("main_results", row, "piqa").value + 1);
+  const auto named = [](const Verdicts& verdicts, const std::string& remark) {
+    return std::ranges::count(verdicts.remarks, remark);
+  };
+  const std::string stands_in =
+      "main_results/{} on {}: how many answers flip between seeds is not "
+      "known; the binomial width of its items stands in for it";
+  const Verdicts before = Judge(results, Paper());
+  EXPECT_EQ(Verdict(before, row, "piqa").status, Status::kInconclusive);
+  EXPECT_EQ(named(before, fmt::format(fmt::runtime(stands_in), "piqa", "owt")),
+            1);
+
+  // Of any row of the corpus.
+  At(&results, "owt/sparse/k1", "piqa").flip_share = 0.1;
+  const Verdicts after = Judge(results, Paper());
+  EXPECT_EQ(Verdict(after, row, "piqa").status, Status::kPass);
+  EXPECT_NEAR(Verdict(after, row, "piqa").half_width, 0.991, 0.5e-3);
+  EXPECT_EQ(named(after,
+                  "main_results/piqa on owt: 10 % of the answers flip between "
+                  "seeds of a row, which is the noise of its items"),
+            1);
+  EXPECT_EQ(named(after, fmt::format(fmt::runtime(stands_in), "piqa", "c4")),
+            1);
+  EXPECT_EQ(named(after, fmt::format(fmt::runtime(stands_in), "arc_e", "owt")),
+            1);
+}
+
 TEST(Judge, OneRunIsInconclusive) {
   const Verdicts verdicts = Judge(Reproduction(1, 0), Paper());
   const CellVerdict& loss = Verdict(verdicts, "owt/sparse/k1", "val_loss");
