@@ -92,7 +92,8 @@ int main(int argc, char** argv) {
   app.add_option("--compare", compare,
                  "two folders of --out: which answers better?")
       ->expected(2)
-      ->excludes(task);
+      ->excludes(task)
+      ->excludes(to);
   app.add_option("--tau", options.tau,
                  "cutoff in units of k_l/num_experts [as trained]");
   app.add_option("--temperature", options.temperature,

@@ -119,7 +119,8 @@ TEST_F(Cli, HandsOutParametersAndTraces) {
            {"--trace", "3"},
            {"--trace", "0", "--out", "out"},
            {"--trace", "3", "--out", "out", "--sequences", "3"},
-           {"--trace", "3", "--out", "out", "--task", "piqa"}}) {
+           {"--trace", "3", "--out", "out", "--task", "piqa"},
+           {"--compare", "a", "b", "--out", "out"}}) {
     EXPECT_EQ(Evaluate(more).exit_status, 2) << Quoted(more);
   }
 }
