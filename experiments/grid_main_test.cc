@@ -117,38 +117,6 @@ TEST_F(GridMain, ThePaperNeedsWhatItNames) {
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-// GPUs wait for no corpus: at the paper's scale it must be prepared before, in
-// the cache or wherever the user says, and then its text is not needed.
-TEST_F(GridMain, AtThePapersScaleTokensMustBeThere) {
-  std::string toml = MicroGrid(6);
-  toml.replace(toml.find("\"smoke\""), 7, "\"paper\"");
-  WriteGrid(toml);
-  const Strings run = {"run", "micro.toml", "--device=cpu"};
-  EXPECT_TRUE(EndedWith(Grid(run), 5,
-                        "\n  corpus: path:text.txt is not prepared",
-                        "`bazel run //:prepare_data -- --corpus path:text.txt "
-                        "--vocab-size 400`"));
-  EXPECT_FALSE(fs::exists(folder_ / "runs"));
-  EXPECT_FALSE(fs::exists(folder_ / "cache"));
-
-  const fs::path current = fs::current_path();
-  fs::current_path(folder_);
-  DataConfig data;
-  data.corpus = "path:text.txt";
-  trainer::CopyPreparedCorpus(
-      trainer::PrepareCorpus(data, 400, {.quiet = true}), folder_ / "t");
-  fs::current_path(current);
-  EXPECT_TRUE(EndedWith(Grid(run), 0, "3 of 3 rows finished"));
-  const std::string expected = Bytes("runs/micro/results.h5");
-
-  fs::remove_all(folder_ / "cache");
-  fs::remove(folder_ / "text.txt");
-  Strings with = run;
-  with.insert(with.end(), {"--tokens", "path:text.txt=t", "--out", "again"});
-  EXPECT_TRUE(EndedWith(Grid(with), 0, "3 of 3 rows finished"));
-  EXPECT_EQ(Bytes("again/results.h5"), expected);
-}
-
 TEST_F(GridMain, TokensMustBeThoseOfTheCorpus) {
   trainer::PreparedCorpus tokens;
   tokens.prefix = folder_ / "t";
@@ -225,6 +193,8 @@ TEST_F(GridMain, TasksNeedTheirItems) {
 }
 
 // A grid whose requirements are met is trained, whatever its scale is called.
+// GPUs wait for no corpus: it must have been prepared, in the cache or wherever
+// the user says, and then its text is not needed.
 TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   std::string grid = MicroGrid(60);
@@ -234,9 +204,29 @@ TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   EXPECT_TRUE(EndedWith(Grid(run), 5, "3 runs", "device: device \"cuda\""));
   Strings on_cpu = run;
   on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
+  EXPECT_TRUE(EndedWith(Grid(on_cpu), 5,
+                        "\n  corpus: path:text.txt is not prepared",
+                        "`bazel run //:prepare_data -- --corpus path:text.txt "
+                        "--vocab-size 400`"));
+  EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
+
+  const fs::path current = fs::current_path();
+  fs::current_path(folder_);
+  DataConfig data;
+  data.corpus = "path:text.txt";
+  trainer::CopyPreparedCorpus(
+      trainer::PrepareCorpus(data, 400, {.quiet = true}), folder_ / "t");
+  fs::current_path(current);
   EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 rows finished"));
   // Finished runs need nothing.
   EXPECT_TRUE(EndedWith(Grid(run), 0, "3 of 3 rows finished"));
+
+  fs::remove_all(folder_ / "cache");
+  fs::remove(folder_ / "text.txt");
+  on_cpu.insert(on_cpu.end(),
+                {"--tokens", "path:text.txt=t", "--out", "again"});
+  EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 rows finished"));
+  EXPECT_EQ(Bytes("again/results.h5"), Bytes("runs/micro/results.h5"));
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 

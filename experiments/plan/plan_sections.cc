@@ -50,10 +50,6 @@ std::string StepLine(const RowEstimate& row) {
       fmt::format("{} steps of {} = {} tokens", Thousands(t.steps),
                   Count(t.global_batch_sequences, "sequence"),
                   Thousands(t.global_batch_sequences * length));
-  if (row.epochs) {
-    line += fmt::format(", {:.2f} epochs of as many tokens as the paper's",
-                        *row.epochs);
-  }
   const int64_t gpus = row.run.corpus.gpus;
   if (gpus == 0) return line;
   const BatchSplit split = SplitBatch(t, gpus);
@@ -150,6 +146,11 @@ std::string DescribeCorpus(const Rows& rows) {
         return StepLine(row) == step;
       })) {
     text += Paragraph(step);
+    if (rows.front().epochs) {
+      text += Paragraph(fmt::format(
+          "the steps are {:.2f} epochs of as many tokens as the paper's",
+          *rows.front().epochs));
+    }
   }
   const std::string calibration = CalibrationLine(rows);
   if (!calibration.empty()) text += Paragraph(calibration);

@@ -321,16 +321,20 @@ std::string Provenance(const GridOutcome& outcome) {
   std::string html = Heading("How this came about");
   std::vector<Cells> corpora;
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
-    corpora.push_back({{corpus.corpus},
-                       {corpus.description},
-                       {std::to_string(corpus.num_tokens)},
-                       {std::to_string(corpus.vocab_size)},
-                       {corpus.provenance},
-                       {corpus.tokens.data_sha256}});
+    corpora.push_back(
+        {{corpus.corpus},
+         {corpus.description},
+         {std::to_string(corpus.num_tokens)},
+         {fmt::format("{:.3f}", static_cast<double>(corpus.text_bytes) /
+                                    static_cast<double>(std::max<int64_t>(
+                                        1, corpus.num_tokens)))},
+         {std::to_string(corpus.vocab_size)},
+         {corpus.provenance},
+         {corpus.tokens.data_sha256}});
   }
   html += HtmlTable("Texts.",
-                    {"corpus", "what", "tokens", "vocabulary", "source",
-                     "SHA-256 of the tokens"},
+                    {"corpus", "what", "tokens", "bytes per token",
+                     "vocabulary", "source", "SHA-256 of the tokens"},
                     corpora);
   std::vector<Cells> runs;
   std::string configs;

@@ -46,7 +46,7 @@ const std::vector<RunColumn>& RunColumns() {
       {metrics::kValBytesPerToken,
        [](const RunResult& r) { return OrNan(r.val_bytes_per_token); }},
       {metrics::kValLossPerByte,
-       [](const RunResult& r) { return OrNan(r.val_loss_per_byte); }, true},
+       [](const RunResult& r) { return OrNan(r.val_loss_per_byte); }},
       {metrics::kScheduleLoss,
        [](const RunResult& r) { return r.at_schedule_temperature.loss; }},
       {metrics::kZeroActiveFraction,
