@@ -42,6 +42,8 @@
 #include "experiments/run/run_record.h"
 #include "experiments/run/slurm_launch.h"
 #include "experiments/run/verify_record.h"
+#include "trainer/results/event_file.h"
+#include "trainer/results/metrics_log.h"
 #include "trainer/run/rank_main.h"
 #include "trainer/tokens/token_memory.h"
 
@@ -94,6 +96,7 @@ Examples:
       that scale, since GPUs would wait
   grid status smoke            how far it is, also while it runs
   grid report smoke            the report again, from what is on disk
+  grid tensorboard smoke       curves for TensorBoard, also of runs at work
   grid clean smoke [--yes]     what could be deleted [delete it]
   grid report mini --from golden/runs/mini.h5
       the report of runs that were recorded; `run` trains those that are not
@@ -148,6 +151,7 @@ struct Arguments {
   std::optional<Launcher> launcher;
   int64_t threads = 0;
   int64_t jobs = 1;
+  int64_t steps_every = 1;
   trainer::RankOptions ranks;
   bool quiet = false, yes = false, keep_checkpoints = false, renew = false;
   bool detach = false, exploratory = false, recheck = false;
@@ -236,14 +240,14 @@ ExitCode JudgeOnly(const Grid& grid, const std::optional<RunRecord>& record,
 // the last to finish sees all runs. `selected` must finish.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
                 const std::vector<size_t>& selected,
-                const fs::path& grid_folder) {
+                const fs::path& grid_folder, int64_t steps_every) {
   MakeFolder(grid_folder);  // a record alone has no folder yet
   const auto lock = LockForReport(grid_folder);
   GridOutcome outcome = ReadRuns(grid, grid_folder, record);
   Select(selected, outcome);
   const fs::path folder = ReportFolder(outcome.grid, grid_folder);
   MakeFolder(folder);
-  const GridReport report = WriteGridReport(outcome, folder);
+  const GridReport report = WriteGridReport(outcome, folder, steps_every);
   fmt::print("\n{}\n", report.text);
   for (const RunOutcome& run : outcome.runs) {
     if (run.state == RunState::kFailed) {
@@ -293,7 +297,7 @@ ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
                   bool leads = true) {
   const std::optional<RunRecord> record = RecordOf(arguments);
   const auto report = [&](const Grid& one, const std::vector<size_t>& runs) {
-    return leads ? Report(one, record, runs, folder)
+    return leads ? Report(one, record, runs, folder, arguments.steps_every)
                  : JudgeOnly(one, record, runs, folder);
   };
   if (grid.experiment != kAllExperiments) return report(grid, selected);
@@ -486,6 +490,38 @@ ExitCode Status(const Arguments& arguments) {
   return status.damaged ? ExitCode::kUsage : ExitCode::kDone;
 }
 
+// Event files of all runs that have begun, in a folder that `clean` does not
+// touch.
+ExitCode TensorBoard(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const fs::path folder = ExistingFolder(grid, arguments);
+  const fs::path board = folder / "tensorboard";
+  std::map<trainer::EventFileChange, int> runs;
+  std::unique_ptr<FolderLock> lock;
+  for (const GridRun& run : grid.runs) {
+    const std::string name = RunFolderName(run);
+    const fs::path metrics = folder / name / trainer::kMetricsName;
+    if (!fs::exists(metrics)) continue;
+    MakeFolder(board / name);
+    if (!lock) lock = std::make_unique<FolderLock>(board);
+    ++runs[trainer::UpdateEventFile(metrics,
+                                    board / name / trainer::kEventFileName)];
+  }
+  if (runs.empty()) {
+    throw EnvironmentError(fmt::format(
+        "{}: no run of grid '{}' with these settings has a {} there; give the "
+        "--out, --seeds and --set that it was run with",
+        folder.string(), grid.name, trainer::kMetricsName));
+  }
+  using enum trainer::EventFileChange;
+  fmt::print(
+      "{} of {} runs: {} new, {} longer, {} as they were; look at them with\n"
+      "  tensorboard --logdir {}\n",
+      runs[kNew] + runs[kLonger] + runs[kNone], grid.runs.size(), runs[kNew],
+      runs[kLonger], runs[kNone], board.string());
+  return ExitCode::kDone;
+}
+
 ExitCode Plan(const Arguments& arguments) {
   const Grid grid = Load(arguments);
   fmt::print(
@@ -668,7 +704,14 @@ class CommandLine {
     trainer::AddExchangeOption(*plan, &arguments_.ranks);
     CLI::App* report =
         Add("report", "write the report again from what is on disk");
+    report
+        ->add_option("--every", arguments_.steps_every,
+                     "in steps.csv, the steps that this divides, and the "
+                     "last of each run [1: all]")
+        ->check(CLI::PositiveNumber);
     Add("status", "a table of the runs and how far they are");
+    Add("tensorboard",
+        "metrics.jsonl of the runs as TensorBoard's event files");
     CLI::App* record =
         Add("record", "keep finished runs in one small file, curves thinned");
     for (CLI::App* command : {run, report, record}) {
@@ -885,6 +928,7 @@ class CommandLine {
     if (name == "run") return Run(arguments_, ranks);
     if (name == "report") return ReportAgain(arguments_);
     if (name == "status") return Status(arguments_);
+    if (name == "tensorboard") return TensorBoard(arguments_);
     if (name == "record") return Record(arguments_);
     if (name == "verify-record") return VerifyRecord(arguments_);
     return Clean(arguments_);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -25,9 +26,9 @@ namespace fs = std::filesystem;
 class GridMain : public GridProgram {};
 
 TEST_F(GridMain, HelpTeaches) {
-  EXPECT_TRUE(EndedWith(Grid({"--help"}), 0,
-                        "Examples:", "Exit codes:", "grid run smoke", "list",
-                        "plan", "run", "report", "status", "clean", "75"));
+  EXPECT_TRUE(EndedWith(
+      Grid({"--help"}), 0, "Examples:", "Exit codes:", "grid run smoke", "list",
+      "plan", "run", "report", "status", "tensorboard", "clean", "75"));
   EXPECT_TRUE(EndedWith(Grid({"run", "--help"}), 0, "--rows", "--corpora",
                         "--seeds", "--set", "--out", "--threads", "--isa",
                         "--device", "--quiet", "--scale", "--task-files",
@@ -60,6 +61,7 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
       {{"run", "micro.toml", "--set", "router.expansion=3"},
        {"--set router.expansion=3", "expansion_factor"}},
       {{"run", "micro.toml", "--set", "training.seed=3"}, {"--seeds"}},
+      {{"report", "micro.toml", "--every", "0"}, {"--every"}},
       {{"clean", "micro.toml", "--only", "results"}, {"--only"}}};
   for (const auto& [arguments, texts] : kCases) {
     EXPECT_TRUE(EndedWith(Grid(arguments), 2, texts));
@@ -271,6 +273,49 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
       EndedWith(Grid({"report", "micro.toml", "--set", "training.steps=61"}), 5,
                 "runs/micro", "--set"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
+}
+
+TEST_F(GridMain, MakesEventFilesOfRunsAtWork) {
+  const Strings make = {"tensorboard", "micro.toml"};
+  EXPECT_TRUE(EndedWith(Grid(make), 5, "runs/micro", "run micro"));
+  ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
+  // As if the third had not begun, and the second were writing.
+  fs::remove(RunFolder(2) / "metrics.jsonl");
+  const fs::path log = RunFolder(1) / "metrics.jsonl";
+  const std::string whole = ReadWholeFile(log);
+  WriteFileAtomically(log, whole.substr(0, whole.size() / 2));
+  EXPECT_TRUE(EndedWith(Grid(make), 0, "2 of 3 runs: 2 new, 0 longer, 0 as",
+                        "tensorboard --logdir", "runs/micro/tensorboard\n"));
+  const fs::path board = folder_ / "runs/micro/tensorboard";
+  EXPECT_EQ(FilesIn(board),
+            (Strings{RunFolder(0).filename(), RunFolder(1).filename()}));
+  const auto events = [&](size_t n) {
+    return ReadWholeFile(board / RunFolder(n).filename() /
+                         "events.out.tfevents.softmoe");
+  };
+  const std::string half = events(1);
+  WriteFileAtomically(log, whole);
+  EXPECT_TRUE(EndedWith(Grid(make), 0, "0 new, 1 longer, 1 as they were"));
+  EXPECT_TRUE(events(1).starts_with(half));
+  EXPECT_GT(events(1).size(), half.size());
+  EXPECT_NE(events(0), events(1));
+  EXPECT_TRUE(EndedWith(Grid(make), 0, "0 new, 0 longer, 2 as they were"));
+  Strings other = make;
+  other.insert(other.end(), {"--set", "training.steps=9"});
+  EXPECT_TRUE(EndedWith(Grid(other), 5, "no run of grid 'micro'", "--set"));
+  const FolderLock lock(board);
+  EXPECT_TRUE(EndedWith(Grid(make), 5, "another process"));
+}
+
+TEST_F(GridMain, ThinsTheStepsOfAReport) {
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
+  const auto lines = [&] {
+    const std::string steps = Bytes("runs/micro/steps.csv");
+    return std::count(steps.begin(), steps.end(), '\n');
+  };
+  EXPECT_EQ(lines(), 1 + 60);
+  Grid({"report", "micro.toml", "--every", "25"});
+  EXPECT_EQ(lines(), 1 + 3);
 }
 
 TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {

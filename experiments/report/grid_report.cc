@@ -96,7 +96,8 @@ golden::Document ReportDocument(const GridOutcome& outcome,
 }  // namespace
 
 GridReport WriteGridReport(const GridOutcome& outcome,
-                           const std::filesystem::path& folder) {
+                           const std::filesystem::path& folder,
+                           int64_t steps_every) {
   const golden::Document paper =
       golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
   const std::vector<Invariant> invariants = CheckInvariants(outcome);
@@ -132,7 +133,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     report.files.push_back(folder / name);
   };
   write("runs.csv", RunsCsv(outcome));
-  write("steps.csv", StepsCsv(outcome));
+  write("steps.csv", StepsCsv(outcome, steps_every));
   if (!EvaluationTables(outcome).empty()) {
     write("inference_tau.csv", InferenceTauCsv(outcome));
     write("router_health.csv", RouterHealthCsv(outcome));

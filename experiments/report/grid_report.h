@@ -6,6 +6,7 @@
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -36,9 +37,11 @@ struct GridReport {
 //                they were asked tasks, tasks.csv
 //   claims.txt, claims.csv   of the mini grid: mini_claims.h, report_csv.h
 //
+//   steps_every  as StepsCsv's `every`
 // Throws EnvironmentError if a file cannot be written.
 GridReport WriteGridReport(const GridOutcome& outcome,
-                           const std::filesystem::path& folder);
+                           const std::filesystem::path& folder,
+                           int64_t steps_every = 1);
 
 // Sets `record.results` from its runs of `grid` (main at the record's scale, or
 // the regime experiment), as `grid report --from` would from them alone.

@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_REPORT_CSV_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_REPORT_CSV_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,10 @@ namespace softmoe::experiments {
 // Units: GRIDS.md.
 std::string RunsCsv(const GridOutcome& outcome);
 
-// One line for each step of each finished run: run, step, and the metrics of a
-// step (trainer/results/metrics.h) except lists and clock times.
-std::string StepsCsv(const GridOutcome& outcome);
+// One line for each step of each finished run that `every`, at least 1, divides,
+// and for its last one: run, step, and the metrics of a step
+// (trainer/results/metrics.h) except lists and clock times.
+std::string StepsCsv(const GridOutcome& outcome, int64_t every = 1);
 
 // One line for each finished run and each other tau with which it was
 // validated: run, factor, tau, and the single numbers of a validation. Sparse

@@ -81,5 +81,29 @@ TEST(ReportCsv, HasALineForEachStepOfFinishedRuns) {
   EXPECT_EQ(lines[1].find("foldoc/sparse-1/seed1234,1,"), 0u) << lines[1];
 }
 
+TEST(ReportCsv, EveryNthStepAndTheLastAreKept) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.runs.erase(outcome.runs.begin() + 1, outcome.runs.end());
+  ASSERT_EQ(outcome.runs[0].result->steps.back().step, 40);
+  const auto steps_with = [&](int64_t every) {
+    std::vector<std::string> steps;
+    for (const std::string& line : Lines(StepsCsv(outcome, every))) {
+      const size_t begin = line.find(',') + 1;
+      steps.push_back(line.substr(begin, line.find(',', begin) - begin));
+    }
+    steps.erase(steps.begin());  // the header
+    return steps;
+  };
+  using Steps = std::vector<std::string>;
+  EXPECT_EQ(steps_with(12), (Steps{"12", "24", "36", "40"}));
+  EXPECT_EQ(steps_with(20), (Steps{"20", "40"}));  // the last one once
+  EXPECT_EQ(steps_with(100), (Steps{"40"}));
+  EXPECT_EQ(StepsCsv(outcome, 1), StepsCsv(outcome));
+  EXPECT_EQ(steps_with(1).size(), 40u);
+  // What is left of a line is the line.
+  const std::vector<std::string> all = Lines(StepsCsv(outcome));
+  EXPECT_EQ(Lines(StepsCsv(outcome, 40)).back(), all.back());
+}
+
 }  // namespace
 }  // namespace softmoe::experiments

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <string>
 
 #include "core/config/config.h"
 #include "core/config/config_fields.h"
@@ -386,6 +387,19 @@ std::string TauText(const RowSummary& row) {
   return used.empty() ? "calibrated" : "calibrated: " + used;
 }
 
+std::string FrameworkText(const RunResult& result) {
+  const std::string& backend = result.identity.backend;
+  return fmt::format("the {} backend of this project", backend.empty() ? "CPU"
+                                                       : backend == "cuda"
+                                                           ? "CUDA"
+                                                           : backend);
+}
+
+std::string GpusText(const RunResult& result) {
+  if (result.identity.backend.empty()) return "0";
+  return result.devices > 0 ? std::to_string(result.devices) : "not recorded";
+}
+
 std::vector<Field> FieldsOf(const RowSummary& row) {
   std::vector<Field> fields;
   const auto add = [&](const std::string& name, const std::string& value,
@@ -445,8 +459,13 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
       config.training.precision == Precision::kFp32 ? "float32"
                                                     : "bfloat16 and float32",
       FieldClass::kReport);
-  add("framework", "the CPU backend of this project", FieldClass::kReport);
-  add("gpus", "0", FieldClass::kReport);
+  // What really ran: a row whose seeds ran in several places names them all,
+  // and of one that has not run nothing is known.
+  add("framework", OverSeeds(row, FrameworkText), FieldClass::kReport);
+  add("gpus", OverSeeds(row, GpusText), FieldClass::kReport);
+  const std::string hardware =
+      OverSeeds(row, [](const RunResult& r) { return r.identity.device; });
+  if (!hardware.empty()) add("hardware", hardware, FieldClass::kReport);
   return fields;
 }
 

@@ -142,6 +142,49 @@ TEST(ResultsDocument, FieldsAreConfigurationKeys) {
   }
 }
 
+TEST(ResultsDocument, NamesWhatReallyRan) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
+  Document document = Results(outcome);
+  const auto field = [&](const std::string& row, const std::string& name) {
+    return FieldOf(document, row, name);
+  };
+  EXPECT_EQ(field("owt/sparse/k1", "framework"),
+            "the CPU backend of this project");
+  EXPECT_EQ(field("owt/sparse/k1", "gpus"), "0");
+  EXPECT_EQ(field("owt/sparse/k1", "hardware"), "absent");
+  EXPECT_EQ(document.provenance.isa, "v3");
+
+  // A row on devices, one of which said how many, and one of both kinds.
+  const auto move = [&](size_t run, int64_t devices) {
+    trainer::RunResult& result = *outcome.runs[run].result;
+    result.identity.isa = "sm_90";
+    result.identity.backend = "cuda";
+    result.identity.device = "NVIDIA H100 80GB HBM3";
+    result.identity.libraries = "driver 13.0";
+    result.devices = devices;
+  };
+  ASSERT_EQ(outcome.runs[0].run.row.id, outcome.runs[1].run.row.id);
+  move(0, 8);
+  move(1, 0);
+  move(2, 8);
+  Fail(RunOf(outcome, "soft-2"), "score is NaN");
+  Fail(outcome.runs.back(), "score is NaN");
+  document = Results(outcome);
+  EXPECT_EQ(field("owt/sparse/k1", "framework"),
+            "the CUDA backend of this project");
+  EXPECT_EQ(field("owt/sparse/k1", "gpus"), "8, not recorded");
+  EXPECT_EQ(field("owt/sparse/k1", "hardware"), "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(
+      field("owt/sparse/k2", "framework"),
+      "the CUDA backend of this project, the CPU backend of this project");
+  EXPECT_EQ(field("owt/sparse/k2", "gpus"), "8, 0");
+  // Nothing ran.
+  EXPECT_EQ(field("owt/softmoe/k2/a2", "framework"), "");
+  EXPECT_EQ(field("owt/softmoe/k2/a2", "gpus"), "");
+  EXPECT_EQ(document.provenance.isa,
+            "cuda (NVIDIA H100 80GB HBM3, sm_90; driver 13.0), v3");
+}
+
 TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
   for (size_t i = 0; i < 3; ++i) {

@@ -122,6 +122,7 @@ struct RunResult {
   int64_t most_active_in_a_token = 0;  // largest active count seen
   double seconds = 0;
   bool resumed = false;
+  int64_t devices = 0;  // GPUs in use at the end; 0: the CPU, or not recorded
   std::string code_version;  // of the programs that trained it, in order
   std::optional<FinalEvaluations> final_evaluations;  // if a plan asked
 };

@@ -580,6 +580,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
       RunResult result =
           RunOnRanks(identity, options, tasks, processes, carrier, *device);
       if (!leads) return result;
+      if (!device->id().empty()) {
+        result.devices = (ranks + on_device - 1) / on_device;
+      }
       WriteRunResult(result, result_path);
       if (!options.evaluations.keep_checkpoint) {
         RemoveCheckpoint(options.folder / kCheckpointName);
