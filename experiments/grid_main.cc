@@ -140,6 +140,7 @@ struct Arguments {
   std::string bench;
   std::string run, changed_by, isa, device;
   std::string task_files;
+  std::set<ReportFormat> formats = {ReportFormat::kHtml};
   std::optional<Launcher> launcher;
   int64_t threads = 0;
   int64_t jobs = 1;
@@ -231,14 +232,15 @@ ExitCode JudgeOnly(const Grid& grid, const std::optional<RunRecord>& record,
 // the last to finish sees all runs. `selected` must finish.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
                 const std::vector<size_t>& selected,
-                const fs::path& grid_folder) {
+                const fs::path& grid_folder,
+                const std::set<ReportFormat>& formats) {
   MakeFolder(grid_folder);  // a record alone has no folder yet
   const auto lock = LockForReport(grid_folder);
   GridOutcome outcome = ReadRuns(grid, grid_folder, record);
   Select(selected, outcome);
   const fs::path folder = ReportFolder(outcome.grid, grid_folder);
   MakeFolder(folder);
-  const GridReport report = WriteGridReport(outcome, folder);
+  const GridReport report = WriteGridReport(outcome, folder, formats);
   fmt::print("\n{}\n", report.text);
   for (const RunOutcome& run : outcome.runs) {
     if (run.state == RunState::kFailed) {
@@ -288,7 +290,7 @@ ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
                   bool leads = true) {
   const std::optional<RunRecord> record = RecordOf(arguments);
   const auto report = [&](const Grid& one, const std::vector<size_t>& runs) {
-    return leads ? Report(one, record, runs, folder)
+    return leads ? Report(one, record, runs, folder, arguments.formats)
                  : JudgeOnly(one, record, runs, folder);
   };
   if (grid.experiment != kAllExperiments) return report(grid, selected);
@@ -637,6 +639,7 @@ class CommandLine {
     trainer::AddExchangeOption(*plan, &arguments_.ranks);
     CLI::App* report =
         Add("report", "write the report again from what is on disk");
+    Formats(report);
     Add("status", "a table of the runs and how far they are");
     CLI::App* record =
         Add("record", "keep finished runs in one small file, curves thinned");
@@ -754,6 +757,27 @@ class CommandLine {
             },
             help)
         ->check(CLI::IsMember({"local", "mpi", "slurm"}));
+  }
+
+  void Formats(CLI::App* command) {
+    const std::map<std::string, ReportFormat> kNames = {
+        {"html", ReportFormat::kHtml},
+        {"md", ReportFormat::kMarkdown},
+        {"csv", ReportFormat::kCsv},
+        {"json", ReportFormat::kJson}};
+    command
+        ->add_option_function<Strings>(
+            "--format",
+            [this, kNames](const Strings& names) {
+              arguments_.formats.clear();
+              for (const std::string& name : names) {
+                arguments_.formats.insert(kNames.at(name));
+              }
+            },
+            "of the page: html, md (report.md), json (report.json), csv (a "
+            "file for each table); several: html,csv [html]")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"html", "md", "csv", "json"}));
   }
 
   void AddVerifyRecord() {

@@ -72,16 +72,6 @@ struct Measure {
   const AccuracyColumn* accuracy = nullptr;
 };
 
-// What a run answered with the tau of training; nullptr if it was not asked.
-const trainer::TaskResult* FindTask(const RunResult& result,
-                                    const std::string& name) {
-  if (!result.final_evaluations) return nullptr;
-  for (const trainer::TaskResult& task : result.final_evaluations->tasks) {
-    if (task.name == name) return &task;
-  }
-  return nullptr;
-}
-
 // acc in percent. NaN if the task was not asked, or some of its items were not.
 double Percent(const std::vector<trainer::TaskResult>& tasks,
                const AccuracyColumn& column) {
