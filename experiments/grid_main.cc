@@ -148,10 +148,10 @@ struct Arguments {
   std::string run, changed_by, isa, device;
   std::string task_files;
   Strings tokens;  // CORPUS=PREFIX
+  ReportOptions report;
   std::optional<Launcher> launcher;
   int64_t threads = 0;
   int64_t jobs = 1;
-  int64_t steps_every = 1;
   trainer::RankOptions ranks;
   bool quiet = false, yes = false, keep_checkpoints = false, renew = false;
   bool detach = false, exploratory = false, recheck = false;
@@ -240,14 +240,14 @@ ExitCode JudgeOnly(const Grid& grid, const std::optional<RunRecord>& record,
 // the last to finish sees all runs. `selected` must finish.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
                 const std::vector<size_t>& selected,
-                const fs::path& grid_folder, int64_t steps_every) {
+                const fs::path& grid_folder, const ReportOptions& options) {
   MakeFolder(grid_folder);  // a record alone has no folder yet
   const auto lock = LockForReport(grid_folder);
   GridOutcome outcome = ReadRuns(grid, grid_folder, record);
   Select(selected, outcome);
   const fs::path folder = ReportFolder(outcome.grid, grid_folder);
   MakeFolder(folder);
-  const GridReport report = WriteGridReport(outcome, folder, steps_every);
+  const GridReport report = WriteGridReport(outcome, folder, options);
   fmt::print("\n{}\n", report.text);
   for (const RunOutcome& run : outcome.runs) {
     if (run.state == RunState::kFailed) {
@@ -297,7 +297,7 @@ ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
                   bool leads = true) {
   const std::optional<RunRecord> record = RecordOf(arguments);
   const auto report = [&](const Grid& one, const std::vector<size_t>& runs) {
-    return leads ? Report(one, record, runs, folder, arguments.steps_every)
+    return leads ? Report(one, record, runs, folder, arguments.report)
                  : JudgeOnly(one, record, runs, folder);
   };
   if (grid.experiment != kAllExperiments) return report(grid, selected);
@@ -705,10 +705,11 @@ class CommandLine {
     CLI::App* report =
         Add("report", "write the report again from what is on disk");
     report
-        ->add_option("--every", arguments_.steps_every,
+        ->add_option("--every", arguments_.report.steps_every,
                      "in steps.csv, the steps that this divides, and the "
                      "last of each run [1: all]")
         ->check(CLI::PositiveNumber);
+    Formats(report);
     Add("status", "a table of the runs and how far they are");
     Add("tensorboard",
         "metrics.jsonl of the runs as TensorBoard's event files");
@@ -835,6 +836,27 @@ class CommandLine {
             },
             help)
         ->check(CLI::IsMember({"local", "mpi", "slurm"}));
+  }
+
+  void Formats(CLI::App* command) {
+    const std::map<std::string, ReportFormat> kNames = {
+        {"html", ReportFormat::kHtml},
+        {"md", ReportFormat::kMarkdown},
+        {"csv", ReportFormat::kCsv},
+        {"json", ReportFormat::kJson}};
+    command
+        ->add_option_function<Strings>(
+            "--format",
+            [this, kNames](const Strings& names) {
+              arguments_.report.formats.clear();
+              for (const std::string& name : names) {
+                arguments_.report.formats.insert(kNames.at(name));
+              }
+            },
+            "of the page: html, md (report.md), json (report.json), csv (a "
+            "file for each table); several: html,csv [html]")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"html", "md", "csv", "json"}));
   }
 
   void AddVerifyRecord() {

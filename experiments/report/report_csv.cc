@@ -61,6 +61,14 @@ const char* StateName(RunState state) {
 
 }  // namespace
 
+std::string CsvLine(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) {
+    line += (&field == fields.data() ? "" : ",") + Field(field);
+  }
+  return line + "\n";
+}
+
 std::string RunsCsv(const GridOutcome& outcome) {
   std::vector<std::string> header = {"run",
                                      "corpus",

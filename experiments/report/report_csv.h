@@ -15,6 +15,9 @@
 
 namespace softmoe::experiments {
 
+// The fields as a line of CSV with its end; those that need it are quoted.
+std::string CsvLine(const std::vector<std::string>& fields);
+
 // One line for each run: run, corpus, row, label, variant, seed, state,
 // mean_active_experts, expansion_factor, RunColumns() by their names,
 // config_hash. Numbers read back exactly; numbers that a run lacks are empty.

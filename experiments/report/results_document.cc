@@ -76,16 +76,6 @@ struct Measure {
   std::function<const trainer::TaskResult*(const RunResult&)> answers = {};
 };
 
-// What a run answered with the tau of training; nullptr if it was not asked.
-const trainer::TaskResult* FindTask(const RunResult& result,
-                                    const std::string& name) {
-  if (!result.final_evaluations) return nullptr;
-  for (const trainer::TaskResult& task : result.final_evaluations->tasks) {
-    if (task.name == name) return &task;
-  }
-  return nullptr;
-}
-
 // The answers that a column is about. nullptr if the task was not asked, or some
 // of its items were not.
 const trainer::TaskResult* AnswersOf(

@@ -167,6 +167,7 @@ Config MakeConfig(const GridRow& row, const ExampleOptions& options) {
 GridOutcome ExampleOutcome(const ExampleOptions& options) {
   GridOutcome outcome;
   Grid& grid = outcome.grid;
+  grid.path = "example.toml";
   grid.name = "example";
   grid.scale = options.paper_sizes ? "paper" : "smoke";
   grid.title = "A grid for <tests> & \"quotes\"";
