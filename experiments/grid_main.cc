@@ -42,7 +42,10 @@
 #include "experiments/run/run_record.h"
 #include "experiments/run/slurm_launch.h"
 #include "experiments/run/verify_record.h"
+#include "trainer/results/event_file.h"
+#include "trainer/results/metrics_log.h"
 #include "trainer/run/rank_main.h"
+#include "trainer/tokens/token_memory.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -88,8 +91,12 @@ Examples:
       a grid of your own; --set goes over every run
   grid run paper --task-files /data/tasks
       where the items of the zero-shot tasks are that its [evaluations] list
+  grid run paper --task-files /data/tasks --tokens owt=/data/owt
+      on token files that were prepared elsewhere; corpora are not prepared at
+      that scale, since GPUs would wait
   grid status smoke            how far it is, also while it runs
   grid report smoke            the report again, from what is on disk
+  grid tensorboard smoke       curves for TensorBoard, also of runs at work
   grid clean smoke [--yes]     what could be deleted [delete it]
   grid report mini --from golden/runs/mini.h5
       the report of runs that were recorded; `run` trains those that are not
@@ -140,12 +147,14 @@ struct Arguments {
   std::string bench;
   std::string run, changed_by, isa, device;
   std::string task_files;
+  Strings tokens;  // CORPUS=PREFIX
+  ReportOptions report;
   std::optional<Launcher> launcher;
   int64_t threads = 0;
   int64_t jobs = 1;
   trainer::RankOptions ranks;
   bool quiet = false, yes = false, keep_checkpoints = false, renew = false;
-  bool detach = false, exploratory = false;
+  bool detach = false, exploratory = false, recheck = false;
 };
 
 // Made-up records for each true difference: a probability is known to 4 %.
@@ -231,14 +240,14 @@ ExitCode JudgeOnly(const Grid& grid, const std::optional<RunRecord>& record,
 // the last to finish sees all runs. `selected` must finish.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
                 const std::vector<size_t>& selected,
-                const fs::path& grid_folder) {
+                const fs::path& grid_folder, const ReportOptions& options) {
   MakeFolder(grid_folder);  // a record alone has no folder yet
   const auto lock = LockForReport(grid_folder);
   GridOutcome outcome = ReadRuns(grid, grid_folder, record);
   Select(selected, outcome);
   const fs::path folder = ReportFolder(outcome.grid, grid_folder);
   MakeFolder(folder);
-  const GridReport report = WriteGridReport(outcome, folder);
+  const GridReport report = WriteGridReport(outcome, folder, options);
   fmt::print("\n{}\n", report.text);
   for (const RunOutcome& run : outcome.runs) {
     if (run.state == RunState::kFailed) {
@@ -288,7 +297,7 @@ ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
                   bool leads = true) {
   const std::optional<RunRecord> record = RecordOf(arguments);
   const auto report = [&](const Grid& one, const std::vector<size_t>& runs) {
-    return leads ? Report(one, record, runs, folder)
+    return leads ? Report(one, record, runs, folder, arguments.report)
                  : JudgeOnly(one, record, runs, folder);
   };
   if (grid.experiment != kAllExperiments) return report(grid, selected);
@@ -343,6 +352,26 @@ void CheckLaunch(const Arguments& arguments) {
   }
 }
 
+// The prefixes of --tokens, by corpus.
+std::map<std::string, fs::path> TokensOf(const Arguments& arguments) {
+  std::map<std::string, fs::path> tokens;
+  for (const std::string& given : arguments.tokens) {
+    const size_t at = given.find('=');
+    if (at == std::string::npos || at == 0 || at + 1 == given.size()) {
+      throw ConfigError(fmt::format(
+          "--tokens {}: write CORPUS=PREFIX, as in owt=/data/owt", given));
+    }
+    if (!tokens.emplace(given.substr(0, at), UserPath(given.substr(at + 1)))
+             .second) {
+      throw ConfigError(
+          fmt::format("--tokens {}: the corpus is given twice; "
+                      "leave one out",
+                      given));
+    }
+  }
+  return tokens;
+}
+
 // Where and how a launcher starts this program again.
 SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
   SlurmPlace place;
@@ -357,6 +386,10 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
     place.options.insert(
         place.options.end(),
         {"--task-files", UserPath(arguments.task_files).string()});
+  }
+  for (const auto& [corpus, prefix] : TokensOf(arguments)) {
+    place.options.insert(place.options.end(),
+                         {"--tokens", corpus + "=" + prefix.string()});
   }
   if (arguments.keep_checkpoints) {
     place.options.push_back("--keep-checkpoints");
@@ -399,6 +432,8 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
   options.quiet = arguments.quiet;
   options.task_files = TaskFilesOf(arguments);
+  options.tokens = TokensOf(arguments);
+  if (arguments.recheck) trainer::ForgetTokens();
   if (RecordOf(arguments)) options.record = UserPath(arguments.from);
   options.jobs = arguments.jobs;
   options.ranks = arguments.ranks.in_process();
@@ -453,6 +488,38 @@ ExitCode Status(const Arguments& arguments) {
   const auto status = DescribeStatus(grid, GridFolder(grid, arguments.out));
   fmt::print("{}", status.text);
   return status.damaged ? ExitCode::kUsage : ExitCode::kDone;
+}
+
+// Event files of all runs that have begun, in a folder that `clean` does not
+// touch.
+ExitCode TensorBoard(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const fs::path folder = ExistingFolder(grid, arguments);
+  const fs::path board = folder / "tensorboard";
+  std::map<trainer::EventFileChange, int> runs;
+  std::unique_ptr<FolderLock> lock;
+  for (const GridRun& run : grid.runs) {
+    const std::string name = RunFolderName(run);
+    const fs::path metrics = folder / name / trainer::kMetricsName;
+    if (!fs::exists(metrics)) continue;
+    MakeFolder(board / name);
+    if (!lock) lock = std::make_unique<FolderLock>(board);
+    ++runs[trainer::UpdateEventFile(metrics,
+                                    board / name / trainer::kEventFileName)];
+  }
+  if (runs.empty()) {
+    throw EnvironmentError(fmt::format(
+        "{}: no run of grid '{}' with these settings has a {} there; give the "
+        "--out, --seeds and --set that it was run with",
+        folder.string(), grid.name, trainer::kMetricsName));
+  }
+  using enum trainer::EventFileChange;
+  fmt::print(
+      "{} of {} runs: {} new, {} longer, {} as they were; look at them with\n"
+      "  tensorboard --logdir {}\n",
+      runs[kNew] + runs[kLonger] + runs[kNone], grid.runs.size(), runs[kNew],
+      runs[kLonger], runs[kNone], board.string());
+  return ExitCode::kDone;
 }
 
 ExitCode Plan(const Arguments& arguments) {
@@ -637,7 +704,15 @@ class CommandLine {
     trainer::AddExchangeOption(*plan, &arguments_.ranks);
     CLI::App* report =
         Add("report", "write the report again from what is on disk");
+    report
+        ->add_option("--every", arguments_.report.steps_every,
+                     "in steps.csv, the steps that this divides, and the "
+                     "last of each run [1: all]")
+        ->check(CLI::PositiveNumber);
+    Formats(report);
     Add("status", "a table of the runs and how far they are");
+    Add("tensorboard",
+        "metrics.jsonl of the runs as TensorBoard's event files");
     CLI::App* record =
         Add("record", "keep finished runs in one small file, curves thinned");
     for (CLI::App* command : {run, report, record}) {
@@ -678,6 +753,13 @@ class CommandLine {
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
     Runtime(run, "--device", "device",
             "cpu, or cuda: not yet verified on a device [cpu]");
+    run->add_option("--tokens", arguments_.tokens,
+                    "CORPUS=PREFIX of token files to train on, for which its "
+                    "text is not needed; may be repeated")
+        ->take_all();
+    run->add_flag("--recheck", arguments_.recheck,
+                  "read token files whole again, which this machine remembers "
+                  "as long as their size, time and inode stay");
     run->add_flag("--detach", arguments_.detach,
                   "with --launcher=slurm: submit, and do not wait");
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
@@ -754,6 +836,27 @@ class CommandLine {
             },
             help)
         ->check(CLI::IsMember({"local", "mpi", "slurm"}));
+  }
+
+  void Formats(CLI::App* command) {
+    const std::map<std::string, ReportFormat> kNames = {
+        {"html", ReportFormat::kHtml},
+        {"md", ReportFormat::kMarkdown},
+        {"csv", ReportFormat::kCsv},
+        {"json", ReportFormat::kJson}};
+    command
+        ->add_option_function<Strings>(
+            "--format",
+            [this, kNames](const Strings& names) {
+              arguments_.report.formats.clear();
+              for (const std::string& name : names) {
+                arguments_.report.formats.insert(kNames.at(name));
+              }
+            },
+            "of the page: html, md (report.md), json (report.json), csv (a "
+            "file for each table); several: html,csv [html]")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"html", "md", "csv", "json"}));
   }
 
   void AddVerifyRecord() {
@@ -847,6 +950,7 @@ class CommandLine {
     if (name == "run") return Run(arguments_, ranks);
     if (name == "report") return ReportAgain(arguments_);
     if (name == "status") return Status(arguments_);
+    if (name == "tensorboard") return TensorBoard(arguments_);
     if (name == "record") return Record(arguments_);
     if (name == "verify-record") return VerifyRecord(arguments_);
     return Clean(arguments_);

@@ -4,16 +4,19 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
+#include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "experiments/testing/grid_test_util.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/prepare.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -23,13 +26,13 @@ namespace fs = std::filesystem;
 class GridMain : public GridProgram {};
 
 TEST_F(GridMain, HelpTeaches) {
-  EXPECT_TRUE(EndedWith(Grid({"--help"}), 0,
-                        "Examples:", "Exit codes:", "grid run smoke", "list",
-                        "plan", "run", "report", "status", "clean", "75"));
+  EXPECT_TRUE(EndedWith(
+      Grid({"--help"}), 0, "Examples:", "Exit codes:", "grid run smoke", "list",
+      "plan", "run", "report", "status", "tensorboard", "clean", "75"));
   EXPECT_TRUE(EndedWith(Grid({"run", "--help"}), 0, "--rows", "--corpora",
                         "--seeds", "--set", "--out", "--threads", "--isa",
                         "--device", "--quiet", "--scale", "--task-files",
-                        "--keep-checkpoints"));
+                        "--tokens", "--recheck", "--keep-checkpoints"));
 }
 
 TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
@@ -58,6 +61,7 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
       {{"run", "micro.toml", "--set", "router.expansion=3"},
        {"--set router.expansion=3", "expansion_factor"}},
       {{"run", "micro.toml", "--set", "training.seed=3"}, {"--seeds"}},
+      {{"report", "micro.toml", "--every", "0"}, {"--every"}},
       {{"clean", "micro.toml", "--only", "results"}, {"--only"}}};
   for (const auto& [arguments, texts] : kCases) {
     EXPECT_TRUE(EndedWith(Grid(arguments), 2, texts));
@@ -115,6 +119,47 @@ TEST_F(GridMain, ThePaperNeedsWhatItNames) {
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
+TEST_F(GridMain, TokensMustBeThoseOfTheCorpus) {
+  trainer::PreparedCorpus tokens;
+  tokens.prefix = folder_ / "t";
+  tokens.corpus = "path:text.txt";
+  tokens.description = "made for this test";
+  tokens.vocab_size = 400;
+  tokens.text_bytes = 5000;
+  const auto run = [&](const Strings& more) {
+    trainer::WritePreparedCorpus(tokens);
+    Strings arguments = {"run", "micro.toml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Grid(arguments);
+  };
+  const std::string given = "path:text.txt=t";
+  EXPECT_TRUE(EndedWith(run({"--tokens", "path:texts.txt=t"}), 2,
+                        "no run has that corpus", "path:text.txt"));
+  for (const char* wrong : {"t", "=t", "path:text.txt="}) {
+    EXPECT_TRUE(EndedWith(run({"--tokens", wrong}), 2, "CORPUS=PREFIX"));
+  }
+  EXPECT_TRUE(
+      EndedWith(run({"--tokens", given, "--tokens", given}), 2, "given twice"));
+  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 5, "t.idx"));
+  WriteFileAtomically(folder_ / "t.idx", "an index");
+  WriteFileAtomically(folder_ / "t.bin", "tokens");
+  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 2, "t.idx: damaged"));
+  tokens.vocab_size = 500;
+  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 2, "vocabulary of 500"));
+  tokens.vocab_size = 400;
+  WriteFileAtomically(folder_ / "t.model", "");
+  tokens.tokens = {.data_sha256 = Sha256Hex("tokens"),
+                   .index_sha256 = Sha256Hex("an index"),
+                   .tokenizer_sha256 = Sha256Hex("")};
+  EXPECT_TRUE(
+      EndedWith(run({"--tokens", given, "--set", "data.max_bytes=4999"}), 2,
+                "5000 bytes of text", "data.max_bytes is 4999"));
+  tokens.corpus = "owt";
+  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 2,
+                        "tokens of corpus 'owt' (made for this test)"));
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+}
+
 // The items are wherever the user says; without them nothing is trained.
 TEST_F(GridMain, TasksNeedTheirItems) {
   WriteGrid(MicroGrid(60) + "[evaluations]\ntasks = [\"piqa\"]\n");
@@ -150,6 +195,8 @@ TEST_F(GridMain, TasksNeedTheirItems) {
 }
 
 // A grid whose requirements are met is trained, whatever its scale is called.
+// GPUs wait for no corpus: it must have been prepared, in the cache or wherever
+// the user says, and then its text is not needed.
 TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   std::string grid = MicroGrid(60);
@@ -159,9 +206,29 @@ TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   EXPECT_TRUE(EndedWith(Grid(run), 5, "3 runs", "device: device \"cuda\""));
   Strings on_cpu = run;
   on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
+  EXPECT_TRUE(EndedWith(Grid(on_cpu), 5,
+                        "\n  corpus: path:text.txt is not prepared",
+                        "`bazel run //:prepare_data -- --corpus path:text.txt "
+                        "--vocab-size 400`"));
+  EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
+
+  const fs::path current = fs::current_path();
+  fs::current_path(folder_);
+  DataConfig data;
+  data.corpus = "path:text.txt";
+  trainer::CopyPreparedCorpus(
+      trainer::PrepareCorpus(data, 400, {.quiet = true}), folder_ / "t");
+  fs::current_path(current);
   EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 rows finished"));
   // Finished runs need nothing.
   EXPECT_TRUE(EndedWith(Grid(run), 0, "3 of 3 rows finished"));
+
+  fs::remove_all(folder_ / "cache");
+  fs::remove(folder_ / "text.txt");
+  on_cpu.insert(on_cpu.end(),
+                {"--tokens", "path:text.txt=t", "--out", "again"});
+  EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 rows finished"));
+  EXPECT_EQ(Bytes("again/results.h5"), Bytes("runs/micro/results.h5"));
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
@@ -206,6 +273,49 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
       EndedWith(Grid({"report", "micro.toml", "--set", "training.steps=61"}), 5,
                 "runs/micro", "--set"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
+}
+
+TEST_F(GridMain, MakesEventFilesOfRunsAtWork) {
+  const Strings make = {"tensorboard", "micro.toml"};
+  EXPECT_TRUE(EndedWith(Grid(make), 5, "runs/micro", "run micro"));
+  ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
+  // As if the third had not begun, and the second were writing.
+  fs::remove(RunFolder(2) / "metrics.jsonl");
+  const fs::path log = RunFolder(1) / "metrics.jsonl";
+  const std::string whole = ReadWholeFile(log);
+  WriteFileAtomically(log, whole.substr(0, whole.size() / 2));
+  EXPECT_TRUE(EndedWith(Grid(make), 0, "2 of 3 runs: 2 new, 0 longer, 0 as",
+                        "tensorboard --logdir", "runs/micro/tensorboard\n"));
+  const fs::path board = folder_ / "runs/micro/tensorboard";
+  EXPECT_EQ(FilesIn(board),
+            (Strings{RunFolder(0).filename(), RunFolder(1).filename()}));
+  const auto events = [&](size_t n) {
+    return ReadWholeFile(board / RunFolder(n).filename() /
+                         "events.out.tfevents.softmoe");
+  };
+  const std::string half = events(1);
+  WriteFileAtomically(log, whole);
+  EXPECT_TRUE(EndedWith(Grid(make), 0, "0 new, 1 longer, 1 as they were"));
+  EXPECT_TRUE(events(1).starts_with(half));
+  EXPECT_GT(events(1).size(), half.size());
+  EXPECT_NE(events(0), events(1));
+  EXPECT_TRUE(EndedWith(Grid(make), 0, "0 new, 0 longer, 2 as they were"));
+  Strings other = make;
+  other.insert(other.end(), {"--set", "training.steps=9"});
+  EXPECT_TRUE(EndedWith(Grid(other), 5, "no run of grid 'micro'", "--set"));
+  const FolderLock lock(board);
+  EXPECT_TRUE(EndedWith(Grid(make), 5, "another process"));
+}
+
+TEST_F(GridMain, ThinsTheStepsOfAReport) {
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
+  const auto lines = [&] {
+    const std::string steps = Bytes("runs/micro/steps.csv");
+    return std::count(steps.begin(), steps.end(), '\n');
+  };
+  EXPECT_EQ(lines(), 1 + 60);
+  Grid({"report", "micro.toml", "--every", "25"});
+  EXPECT_EQ(lines(), 1 + 3);
 }
 
 TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -18,6 +19,7 @@
 #include "core/text/markup.h"
 #include "core/text/suggestion.h"
 #include "golden/document/document.h"
+#include "golden/document/imported_results.h"
 #include "golden/gpu_runs/gpu_runs.h"
 #include "golden/paper/document_report.h"
 #include "golden/paper/paper_arithmetic.h"
@@ -64,6 +66,10 @@ Examples:
       against earlier results of our own
   golden claims-table golden/runs/mini.h5 --into golden/RESULTS.md
       the same claims as tables of a document
+  golden import --template main_results theirs.csv --set setup.toml
+      the two files in which to write somebody else's numbers and set-up
+  golden import theirs.csv --set setup.toml --out results.h5
+      makes of them what `golden compare results.h5` judges
   golden import-gpu-run gpu_record.jsonl
       keeps what run_all.sh found on a machine with a GPU, in golden/gpu_runs
   golden gpu-table --into property_tests/gpu/README.md
@@ -302,6 +308,58 @@ ExitCode ShowClaimsTable(const ClaimsOptions& options) {
   return ExitCode::kDone;
 }
 
+struct ImportOptions {
+  std::string values, set_up, out, golden = "paper", of_table;
+};
+
+// Writes both files where they are wanted and nothing is yet, or prints them.
+ExitCode WriteTemplates(const ImportOptions& options) {
+  const Document golden = Load(options.golden);
+  const softmoe::golden::ImportTemplate files =
+      MakeImportTemplate(golden, *FindTable(golden, options.of_table));
+  const std::pair<std::string, const std::string&> wanted[] = {
+      {options.values, files.values}, {options.set_up, files.set_up}};
+  for (const auto& [name, text] : wanted) {
+    if (!name.empty() && std::filesystem::exists(softmoe::UserPath(name))) {
+      throw softmoe::ConfigError(name + " is there already; give another name");
+    }
+  }
+  for (const auto& [name, text] : wanted) {
+    if (name.empty()) {
+      std::printf("%s\n", text.c_str());
+    } else {
+      softmoe::WriteFileAtomically(softmoe::UserPath(name), text);
+      std::printf("wrote %s\n", name.c_str());
+    }
+  }
+  return ExitCode::kDone;
+}
+
+ExitCode Import(const ImportOptions& options) {
+  if (!options.of_table.empty()) return WriteTemplates(options);
+  for (const auto& [name, value] :
+       {std::pair{"THEIRS.csv", options.values},
+        std::pair{"--set SETUP.toml", options.set_up},
+        std::pair{"--out RESULTS.h5", options.out}}) {
+    if (value.empty()) {
+      throw softmoe::ConfigError(
+          std::string(name) +
+          " is missing; `golden import --template TABLE` prints the files "
+          "that are needed");
+    }
+  }
+  const auto read = [](const std::string& name) {
+    return softmoe::golden::NamedText{
+        name, softmoe::ReadWholeFile(softmoe::UserPath(name))};
+  };
+  const Document results = softmoe::golden::ImportResults(
+      read(options.values), read(options.set_up), Load(options.golden));
+  WriteDocument(results, softmoe::UserPath(options.out));
+  std::printf("wrote %s: %zu rows of %s\n", options.out.c_str(),
+              results.tables[0].rows.size(), results.tables[0].id.c_str());
+  return ExitCode::kDone;
+}
+
 struct GpuOptions {
   std::string record, to, runs, into;
   bool of_tests = false;
@@ -399,6 +457,21 @@ int main(int argc, char** argv) {
       ->required();
   claims_table->add_option("--into", claims_options.into,
                            "document whose tables are to be written again");
+  ImportOptions import_options;
+  CLI::App* import = app.add_subcommand(
+      "import", "somebody else's numbers as results to compare");
+  import->add_option("values", import_options.values,
+                     "CSV table with the columns row, seed, column, value");
+  import->add_option("--set", import_options.set_up,
+                     "TOML file of the set-up: units and facts");
+  import->add_option("--out", import_options.out, "HDF5 file to write");
+  import->add_option("--golden", import_options.golden,
+                     "whose rows, columns and facts they are [paper]");
+  import
+      ->add_option("--template", import_options.of_table,
+                   "print both files for this table, with comments; write "
+                   "those that are named")
+      ->excludes("--out");
   GpuOptions gpu_options;
   CLI::App* import_run = app.add_subcommand(
       "import-gpu-run", "keep the record of a run on a device");
@@ -426,6 +499,7 @@ int main(int argc, char** argv) {
   }
   return softmoe::RunMain("golden", [&] {
     if (claims_table->parsed()) return ShowClaimsTable(claims_options);
+    if (import->parsed()) return Import(import_options);
     if (import_run->parsed()) return ImportGpuRun(gpu_options);
     if (gpu_table->parsed()) return ShowGpuTable(gpu_options);
     return show->parsed() ? Show(show_options) : Compare(compare_options);

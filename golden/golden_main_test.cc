@@ -19,6 +19,7 @@
 #include "core/testing/program_test_util.h"
 #include "golden/document/document.h"
 #include "golden/document/document_format.h"
+#include "golden/document/imported_results.h"
 #include "golden/testing/document_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/recorded_results.h"
@@ -270,6 +271,59 @@ TEST(Golden, ThePaperDoesNotConfirmItself) {
   const ProgramResult result = RunGolden("compare paper");
   EXPECT_TRUE(EndedWith(result, 4, "seed noise is unknown"))
       << result.output.substr(0, 4000);
+}
+
+TEST(Golden, ImportsNumbersOfOthers) {
+  const fs::path folder = FreshFolder("main_import");
+  const ProgramResult printed =
+      RunGolden("import --template main_results", folder);
+  EXPECT_TRUE(EndedWith(printed, 0, "row,seed,column,value\n",
+                        "owt/sparse/k1,1,val_loss,\n",
+                        "model.num_layers = \"\"  # in the golden: 10 "
+                        "(stated)\n"));
+  const std::string both = " theirs.csv --set setup.toml";
+  EXPECT_TRUE(
+      EndedWith(RunGolden("import --template main_results" + both, folder), 0,
+                "wrote theirs.csv\n", "wrote setup.toml\n"));
+  const ImportTemplate empty =
+      MakeImportTemplate(Paper(), *Paper().FindTable("main_results"));
+  EXPECT_EQ(ReadWholeFile(folder / "theirs.csv"), empty.values);
+  EXPECT_EQ(ReadWholeFile(folder / "setup.toml"), empty.set_up);
+  // What somebody has filled in is not overwritten.
+  EXPECT_TRUE(
+      EndedWith(RunGolden("import --template main_results" + both, folder), 2,
+                "theirs.csv is there already"));
+
+  // The paper's own numbers, as if somebody else had measured them.
+  const ImportTemplate filled =
+      FilledIn(Paper(), *Paper().FindTable("main_results"));
+  WriteFileAtomically(folder / "theirs.csv", filled.values);
+  WriteFileAtomically(folder / "setup.toml", filled.set_up);
+  EXPECT_TRUE(EndedWith(RunGolden("import --out out.h5" + both, folder), 0,
+                        "wrote out.h5: 18 rows of main_results"));
+  const ProgramResult compared =
+      RunGolden("compare out.h5 --json v.json", folder);
+  EXPECT_TRUE(EndedWith(compared, 4, "seed noise is unknown"));
+  EXPECT_FALSE(Says(compared.output, "NOT_COMPARABLE"));
+  const auto json = nlohmann::json::parse(ReadWholeFile(folder / "v.json"));
+  size_t passed = 0;
+  for (const auto& cell : json["cells"]) {
+    passed += cell["status"] == "PASS" ? 1 : 0;
+    EXPECT_NE(cell["status"], "FAIL");
+  }
+  EXPECT_GT(passed, 0u);
+
+  for (const char* arguments :
+       {"import", "import theirs.csv --out x.h5", "import --set setup.toml",
+        "import theirs.csv --set setup.toml", "import --template main_result",
+        "import --template model_size --out x",
+        "import setup.toml --set theirs.csv --out x.h5"}) {
+    EXPECT_EQ(RunGolden(arguments, folder).exit_status, 2) << arguments;
+  }
+  EXPECT_TRUE(EndedWith(
+      RunGolden("import none.csv --set setup.toml --out x.h5", folder), 5,
+      "none.csv"));
+  EXPECT_FALSE(fs::exists(folder / "x.h5"));
 }
 
 TEST(Golden, PathsStartWhereTheUserStands) {

@@ -16,6 +16,7 @@
 
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
+#include "property_tests/testing/utf8_test_util.h"
 #include "trainer/tasks/python_text.h"
 #include "trainer/tasks/requests.h"
 #include "trainer/tasks/task_items.h"
@@ -145,25 +146,11 @@ INSTANTIATE_TEST_SUITE_P(All, TasksOracle,
 // hash_over_characters() in tasks_oracle.py.
 template <typename Method>
 std::string HashOverCharacters(const Method& method) {
-  const auto utf8 = [](uint32_t c) {
-    const auto byte = [](uint32_t value) { return static_cast<char>(value); };
-    std::string text;
-    if (c < 0x80) return std::string{byte(c)};
-    if (c < 0x800) {
-      text = {byte(0xC0 | c >> 6)};
-    } else if (c < 0x10000) {
-      text = {byte(0xE0 | c >> 12), byte(0x80 | (c >> 6 & 0x3F))};
-    } else {
-      text = {byte(0xF0 | c >> 18), byte(0x80 | (c >> 12 & 0x3F)),
-              byte(0x80 | (c >> 6 & 0x3F))};
-    }
-    return text + byte(0x80 | (c & 0x3F));
-  };
   const std::string sigma = "\u03A3";
   Sha256 hash;
   for (uint32_t point = 1; point <= 0x10FFFF; ++point) {
     if (point >= 0xD800 && point < 0xE000) continue;
-    const std::string c = utf8(point);
+    const std::string c = Utf8(point);
     for (const std::string& text : {c, "x" + c, c + c, "a" + c + sigma,
                                     "a" + sigma + c, "a" + sigma + c + "a"}) {
       hash.Update(std::string(method(text)) + "\n");

@@ -42,10 +42,10 @@ Json WithoutNonFinite(const Json& value) {
   return copy;
 }
 
-// Calls visit(record, end) for every whole line of `text`, with the offset just
-// after it.
+// Calls visit(record, line, end) for every whole line of `text`, with its
+// number and the offset just after it.
 void VisitLines(const std::string& text, const fs::path& path,
-                const std::function<void(Json&&, size_t)>& visit) {
+                const std::function<void(Json&&, int64_t, size_t)>& visit) {
   size_t begin = 0;
   for (int64_t line = 1;; ++line) {
     const size_t end = text.find('\n', begin);
@@ -58,7 +58,7 @@ void VisitLines(const std::string& text, const fs::path& path,
                       "the file, or mend the line",
                       path.string(), line, kMaxJsonDepth));
     }
-    visit(std::move(record), end + 1);
+    visit(std::move(record), line, end + 1);
     begin = end + 1;
   }
 }
@@ -102,8 +102,9 @@ JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
   descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw FileError("write", path_, errno);
   try {
-    VisitLines(ReadWholeFile(path_), path_,
-               [&](Json&&, size_t end) { size_ = static_cast<int64_t>(end); });
+    VisitLines(ReadWholeFile(path_), path_, [&](Json&&, int64_t, size_t end) {
+      size_ = static_cast<int64_t>(end);
+    });
     if (ftruncate(descriptor_, size_) != 0) {
       throw FileError("write", path_, errno);
     }
@@ -140,10 +141,18 @@ void JsonLinesWriter::Sync() {
 
 std::vector<Json> ReadJsonLines(const fs::path& path) {
   std::vector<Json> records;
-  VisitLines(ReadWholeFile(path), path, [&](Json&& record, size_t) {
+  VisitJsonLines(path, [&](Json&& record, int64_t) {
     records.push_back(std::move(record));
   });
   return records;
+}
+
+void VisitJsonLines(const fs::path& path,
+                    const std::function<void(Json&&, int64_t)>& visit) {
+  VisitLines(ReadWholeFile(path), path,
+             [&](Json&& record, int64_t line, size_t) {
+               visit(std::move(record), line);
+             });
 }
 
 double JsonNumber(const Json& record, const std::string& key,

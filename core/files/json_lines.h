@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -58,6 +59,12 @@ nlohmann::ordered_json WithNonFinite(nlohmann::ordered_json value);
 // DataError (FILE:LINE) if a line is not a JSON object.
 std::vector<nlohmann::ordered_json> ReadJsonLines(
     const std::filesystem::path& path);
+
+// Calls visit(record, line) for each of them, with its number from 1 on; only
+// one of them is in memory.
+void VisitJsonLines(
+    const std::filesystem::path& path,
+    const std::function<void(nlohmann::ordered_json&&, int64_t)>& visit);
 
 // The number `record[key]`, "nan", "inf" and "-inf" included. Throws DataError
 // naming `place` (a FILE:LINE) and the key.

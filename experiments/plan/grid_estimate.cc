@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string>
 
+#include "golden/document/fingerprint.h"
 #include "trainer/run/resources.h"
 
 namespace softmoe::experiments {
@@ -29,6 +31,18 @@ class InitialActivities {
   std::map<std::string, InitialActivity> known_;
 };
 
+// Tokens of a whole corpus of the paper.
+std::optional<double> PaperTokens(const golden::Document& paper,
+                                  const DataConfig& data) {
+  if (data.max_bytes != 0) return {};
+  for (const golden::Row& row : paper.FindTable("main_results")->rows) {
+    if (golden::FieldValue(paper, row, "data.corpus") == data.corpus) {
+      return std::stod(golden::FieldValue(paper, row, "data.num_tokens"));
+    }
+  }
+  return {};
+}
+
 RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
                         const golden::Document& paper,
                         InitialActivities& activities) {
@@ -47,6 +61,11 @@ RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
   Cluster cluster = machine;
   if (run.corpus.gpus > 0) cluster.gpus = run.corpus.gpus;
   row.cost = EstimateCost(run.config, row.active_experts, cluster);
+  const DataConfig& data = run.config.data;
+  if (const auto tokens = PaperTokens(paper, data)) {
+    row.epochs = static_cast<double>(row.cost.tokens) /
+                 (*tokens * (1 - data.validation_fraction));
+  }
   row.initial = activities.Of(run.config);
   const trainer::ResourceNeed need = trainer::EstimateResources(run.config);
   row.disk_bytes = need.disk_bytes;

@@ -28,12 +28,15 @@ struct RowEstimate {
   RunCost cost;  // one run
   InitialActivity initial;
   std::optional<double> paper_gpu_hours;  // the paper's own run
-  int64_t disk_bytes = 0;                 // one run's folder at its peak
-  int64_t left_bytes = 0;                 // of it, once the run is finished
-  int64_t checkpoint_bytes = 0;           // of one checkpoint, of which two are
-                                          // there while one is written
-  int64_t calibration_bytes = 0;          // host memory, for tau
-  int64_t cpu_bytes = 0;                  // the CPU trainer's memory
+  // Tokens trained on over those of the training split, by the tokens that the
+  // paper's corpus has; nullopt: not of the paper's corpora, whole.
+  std::optional<double> epochs;
+  int64_t disk_bytes = 0;         // one run's folder at its peak
+  int64_t left_bytes = 0;         // of it, once the run is finished
+  int64_t checkpoint_bytes = 0;   // of one checkpoint, of which two are
+                                  // there while one is written
+  int64_t calibration_bytes = 0;  // host memory, for tau
+  int64_t cpu_bytes = 0;          // the CPU trainer's memory
 };
 
 // Corpus by corpus, row by row, as in the file.

@@ -50,6 +50,11 @@ TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
       EXPECT_EQ(row.active_experts, 3.64);
       ++as_printed;
     }
+    // 98 % of the tokens of N27 train.
+    ASSERT_TRUE(row.epochs);
+    EXPECT_DOUBLE_EQ(*row.epochs, row.run.corpus.id == "owt"
+                                      ? 8'847'360'000 / (9.0287e9 * 0.98)
+                                      : 201'523'200'000 / (2.056e11 * 0.98));
     // 30 sequences a GPU at either batch; ZeRO-1 over 8 or 20.
     const double gpus = row.run.corpus.id == "owt" ? 8 : 20;
     EXPECT_EQ(row.cost.hours, row.cost.gpu_hours / gpus);
@@ -65,6 +70,7 @@ TEST(GridEstimate, StandInsAssumeKAndCountSeeds) {
     EXPECT_EQ(row.seeds, 3);
     EXPECT_FALSE(row.active_from_paper);
     EXPECT_FALSE(row.paper_gpu_hours);
+    EXPECT_FALSE(row.epochs);
     EXPECT_EQ(row.active_experts, row.run.config.router.mean_active_experts);
   }
   const GridTotal total = Total(rows);

@@ -106,6 +106,7 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   EXPECT_EQ(c4[2], "201,523,200,000");
   EXPECT_EQ(c4[5], "424.3");
   EXPECT_TRUE(Says(plan, "on each of 8 GPUs: 30 sequences = 1 micro-batch"));
+  EXPECT_TRUE(Says(plan, "the steps are 1.00 epochs"));
   // 8,847,360,000 / 0.98 tokens of 2 bytes are 18.06e9 bytes.
   EXPECT_TRUE(Says(plan, "tokens of owt, vocabulary 32768: about 16.8 GiB"));
   // 10 batches of 240 (600) sequences, 10 layers, 4 weights of 4 bytes.

@@ -146,6 +146,11 @@ std::string DescribeCorpus(const Rows& rows) {
         return StepLine(row) == step;
       })) {
     text += Paragraph(step);
+    if (rows.front().epochs) {
+      text += Paragraph(fmt::format(
+          "the steps are {:.2f} epochs of as many tokens as the paper's",
+          *rows.front().epochs));
+    }
   }
   const std::string calibration = CalibrationLine(rows);
   if (!calibration.empty()) text += Paragraph(calibration);

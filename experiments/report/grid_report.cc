@@ -16,8 +16,10 @@
 #include "experiments/report/regime_results.h"
 #include "experiments/report/report_csv.h"
 #include "experiments/report/report_html.h"
+#include "experiments/report/report_page.h"
 #include "experiments/report/report_tables.h"
 #include "experiments/report/results_document.h"
+#include "experiments/report/task_comparison.h"
 #include "golden/document/document.h"
 #include "golden/verdict/miniature_report.h"
 #include "golden/verdict/verdict.h"
@@ -92,10 +94,52 @@ golden::Document ReportDocument(const GridOutcome& outcome,
   return document;
 }
 
+// Writes the page in every format, and what is behind its figures.
+void WritePage(const ReportPage& page, const std::filesystem::path& folder,
+               const std::set<ReportFormat>& formats, GridReport* report) {
+  const auto write = [&](const std::filesystem::path& path,
+                         const std::string& content) {
+    WriteFileAtomically(folder / path, content);
+    report->files.push_back(folder / path);
+  };
+  // Of a folder, itself alone is listed.
+  const auto write_all = [&](const char* name, const auto& files) {
+    if (files.empty()) return;
+    MakeFolder(folder / name);
+    for (const auto& [file, content] : files) {
+      WriteFileAtomically(folder / name / file, content);
+    }
+    report->files.push_back(folder / name);
+  };
+  const std::vector<const Figure*> figures = FiguresOf(page);
+  const Drawings drawings = DrawFigures(figures);
+  std::map<std::string, std::string> plots;
+  for (const Figure* figure : figures) {
+    for (const Plot& plot : figure->plots) {
+      plots[plot.id + ".csv"] = PlotCsv(plot);
+    }
+  }
+  for (const auto& [id, svg] : drawings.svgs) plots[id + ".svg"] = svg;
+  write_all("plots", plots);
+  if (formats.contains(ReportFormat::kHtml)) {
+    write("report.html", HtmlOf(page, drawings));
+  }
+  if (formats.contains(ReportFormat::kMarkdown)) {
+    write("report.md", MarkdownOf(page));
+  }
+  if (formats.contains(ReportFormat::kJson)) write("report.json", JsonOf(page));
+  if (formats.contains(ReportFormat::kCsv)) {
+    std::map<std::string, std::string> tables;
+    for (const auto& [id, text] : CsvTablesOf(page)) tables[id + ".csv"] = text;
+    write_all("tables", tables);
+  }
+}
+
 }  // namespace
 
 GridReport WriteGridReport(const GridOutcome& outcome,
-                           const std::filesystem::path& folder) {
+                           const std::filesystem::path& folder,
+                           const ReportOptions& options) {
   const golden::Document paper =
       golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
   const std::vector<Invariant> invariants = CheckInvariants(outcome);
@@ -105,6 +149,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   report.invariants_hold = AllHold(invariants);
   report.text = DescribeGridTable(outcome) + "\n" +
                 DescribeTables(EvaluationTables(outcome)) +
+                DescribeTables(TaskComparisonTables(outcome)) +
                 DescribeTables(ExperimentTables(outcome, paper)) +
                 DescribeInvariants(invariants) + "\n";
 
@@ -130,7 +175,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     report.files.push_back(folder / name);
   };
   write("runs.csv", RunsCsv(outcome));
-  write("steps.csv", StepsCsv(outcome));
+  write("steps.csv", StepsCsv(outcome, options.steps_every));
   if (!EvaluationTables(outcome).empty()) {
     write("inference_tau.csv", InferenceTauCsv(outcome));
     write("router_health.csv", RouterHealthCsv(outcome));
@@ -149,11 +194,11 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     write("claims.txt", RegimeText(*regime));
     write("differences.csv", DifferencesCsv(DifferencesOverSteps(outcome)));
   }
-  const std::string claims_html = claims   ? ClaimsHtml(*claims)
-                                  : regime ? RegimeHtml(*regime)
-                                           : "";
-  write("report.html",
-        ReportHtml(outcome, invariants, judged, claims_html, paper));
+  std::vector<ReportPart> parts;
+  if (claims) parts.push_back(ClaimsPart(*claims));
+  if (regime) parts.push_back(RegimePart(*regime));
+  WritePage(MakeReportPage(outcome, invariants, judged, parts, paper), folder,
+            options.formats, &report);
   return report;
 }
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // grid_report.h - the report on the runs of a grid: for the terminal, for
-// people (report.html), for programs (results.h5, CSV); and what a record of
-// runs keeps of it.
+// people (report.html, .md), for programs (results.h5, CSV, JSON); and what a
+// record of runs keeps of it.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 
+#include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "experiments/grids/grid_file.h"
+#include "experiments/report/report_formats.h"
 #include "experiments/run/run_outcome.h"
 #include "experiments/run/run_record.h"
 
@@ -24,13 +27,21 @@ struct GridReport {
   std::vector<std::filesystem::path> files;
 };
 
+struct ReportOptions {
+  std::set<ReportFormat> formats = {ReportFormat::kHtml};
+  int64_t steps_every = 1;  // as StepsCsv's `every`
+};
+
 // Judges what is finished and writes to `folder`, each file whole or not at
 // all:
 //
 //   results.h5   the golden form (golden/FORMAT.md); results-calibrated.h5
 //                beside it where rows come in both readings of tau. Equal runs
 //                give equal bytes.
-//   report.html  one self-contained page
+//   report.html, report.md, report.json   the page in the formats asked for
+//                (report_html.h, report_formats.h); as CSV: tables/ID.csv
+//   plots/       behind every figure the points, ID.csv, and the drawing,
+//                ID.svg, unless gnuplot is missing
 //   runs.csv, steps.csv   report_csv.h; where final models were measured,
 //                inference_tau.csv and router_health.csv beside them; where
 //                they were asked tasks, tasks.csv
@@ -38,7 +49,8 @@ struct GridReport {
 //
 // Throws EnvironmentError if a file cannot be written.
 GridReport WriteGridReport(const GridOutcome& outcome,
-                           const std::filesystem::path& folder);
+                           const std::filesystem::path& folder,
+                           const ReportOptions& options = {});
 
 // Sets `record.results` from its runs of `grid` (main at the record's scale, or
 // the regime experiment), as `grid report --from` would from them alone.

@@ -61,7 +61,7 @@ TEST(GridReport, ShowsWhatWasMeasuredOnTheFinalModels) {
                                                .tokens_per_expert = {}}}};
   RunOf(outcome, "soft-2").result->final_evaluations = evaluations;
   const GridReport report = WriteGridReport(outcome, folder);
-  EXPECT_EQ(report.files.size(), 6u);
+  EXPECT_EQ(report.files.size(), 7u);
   EXPECT_TRUE(Says(report.text, "3.1416"));
   EXPECT_TRUE(Says(ReadWholeFile(folder / "inference_tau.csv"), "3.14159265"));
   EXPECT_TRUE(fs::exists(folder / "router_health.csv"));
@@ -75,7 +75,7 @@ TEST(GridReport, WritesEverything) {
   const GridOutcome outcome = ExampleOutcome();
   const GridReport report = WriteGridReport(outcome, folder);
   EXPECT_TRUE(report.invariants_hold);
-  EXPECT_EQ(report.files.size(), 4u);
+  EXPECT_EQ(report.files.size(), 5u);
   for (const fs::path& file : report.files) EXPECT_TRUE(fs::exists(file));
   EXPECT_TRUE(Says(report.text, "SoftMoE*", "<= 2", "unigram",
                    "PASS  sum of k_l = K", "NOT_COMPARABLE", "data.corpus"));
@@ -102,7 +102,7 @@ TEST(GridReport, ThePageIsWellFormedAndSelfContained) {
   Fail(RunOf(outcome, "sparse-1"), "a <bad> score & more");
   const GridReport report = WriteGridReport(outcome, folder);
   EXPECT_FALSE(report.invariants_hold);
-  EXPECT_EQ(report.files.size(), 5u);
+  EXPECT_EQ(report.files.size(), 6u);
   const std::string page = ReadWholeFile(folder / "report.html");
   EXPECT_EQ(FirstBadTag(page), "");
   for (const RunOutcome& run : outcome.runs) {
@@ -115,6 +115,27 @@ TEST(GridReport, ThePageIsWellFormedAndSelfContained) {
   for (const char* loads : {"<script", "<link", "src=", "@import"}) {
     EXPECT_FALSE(Says(page, loads));
   }
+}
+
+TEST(GridReport, WritesTheFormatsAskedFor) {
+  const fs::path folder = FreshFolder("grid_report_formats");
+  GridOutcome outcome = ExampleOutcome();
+  outcome.grid.overrides = {"training.steps=4 0"};
+  WriteGridReport(outcome, folder,
+                  {.formats = {ReportFormat::kMarkdown, ReportFormat::kCsv,
+                               ReportFormat::kJson}});
+  EXPECT_FALSE(fs::exists(folder / "report.html"));
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "report.md"), "## Beside the paper",
+                   "### T1: SoftMoE and Sparse MoE", "plots/hard_soft_loss_0",
+                   // The command for the runs of a figure.
+                   "--rows sparse-2,star-1.5 --corpora foldoc --seeds 1234 "
+                   "--set 'training.steps=4 0'"));
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "report.json"), "\"every_cell\""));
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "tables/every_cell.csv"),
+                   "main_results,owt/sparse/k2,val_loss,,2.79,"));
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "plots/layers_0.csv"),
+                   "series,layer,k_l,low,high\nsoft-2,1,1.75,,\n"));
+  EXPECT_TRUE(fs::exists(folder / "plots/layers_0.svg"));
 }
 
 TEST(GridReport, WorksBeforeAnythingIsFinished) {

@@ -470,10 +470,10 @@ TEST(ClaimsCsv, HasALineForEachCase) {
   EXPECT_EQ(Count(text, ",1,,"), 10u);
 }
 
-TEST(ClaimsHtml, EscapesWhatItSays) {
+TEST(ClaimsPart, EscapesWhatItSays) {
   MiniClaims judged = *JudgeMiniClaims(Whole());
   judged.verdicts.claims[0].title = "a < b & c";
-  const std::string html = ClaimsHtml(judged);
+  const std::string html = HtmlOf({"", "", {ClaimsPart(judged)}}, {});
   EXPECT_TRUE(Says(html, "a &lt; b &amp; c", "No reproduction of the paper",
                    "76 of 76 planned runs are in.", "C5.experts"));
   EXPECT_EQ(html.find("INTERIM"), std::string::npos);

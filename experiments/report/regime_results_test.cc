@@ -79,7 +79,8 @@ TEST(JudgeRegimeRuns, JudgesWhatTheRunsSay) {
   EXPECT_EQ(judged.runs.size(), outcome.runs.size());
   EXPECT_TRUE(judged.verdicts.missing.empty());
   EXPECT_NE(RegimeText(judged).find("INFERIOR"), std::string::npos);
-  EXPECT_NE(RegimeHtml(judged).find("<pre>"), std::string::npos);
+  const ReportPage page = {"", "", {RegimePart(judged)}};
+  EXPECT_NE(HtmlOf(page, {}).find("<pre>"), std::string::npos);
   EXPECT_EQ(RegimeText(judged), RegimeText(*JudgeRegimeRuns(outcome)));
 }
 
@@ -144,10 +145,17 @@ TEST(DifferencesOverSteps, FollowTheRowsOfASeed) {
     run.result->steps = ThinnedSteps(run.result->steps);
   }
   EXPECT_EQ(DifferencesCsv(DifferencesOverSteps(thinned)), csv);
-  const std::vector<Curves> curves = MakeCurves(outcome);
-  EXPECT_EQ(curves.front().plot.id, "differences");
-  EXPECT_EQ(curves.front().plot.series.size(), 8u + 3);
-  EXPECT_GE(curves.front().plot.series.front().x.front(), 20);
+  const Plot plot = MakeCurves(outcome).front().plots.front();
+  EXPECT_EQ(plot.id, "differences");
+  EXPECT_EQ(plot.series.size(), 8u + 1);
+  const Series& primary = plot.series.front();
+  EXPECT_GE(primary.x.front(), 20);
+  ASSERT_EQ(primary.low.size(), primary.x.size());
+  const golden::RegimeReading last =
+      DifferencesOverSteps(outcome).front().points.back().linear;
+  EXPECT_EQ(primary.y.back(), last.estimate);
+  EXPECT_EQ(primary.low.back(), last.interval.low);
+  EXPECT_EQ(primary.high.back(), last.interval.high);
 }
 
 TEST(DifferencesOverSteps, LeaveOutWhatHasNoCurve) {

@@ -61,6 +61,14 @@ const char* StateName(RunState state) {
 
 }  // namespace
 
+std::string CsvLine(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) {
+    line += (&field == fields.data() ? "" : ",") + Field(field);
+  }
+  return line + "\n";
+}
+
 std::string RunsCsv(const GridOutcome& outcome) {
   std::vector<std::string> header = {"run",
                                      "corpus",
@@ -101,7 +109,7 @@ std::string RunsCsv(const GridOutcome& outcome) {
   return text;
 }
 
-std::string StepsCsv(const GridOutcome& outcome) {
+std::string StepsCsv(const GridOutcome& outcome, int64_t every) {
   std::vector<double StepRecord::*> members;
   std::string text = "run,step";
   trainer::VisitStepMetrics([&](const Metric& metric, auto member) {
@@ -115,7 +123,9 @@ std::string StepsCsv(const GridOutcome& outcome) {
   for (const RunOutcome& run : outcome.runs) {
     if (run.state != RunState::kFinished) continue;
     const std::string id = Field(run.run.id);
-    for (const StepRecord& step : run.result->steps) {
+    const std::vector<StepRecord>& steps = run.result->steps;
+    for (const StepRecord& step : steps) {
+      if (step.step % every != 0 && step.step != steps.back().step) continue;
       text += fmt::format("{},{}", id, step.step);
       for (const auto member : members) text += "," + Number(step.*member);
       text += "\n";

@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_REPORT_CSV_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_REPORT_CSV_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,19 @@
 
 namespace softmoe::experiments {
 
+// The fields as a line of CSV with its end; those that need it are quoted.
+std::string CsvLine(const std::vector<std::string>& fields);
+
 // One line for each run: run, corpus, row, label, variant, seed, state,
 // mean_active_experts, expansion_factor, RunColumns() by their names,
 // config_hash. Numbers read back exactly; numbers that a run lacks are empty.
 // Units: GRIDS.md.
 std::string RunsCsv(const GridOutcome& outcome);
 
-// One line for each step of each finished run: run, step, and the metrics of a
-// step (trainer/results/metrics.h) except lists and clock times.
-std::string StepsCsv(const GridOutcome& outcome);
+// One line for each step of each finished run that `every`, at least 1, divides,
+// and for its last one: run, step, and the metrics of a step
+// (trainer/results/metrics.h) except lists and clock times.
+std::string StepsCsv(const GridOutcome& outcome, int64_t every = 1);
 
 // One line for each finished run and each other tau with which it was
 // validated: run, factor, tau, and the single numbers of a validation. Sparse

@@ -47,7 +47,8 @@ TEST(ReportCsv, ColumnsHaveTheNamesOfTheMetrics) {
   EXPECT_EQ(header,
             "run,corpus,row,label,variant,seed,state,mean_active_experts,"
             "expansion_factor,tau,train_ae,infer_ae,active_parameters,val_loss,"
-            "unigram_loss,schedule_loss,zero_active_fraction,"
+            "unigram_loss,train_bytes_per_token,val_bytes_per_token,"
+            "val_loss_per_byte,schedule_loss,zero_active_fraction,"
             "relative_load_variance,parameters,seconds,config_hash");
   EXPECT_EQ(Lines(StepsCsv(ExampleOutcome()))[0],
             "run,step,loss,load_balance_loss,z_loss,active_experts,"
@@ -63,9 +64,9 @@ TEST(ReportCsv, NumbersReadBackExactly) {
   for (std::string field; std::getline(line, field, ',');) {
     fields.push_back(field);
   }
-  ASSERT_EQ(fields.size(), 21u);
+  ASSERT_EQ(fields.size(), 24u);
   EXPECT_EQ(std::stod(fields[14]), 1.0 / 3);
-  EXPECT_EQ(fields[18], "1099511627776");
+  EXPECT_EQ(fields[21], "1099511627776");
   outcome.runs[0].result->unigram_loss = std::nan("");
   EXPECT_FALSE(Says(Lines(RunsCsv(outcome))[1], "nan"));
 }
@@ -78,6 +79,30 @@ TEST(ReportCsv, HasALineForEachStepOfFinishedRuns) {
   const std::vector<std::string> lines = Lines(StepsCsv(outcome));
   EXPECT_EQ(lines.size(), 1 + 3 * steps);
   EXPECT_EQ(lines[1].find("foldoc/sparse-1/seed1234,1,"), 0u) << lines[1];
+}
+
+TEST(ReportCsv, EveryNthStepAndTheLastAreKept) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.runs.erase(outcome.runs.begin() + 1, outcome.runs.end());
+  ASSERT_EQ(outcome.runs[0].result->steps.back().step, 40);
+  const auto steps_with = [&](int64_t every) {
+    std::vector<std::string> steps;
+    for (const std::string& line : Lines(StepsCsv(outcome, every))) {
+      const size_t begin = line.find(',') + 1;
+      steps.push_back(line.substr(begin, line.find(',', begin) - begin));
+    }
+    steps.erase(steps.begin());  // the header
+    return steps;
+  };
+  using Steps = std::vector<std::string>;
+  EXPECT_EQ(steps_with(12), (Steps{"12", "24", "36", "40"}));
+  EXPECT_EQ(steps_with(20), (Steps{"20", "40"}));  // the last one once
+  EXPECT_EQ(steps_with(100), (Steps{"40"}));
+  EXPECT_EQ(StepsCsv(outcome, 1), StepsCsv(outcome));
+  EXPECT_EQ(steps_with(1).size(), 40u);
+  // What is left of a line is the line.
+  const std::vector<std::string> all = Lines(StepsCsv(outcome));
+  EXPECT_EQ(Lines(StepsCsv(outcome, 40)).back(), all.back());
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -15,7 +14,8 @@
 #include "core/files/temporary_folder.h"
 #include "core/process/process.h"
 #include "experiments/report/regime_results.h"
-#include "experiments/report/row_summary.h"
+#include "experiments/report/report_csv.h"
+#include "golden/verdict/statistics.h"
 #include "trainer/results/metrics.h"
 
 namespace softmoe::experiments {
@@ -30,6 +30,8 @@ constexpr const char* kColors[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
 constexpr size_t kNumColors = std::size(kColors);
 constexpr const char* kTimeLimit = "60";  // seconds; it needs less than one
 
+constexpr size_t kMostPoints = 150;  // per curve; more would only blur it
+
 std::string Quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -39,33 +41,100 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
+// Lines of the data that gnuplot reads, which leaves out what is not finite.
+std::string Points(const Series& series) {
+  std::string text;
+  for (size_t i = 0; i < series.x.size(); ++i) {
+    if (!std::isfinite(series.x[i]) || !std::isfinite(series.y[i])) continue;
+    text += fmt::format("{:.9g} {:.9g}", series.x[i], series.y[i]);
+    if (!series.low.empty()) {
+      text += fmt::format(" {:.9g} {:.9g}", series.low[i], series.high[i]);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+// From dark to light, equally far apart to the eye (matplotlib's viridis without
+// its yellow end).
+constexpr const char* kShades[] = {"#440154", "#482576", "#414487", "#35608d",
+                                   "#2a788e", "#21918c", "#22a884", "#43bf71",
+                                   "#7ad151", "#bddf26"};
+constexpr size_t kNumShades = std::size(kShades);
+
+const char* ColorOf(const Plot& plot, size_t series) {
+  if (!plot.ordered) return kColors[series % kNumColors];
+  const size_t steps = std::max<size_t>(plot.series.size(), 2) - 1;
+  return kShades[series * (kNumShades - 1) / steps];
+}
+
+// Pixels. The width suits a telephone, where the text is still legible. The key
+// stands below, a line for each name or for four short ones; gnuplot's own
+// layout would take its room from the plot.
+constexpr int kWidth = 560, kPlotHeight = 270, kTitleHeight = 46,
+              kAxisHeight = 56, kKeyLine = 19;
+constexpr size_t kShortName = 10, kKeyColumns = 4;
+
 std::string Script(const Plot& plot) {
+  const size_t lines = plot.series.size();
+  const bool short_names = std::ranges::all_of(
+      plot.series,
+      [](const Series& series) { return series.name.size() <= kShortName; });
+  const size_t columns = short_names ? kKeyColumns : 1;
+  const int key = kKeyLine * static_cast<int>((lines + columns - 1) / columns);
+  const int height = kTitleHeight + kPlotHeight + kAxisHeight + key;
   std::string text = fmt::format(
       "set encoding utf8\n"
-      "set terminal svg size 900,420 dynamic enhanced font 'sans-serif,13' "
+      "set terminal svg size {},{} dynamic enhanced font 'sans-serif,13' "
       "name '{}' background '#ffffff'\n"
       "set output 'plot.svg'\n"
+      "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
+      "set lmargin at screen 0.14\nset rmargin at screen 0.97\n"
       "set xlabel {} noenhanced\nset ylabel {} noenhanced\n"
       "set grid lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
-      "set key outside right top noenhanced\n",
-      plot.id, Quoted(plot.x_label), Quoted(plot.y_label));
-  if (plot.points) text += "set xtics 1\n";
-  std::string command;
-  for (size_t s = 0; s < plot.series.size(); ++s) {
-    const Series& series = plot.series[s];
-    text += fmt::format("$data{} << EOD\n", s);
-    for (size_t i = 0; i < series.x.size(); ++i) {
-      if (!std::isfinite(series.x[i]) || !std::isfinite(series.y[i])) continue;
-      text += fmt::format("{:.9g} {:.9g}\n", series.x[i], series.y[i]);
-    }
-    text += "EOD\n";
-    command += fmt::format(
-        "{}$data{} using 1:2 with {} lw 1.6 dt {} {}lc rgb '{}' title {}",
-        s == 0 ? "plot " : ", ", s, plot.points ? "linespoints" : "lines",
-        s < kNumColors ? "1" : "'-'", plot.points ? "pt 7 ps 0.6 " : "",
-        kColors[s % kNumColors], Quoted(series.name));
+      "set key at screen 0.5, screen 0 bottom center horizontal noenhanced "
+      "Left reverse maxcols {} samplen 1.5\n",
+      kWidth, height, plot.id, 1 - static_cast<double>(kTitleHeight) / height,
+      static_cast<double>(kAxisHeight + key) / height, Quoted(plot.x_label),
+      Quoted(plot.y_label), columns);
+  if (!plot.title.empty()) {
+    text += fmt::format("set title {} noenhanced\n", Quoted(plot.title));
   }
-  return text + command + "\n";
+  if (plot.points || plot.bars) text += "set xtics 1\n";
+  const double width = 0.85 / static_cast<double>(lines);
+  if (plot.bars) {
+    text += fmt::format(
+        "set xrange [-0.5:{}]\nset yrange [0:*]\nset style fill solid\n"
+        "set boxwidth {:.4f}\n",
+        plot.series.front().x.back() + 0.5, width);
+  }
+  std::string bands, curves;
+  for (size_t s = 0; s < lines; ++s) {
+    const Series& series = plot.series[s];
+    const char* color = ColorOf(plot, s);
+    text += fmt::format("$data{} << EOD\n{}EOD\n", s, Points(series));
+    if (!curves.empty()) curves += ", ";
+    if (plot.bars) {
+      const double middle = static_cast<double>(lines - 1) / 2;
+      curves += fmt::format(
+          "$data{} using ($1 + {:.4f}):2 with boxes lc rgb '{}' title {}", s,
+          width * (static_cast<double>(s) - middle), color,
+          Quoted(series.name));
+      continue;
+    }
+    if (!series.low.empty() && lines <= kMostBands) {
+      bands += fmt::format(
+          "$data{} using 1:3:4 with filledcurves fs transparent solid 0.18 "
+          "noborder lc rgb '{}' notitle, ",
+          s, color);
+    }
+    curves += fmt::format(
+        "$data{} using 1:2 with {} lw 1.6 dt {} {}lc rgb '{}' title {}", s,
+        plot.points ? "linespoints" : "lines",
+        plot.ordered || s < kNumColors ? "1" : "'-'",
+        plot.points ? "pt 7 ps 0.4 " : "", color, Quoted(series.name));
+  }
+  return text + "plot " + bands + curves + "\n";
 }
 
 }  // namespace
@@ -88,6 +157,61 @@ Series Thin(const Series& series, size_t most) {
     thin.y.push_back(y / count);
   }
   return thin;
+}
+
+Series OverSeeds(const std::string& name, const std::vector<Series>& seeds) {
+  SOFTMOE_CHECK(!seeds.empty()) << name;
+  Series over;
+  over.name = name;
+  over.x = seeds.front().x;
+  std::vector<const Series*> alike;
+  for (const Series& seed : seeds) {
+    if (seed.x == over.x) alike.push_back(&seed);
+  }
+  const double n = static_cast<double>(alike.size());
+  for (size_t i = 0; i < over.x.size(); ++i) {
+    std::vector<double> values;
+    for (const Series* seed : alike) values.push_back(seed->y[i]);
+    const double mean = golden::Mean(values);
+    over.y.push_back(mean);
+    if (alike.size() < 2) continue;
+    const double deviation =
+        std::sqrt(golden::SquaresAroundMean(values) / (n - 1));
+    over.low.push_back(mean - deviation);
+    over.high.push_back(mean + deviation);
+  }
+  return over;
+}
+
+Series OverSteps(
+    const std::string& name, const RowSummary& row,
+    const std::function<double(const trainer::StepRecord&)>& read) {
+  std::vector<Series> seeds;
+  for (const RunOutcome* run : row.Finished()) {
+    Series series;
+    for (const trainer::StepRecord& step : run->result->steps) {
+      series.x.push_back(static_cast<double>(step.step));
+      series.y.push_back(read(step));
+    }
+    seeds.push_back(Thin(series, kMostPoints));
+  }
+  return OverSeeds(name, seeds);
+}
+
+std::string PlotCsv(const Plot& plot) {
+  std::string text =
+      CsvLine({"series", plot.x_label, plot.y_label, "low", "high"});
+  for (const Series& series : plot.series) {
+    for (size_t i = 0; i < series.x.size(); ++i) {
+      const auto end = [&](const std::vector<double>& band) {
+        return band.empty() ? "" : fmt::format("{}", band[i]);
+      };
+      text += CsvLine({series.name, fmt::format("{}", series.x[i]),
+                       fmt::format("{}", series.y[i]), end(series.low),
+                       end(series.high)});
+    }
+  }
+  return text;
 }
 
 std::string DrawSvg(const Plot& plot) {
@@ -117,160 +241,127 @@ std::string DrawSvg(const Plot& plot) {
   return svg.substr(begin);
 }
 
+Drawings DrawFigures(const std::vector<const Figure*>& figures) {
+  Drawings drawings;
+  try {
+    for (const Figure* figure : figures) {
+      for (const Plot& plot : figure->plots) {
+        drawings.svgs[plot.id] = DrawSvg(plot);
+      }
+    }
+  } catch (const EnvironmentError& error) {
+    return {{}, error.what()};
+  }
+  return drawings;
+}
+
 // ---- What is drawn.
 
 namespace {
 
 using trainer::Metric;
-using trainer::RunResult;
 using trainer::StepRecord;
 namespace metrics = trainer::metrics;
 
-constexpr size_t kMostPoints = 150;  // per curve; more would only blur it
-
-struct Line {
-  std::string name;
-  const RunResult* result;
-  bool learned;
-};
-
-std::vector<Line> Lines(const GridOutcome& outcome, const std::string& corpus) {
-  std::vector<Line> lines;
-  for (const RowSummary& row : SummarizeRows(outcome)) {
-    const std::vector<const RunOutcome*> finished = row.Finished();
-    if (row.corpus->id != corpus || finished.empty()) continue;
-    lines.push_back({row.row->id, &*finished.front()->result,
-                     TraitsOf(row.config()).learned_budget});
-  }
-  return lines;
-}
-
-template <typename Read>
-Series OverSteps(const Line& line, const Read& read) {
-  Series series;
-  series.name = line.name;
-  for (const StepRecord& step : line.result->steps) {
-    series.x.push_back(static_cast<double>(step.step));
-    series.y.push_back(std::invoke(read, step));
-  }
-  return Thin(series, kMostPoints);
-}
-
 // Layers are numbered from 1 for readers.
-Series OverLayers(const Line& line) {
-  Series series;
-  series.name = line.name;
-  for (size_t l = 0; l < line.result->allocation.size(); ++l) {
-    series.x.push_back(static_cast<double>(l + 1));
-    series.y.push_back(line.result->allocation[l]);
+Series OverLayers(const RowSummary& row) {
+  std::vector<Series> seeds;
+  for (const RunOutcome* run : row.Finished()) {
+    Series series;
+    for (size_t l = 0; l < run->result->allocation.size(); ++l) {
+      series.x.push_back(static_cast<double>(l + 1));
+      series.y.push_back(run->result->allocation[l]);
+    }
+    seeds.push_back(std::move(series));
   }
-  return series;
+  return OverSeeds(row.row->id, seeds);
 }
 
-// The paper's figure: how the budget moves between the layers of one row.
-Curves LayersOverSteps(const Line& line, const std::string& corpus,
-                       const std::string& id) {
-  Curves curves{
-      fmt::format("Learned allocation during training, {}, {}", line.name,
-                  corpus),
-      fmt::format("{} of every layer over the steps; they add up to the same K "
-                  "at every step.",
-                  metrics::kAllocation.title),
-      {id, "step", metrics::kAllocation.title, {}}};
-  for (size_t l = 0; l < line.result->allocation.size(); ++l) {
-    Series series = OverSteps(
-        line, [l](const StepRecord& step) { return step.allocation[l]; });
-    series.name = fmt::format("layer {}", l + 1);
-    curves.plot.series.push_back(std::move(series));
-  }
-  return curves;
-}
-
-// "Mean cross-entropy of ..., over the steps."
+// "mean cross-entropy of ..., over the steps. "
 std::string OverTheSteps(const Metric& metric) {
-  std::string text = metric.definition;
-  text[0] =
-      static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  return text + ", over the steps.";
-}
-
-std::string Id(const char* what, size_t corpus) {
-  return fmt::format("{}_{}", what, corpus);
+  return std::string(metric.definition) + ", over the steps. ";
 }
 
 // The experiment `regime` after the first tenth of training, where all curves
 // fall too steeply for a difference to show: the primary estimate with its
 // interval, by both readings, and the linear reading of its rows.
-Curves Differences(const std::vector<DifferenceLine>& lines) {
-  Curves curves{
+Figure Differences(const std::vector<DifferenceLine>& lines) {
+  Figure figure{
       "Soft minus sparse training loss at equal active experts",
       "Training loss minus that of the sparse rows at the same step and seed, "
-      "read at the active experts of that step; mean over seeds. It falls to 0 "
+      "read at the active experts of that step; mean over seeds; the band is "
+      "the interval of the first line. It falls to 0 "
       "where soft routing catches up. The sparse curve is convex: straight "
       "lines favour soft routing. Until T has fallen to 1, soft rows train at "
       "another temperature than that of their validation.",
-      {"differences", "step", metrics::kLoss.unit, {}}};
+      {{"differences", "step", metrics::kLoss.unit, {}}}};
   const auto add = [&](const DifferenceLine& line, const std::string& name,
-                       const auto& read) {
+                       const auto& reading, bool band) {
     Series series;
     series.name = name;
     for (const DifferencePoint& point : line.points) {
       if (10 * point.step < line.points.back().step) continue;
       series.x.push_back(static_cast<double>(point.step));
-      series.y.push_back(read(point));
+      series.y.push_back(reading(point).estimate);
+      if (!band) continue;
+      series.low.push_back(reading(point).interval.low);
+      series.high.push_back(reading(point).interval.high);
     }
-    curves.plot.series.push_back(std::move(series));
+    figure.plots.front().series.push_back(std::move(series));
   };
-  const auto linear = [](const auto& p) { return p.linear.estimate; };
+  const auto linear = [](const DifferencePoint& p) { return p.linear; };
+  const auto smooth = [](const DifferencePoint& p) { return p.smooth; };
   for (const DifferenceLine& line : lines) {
-    add(line, line.row, linear);
-    if (&line != lines.data()) continue;
-    add(line, line.row + ", low end",
-        [](const auto& p) { return p.linear.interval.low; });
-    add(line, line.row + ", high end",
-        [](const auto& p) { return p.linear.interval.high; });
-    add(line, line.row + ", smooth",
-        [](const auto& p) { return p.smooth.estimate; });
+    const bool primary = &line == lines.data();
+    add(line, line.row, linear, primary);
+    if (primary) add(line, line.row + ", smooth", smooth, false);
   }
-  return curves;
+  return figure;
 }
 
 }  // namespace
 
-std::vector<Curves> MakeCurves(const GridOutcome& outcome) {
-  std::vector<Curves> all;
+std::vector<Figure> MakeCurves(const GridOutcome& outcome) {
+  std::vector<Figure> all;
+  const std::vector<RowSummary> rows = SummarizeRows(outcome);
   for (size_t c = 0; c < outcome.grid.corpora.size(); ++c) {
     const std::string& corpus = outcome.grid.corpora[c].id;
-    const std::vector<Line> lines = Lines(outcome, corpus);
-    Curves loss{"Training loss, " + corpus,
-                OverTheSteps(metrics::kLoss) +
-                    " Each point is the mean of several steps.",
-                {Id("loss", c), "step", metrics::kLoss.unit, {}}};
-    Curves active{
-        "Active experts in training, " + corpus,
-        OverTheSteps(metrics::kActiveExperts) + " Sparse rows are constant.",
-        {Id("active", c), "step", metrics::kActiveExperts.unit, {}}};
-    Curves layers{
+    const auto id = [&](const char* what) {
+      return fmt::format("{}_{}", what, c);
+    };
+    Figure training{
+        "Training, " + corpus,
+        "Training loss: " + OverTheSteps(metrics::kLoss) +
+            "Active experts: " + OverTheSteps(metrics::kActiveExperts) +
+            "Sparse rows are constant. Mean over the finished seeds; each "
+            "point is the mean of several steps.",
+        {{id("loss"), "step", metrics::kLoss.unit, {}},
+         {id("active"), "step", metrics::kActiveExperts.unit, {}}}};
+    training.plots[0].title = "training loss";
+    training.plots[1].title = "active experts";
+    Figure layers{
         "Learned allocation over the layers, " + corpus,
-        fmt::format("{} at the end of training for each layer; all rows begin "
-                    "with the same k in every layer.",
+        fmt::format("{} at the end of training for each layer, mean over the "
+                    "finished seeds with a band of one standard deviation; all "
+                    "rows begin with the same k in every layer.",
                     metrics::kAllocation.title),
-        {Id("layers", c), "layer", metrics::kAllocation.title, {}, true}};
-    std::vector<Curves> over_steps;
-    for (const Line& line : lines) {
-      loss.plot.series.push_back(OverSteps(line, &StepRecord::loss));
-      active.plot.series.push_back(
-          OverSteps(line, &StepRecord::active_experts));
-      if (!line.learned) continue;
-      layers.plot.series.push_back(OverLayers(line));
-      over_steps.push_back(LayersOverSteps(
-          line, corpus,
-          fmt::format("{}_{}", Id("steps", c), over_steps.size())));
+        {{id("layers"), "layer", metrics::kAllocation.title, {}, true}}};
+    for (const RowSummary& row : rows) {
+      if (row.corpus->id != corpus || row.Finished().empty()) continue;
+      const std::string& name = row.row->id;
+      training.rows.push_back(name);
+      training.plots[0].series.push_back(
+          OverSteps(name, row, std::mem_fn(&StepRecord::loss)));
+      training.plots[1].series.push_back(
+          OverSteps(name, row, std::mem_fn(&StepRecord::active_experts)));
+      if (!TraitsOf(row.config()).learned_budget) continue;
+      layers.rows.push_back(name);
+      layers.plots[0].series.push_back(OverLayers(row));
     }
-    std::vector<Curves> drawn = {loss, active, layers};
-    drawn.insert(drawn.end(), over_steps.begin(), over_steps.end());
-    for (Curves& curves : drawn) {
-      if (!curves.plot.series.empty()) all.push_back(std::move(curves));
+    for (Figure* figure : {&training, &layers}) {
+      if (figure->rows.empty()) continue;
+      figure->corpora = {corpus};
+      all.push_back(std::move(*figure));
     }
   }
   if (const auto lines = DifferencesOverSteps(outcome); !lines.empty()) {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// report_curves.h - what happened during training, as line plots: SVG, drawn by
-// gnuplot.
+// report_curves.h - what happened during training, as line plots with bands over
+// seeds: SVG, drawn by gnuplot, and the points as CSV.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_REPORT_CURVES_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_REPORT_CURVES_H_
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "experiments/report/row_summary.h"
 #include "experiments/run/run_outcome.h"
+#include "trainer/results/run_result.h"
 
 namespace softmoe::experiments {
 
@@ -16,6 +20,8 @@ struct Series {
   std::string name;
   std::vector<double> x, y;  // of one length; pairs that are not finite are
                              // left out
+  // A band around y, of the same length, or empty.
+  std::vector<double> low = {}, high = {};
 };
 
 struct Plot {
@@ -24,28 +30,61 @@ struct Plot {
   std::vector<Series> series;
   // Marks the points, for lines with only a few, at whole numbers of x.
   bool points = false;
+  std::string title = {};  // of one of several plots of a figure
+  // The series have an order, as layers do: their colours go from dark to light.
+  bool ordered = false;
+  // A bar for each series at every x, a whole number, instead of lines; without
+  // bands.
+  bool bars = false;
 };
 
-// `series` averaged over blocks so that at most `most` points remain.
+// `series` averaged over blocks so that at most `most` points remain; without
+// its band.
 Series Thin(const Series& series, size_t most);
 
-// The <svg> element to embed in an HTML page. Throws EnvironmentError if
-// gnuplot is missing or fails.
-std::string DrawSvg(const Plot& plot);
+// The mean of several seeds' curves at each point and, from two on, a band of
+// one standard deviation (n - 1) to either side. Seeds with other x than the
+// first, as a recorded run beside a whole one, are left out. At least one.
+Series OverSeeds(const std::string& name, const std::vector<Series>& seeds);
 
-struct Curves {
+// One number of every step of the row's finished runs over their seeds, each
+// seed thinned before. At least one run is finished.
+Series OverSteps(const std::string& name, const RowSummary& row,
+                 const std::function<double(const trainer::StepRecord&)>& read);
+
+// The points as they are drawn: series, x, y and, where a series has a band,
+// its low and high end. Numbers read back exactly.
+std::string PlotCsv(const Plot& plot);
+
+// The <svg> element to embed in an HTML page. Bands are drawn where there are
+// at most kMostBands lines. Throws EnvironmentError if gnuplot is missing or
+// fails.
+std::string DrawSvg(const Plot& plot);
+inline constexpr size_t kMostBands = 10;
+
+// Plots that belong together, and the runs of the grid that they show.
+struct Figure {
   std::string title;    // "Training loss, foldoc"
-  std::string caption;  // describes the plot, for screen readers, too
-  Plot plot;
+  std::string caption;  // describes the plots, for screen readers, too
+  std::vector<Plot> plots;
+  std::vector<std::string> rows = {}, corpora = {};  // ids
 };
 
-// For each corpus, over the runs with the first seed of the grid that finished
-// for the row: training loss, active experts, learned allocation over the
-// layers at the end and, for each row that learns it, every layer's during
-// training. Plots without a line are left out. For the experiment `regime`, the
-// first plot shows the difference between soft and sparse rows over the steps
-// (regime_results.h), over all seeds.
-std::vector<Curves> MakeCurves(const GridOutcome& outcome);
+// SVG by Plot::id; or none, and why.
+struct Drawings {
+  std::map<std::string, std::string> svgs;
+  std::string problem;
+};
+
+// Draws every plot of the figures.
+Drawings DrawFigures(const std::vector<const Figure*>& figures);
+
+// The mean over the finished seeds of every row: for each corpus, training loss
+// and active experts, and the learned allocation over the layers at the end.
+// Figures without a line are left out. For the experiment `regime`, the first
+// one shows the difference between soft and sparse rows over the steps
+// (regime_results.h).
+std::vector<Figure> MakeCurves(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/testing/report_test_util.h"
 
 namespace softmoe::experiments {
@@ -60,26 +61,49 @@ TEST(Plot, WithoutGnuplotItSaysWhatToInstall) {
   }
 }
 
-const Plot& PlotOf(const std::vector<Curves>& curves, const std::string& id) {
-  for (const Curves& c : curves) {
-    if (c.plot.id == id) return c.plot;
-  }
-  ADD_FAILURE() << "no plot " << id;
-  return curves.front().plot;
+TEST(Plot, DrawsBarsAndBands) {
+  Plot plot{"bars", "x", "y", {{"a", {0, 1}, {1, 2}}, {"b", {0, 1}, {2, 1}}}};
+  plot.bars = plot.ordered = true;
+  // #440154 and #bddf26
+  EXPECT_TRUE(Says(DrawSvg(plot), "rgb( 68,   1,  84)", "rgb(189, 223,  38)"));
+  plot.bars = false;
+  EXPECT_FALSE(Says(DrawSvg(plot), "fill-opacity"));
+  plot.series[0].low = {0.5, 1.5};
+  plot.series[0].high = {1.5, 2.5};
+  EXPECT_TRUE(Says(DrawSvg(plot), "fill-opacity"));
+}
+
+TEST(Plot, SeedsBecomeTheirMeanAndABandOfOneDeviation) {
+  const Series one{"", {1, 2}, {1, 4}}, two{"", {1, 2}, {3, 4}};
+  const Series other{"", {1, 3}, {9, 9}};  // other steps
+  const Series over = OverSeeds("row", {one, two, other});
+  EXPECT_EQ(over.name, "row");
+  EXPECT_EQ(over.y, (std::vector<double>{2, 4}));
+  EXPECT_DOUBLE_EQ(over.low[0], 2 - std::sqrt(2.0));  // n - 1 = 1
+  EXPECT_DOUBLE_EQ(over.high[0], 2 + std::sqrt(2.0));
+  EXPECT_EQ(over.low[1], 4);
+  EXPECT_TRUE(OverSeeds("row", {one}).low.empty());
+}
+
+TEST(Plot, ItsPointsAreACsv) {
+  Plot plot{"one", "step", "nat/token", {{"a, b", {1}, {0.1}}}};
+  plot.series.push_back({"c", {2}, {3}, {2.5}, {3.5}});
+  EXPECT_EQ(PlotCsv(plot),
+            "series,step,nat/token,low,high\n\"a, b\",1,0.1,,\n"
+            "c,2,3,2.5,3.5\n");
 }
 
 TEST(MakeCurves, LayersCountFromOne) {
-  const std::vector<Curves> curves = MakeCurves(ExampleOutcome());
-  const Plot& layers = PlotOf(curves, "layers_0");
+  const std::vector<Figure> figures = MakeCurves(ExampleOutcome());
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_EQ(figures[0].title, "Training, foldoc");
+  EXPECT_EQ(figures[0].rows.size(), 4u);
+  const Plot& layers = figures[1].plots[0];
+  EXPECT_EQ(layers.id, "layers_0");
   ASSERT_EQ(layers.series.size(), 1u);  // of the row that learns its allocation
   EXPECT_EQ(layers.series[0].name, "soft-2");
   EXPECT_EQ(layers.series[0].x, (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(layers.series[0].y, (std::vector<double>{1.75, 2, 2.25}));
-  // The curves during training carry the names, too.
-  const Plot& steps = PlotOf(curves, "steps_0_0");
-  ASSERT_EQ(steps.series.size(), 3u);
-  EXPECT_EQ(steps.series[0].name, "layer 1");
-  EXPECT_EQ(steps.series[2].name, "layer 3");
 }
 
 }  // namespace

@@ -69,6 +69,13 @@ std::vector<MeasuredColumn> MeasuredColumns(
   return columns;
 }
 
+bool AsksTasks(const RowSummary& row) {
+  return std::ranges::any_of(row.Finished(), [](const RunOutcome* run) {
+    return run->result->final_evaluations &&
+           !run->result->final_evaluations->tasks.empty();
+  });
+}
+
 std::string Problem(const RowSummary& row) {
   if (row.Finished().size() == row.runs.size()) return "";
   return row.AnyFailed() ? "FAILED" : "not finished";
@@ -121,7 +128,9 @@ GridTable MakeGridTable(const GridOutcome& outcome) {
   }
   if (seeds) table.header.push_back("seeds");
   if (problems) table.header.push_back("");
-  table.legend += "Zero-shot tasks are not measured.";
+  if (std::ranges::none_of(summaries, AsksTasks)) {
+    table.legend += "Zero-shot tasks are not measured.";
+  }
 
   struct Keyed {
     size_t corpus;
@@ -341,12 +350,66 @@ EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
   return table;
 }
 
+EvaluationTable TaskTable(const std::vector<RowSummary>& rows) {
+  EvaluationTable table;
+  table.title = "Zero-shot tasks";
+  table.caption =
+      "Final parameters, T = 1, noise off, tau of training; percent of the "
+      "items, means over seeds. acc: by log-likelihood; acc_norm, acc_bytes "
+      "and acc_tokens: over the choice's code points, bytes and tokens. sd: "
+      "deviation of acc over seeds; se: its mean standard error over items.";
+  table.header = {"row", "task", "items"};
+  table.header.insert(table.header.end(), trainer::kTaskMeasureNames.begin(),
+                      trainer::kTaskMeasureNames.end());
+  for (const char* last : {"sd", "se", "runs"}) table.header.push_back(last);
+  std::vector<std::string> tasks;  // in the order in which they were asked
+  for (const RowSummary& row : rows) {
+    for (const RunOutcome* run : row.Finished()) {
+      if (!run->result->final_evaluations) continue;
+      for (const auto& task : run->result->final_evaluations->tasks) {
+        if (std::ranges::count(tasks, task.name) == 0) {
+          tasks.push_back(task.name);
+        }
+      }
+    }
+  }
+  for (const RowSummary& row : rows) {
+    for (const std::string& name : tasks) {
+      const RowSummary some = Restricted(row, [&](const RunResult& r) {
+        return FindTask(r, name) != nullptr;
+      });
+      if (some.runs.empty()) continue;
+      const auto over = [&](size_t m, double trainer::MeasuredAnswers::*of) {
+        return some.Over([&](const RunResult& r) {
+          return 100 * (FindTask(r, name)->measures[m].*of);
+        });
+      };
+      const auto& first = *FindTask(*some.runs.front()->result, name);
+      std::vector<std::string> line = {Label(row), name,
+                                       std::to_string(first.right.size())};
+      using trainer::MeasuredAnswers;
+      for (size_t m = 0; m < trainer::kTaskMeasureNames.size(); ++m) {
+        line.push_back(
+            fmt::format("{:.2f}", over(m, &MeasuredAnswers::accuracy).mean));
+      }
+      const Sample acc = over(0, &MeasuredAnswers::accuracy);
+      line.push_back(acc.deviation ? fmt::format("{:.2f}", *acc.deviation)
+                                   : "");
+      line.push_back(fmt::format(
+          "{:.2f}", over(0, &MeasuredAnswers::standard_error).mean));
+      line.push_back(Runs(some, row));
+      table.rows.push_back(std::move(line));
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome) {
   const std::vector<RowSummary> rows = SummarizeRows(outcome);
-  std::vector<EvaluationTable> tables = {InferenceTauTable(rows),
-                                         RouterHealthTable(rows)};
+  std::vector<EvaluationTable> tables = {
+      InferenceTauTable(rows), RouterHealthTable(rows), TaskTable(rows)};
   std::erase_if(
       tables, [](const EvaluationTable& table) { return table.rows.empty(); });
   return tables;
@@ -354,25 +417,22 @@ std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome) {
 
 // ---- What an experiment adds.
 
-namespace {
+double HoursOf(const RunResult& result) { return result.seconds / 3600; }
 
-// The time of all steps, without validation, calibration and checkpoints.
-double StepSeconds(const RunResult& r) {
+double MillisecondsAStep(const RunResult& result) {
   double seconds = 0;
-  for (const trainer::StepRecord& step : r.steps) seconds += step.seconds;
-  return seconds;
+  for (const trainer::StepRecord& step : result.steps) seconds += step.seconds;
+  return 1e3 * seconds / static_cast<double>(result.steps.size());
 }
 
-double MillisecondsAStep(const RunResult& r) {
-  return 1e3 * StepSeconds(r) / static_cast<double>(r.steps.size());
-}
-
-double TokensASecond(const RunResult& r) {
+double TokensASecond(const RunResult& result) {
   const double tokens =
-      static_cast<double>(r.config.training.global_batch_sequences *
-                          r.config.model.sequence_length);
-  return 1e3 * tokens / MillisecondsAStep(r);
+      static_cast<double>(result.config.training.global_batch_sequences *
+                          result.config.model.sequence_length);
+  return 1e3 * tokens / MillisecondsAStep(result);
 }
+
+namespace {
 
 EvaluationTable Times(const std::vector<RowSummary>& rows,
                       const golden::Document& paper) {
@@ -386,8 +446,7 @@ EvaluationTable Times(const std::vector<RowSummary>& rows,
                   "hours",       "ms/step",  "tokens/s",
                   "paper GPU h", "paper ms", "paper tok/s"};
   for (const RowSummary& row : rows) {
-    const Sample hours =
-        row.Over([](const RunResult& r) { return r.seconds / 3600; });
+    const Sample hours = row.Over(HoursOf);
     if (hours.runs == 0) continue;
     const auto printed = [&](const char* id, const char* column, int decimals) {
       std::optional<double> number;

@@ -12,6 +12,7 @@
 
 #include "experiments/run/run_outcome.h"
 #include "golden/document/document.h"
+#include "trainer/results/run_result.h"
 
 namespace softmoe::experiments {
 
@@ -43,9 +44,9 @@ struct EvaluationTable {
   std::vector<std::vector<std::string>> rows;  // at least one
 };
 
-// The tables of inference with other tau and of router health for which
-// anything was measured. Rows follow the grid; values are means over the
-// finished seeds that have the number.
+// The tables of inference with other tau, of router health and of zero-shot
+// tasks for which anything was measured. Rows follow the grid; values are means
+// over the finished seeds that have the number.
 std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome);
 
 // The tables depend on the paper's table that the experiment repeats
@@ -60,6 +61,12 @@ std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome);
 // Means over the finished seeds; rows are the grid's, in its order.
 std::vector<EvaluationTable> ExperimentTables(const GridOutcome& outcome,
                                               const golden::Document& paper);
+
+// By the clock of the machine: all sessions of a run; one of its steps, without
+// validation, calibration and checkpoints; training tokens, of all ranks.
+double HoursOf(const trainer::RunResult& result);
+double MillisecondsAStep(const trainer::RunResult& result);
+double TokensASecond(const trainer::RunResult& result);
 
 // Tables for a terminal of 100 columns; "" if there are none.
 std::string DescribeTables(const std::vector<EvaluationTable>& tables);

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <string>
 
 #include "core/config/config.h"
 #include "core/config/config_fields.h"
@@ -17,6 +18,7 @@
 #include "core/errors.h"
 #include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
+#include "experiments/report/task_comparison.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/metrics.h"
 
@@ -68,29 +70,23 @@ struct Measure {
   // Rows to which the column does not apply have empty cells.
   std::function<bool(const Config&)> applies = {};  // nullptr: all rows
   std::optional<golden::Column> own = {};  // a column that the golden lacks
-  // An accuracy, which is measured where a grid asks for its task.
+  // An accuracy, which is measured where a grid asks for its task, and what was
+  // answered; nullptr if this run lacks it.
   const AccuracyColumn* accuracy = nullptr;
+  std::function<const trainer::TaskResult*(const RunResult&)> answers = {};
 };
 
-// What a run answered with the tau of training; nullptr if it was not asked.
-const trainer::TaskResult* FindTask(const RunResult& result,
-                                    const std::string& name) {
-  if (!result.final_evaluations) return nullptr;
-  for (const trainer::TaskResult& task : result.final_evaluations->tasks) {
-    if (task.name == name) return &task;
-  }
-  return nullptr;
-}
-
-// acc in percent. NaN if the task was not asked, or some of its items were not.
-double Percent(const std::vector<trainer::TaskResult>& tasks,
-               const AccuracyColumn& column) {
+// The answers that a column is about. nullptr if the task was not asked, or some
+// of its items were not.
+const trainer::TaskResult* AnswersOf(
+    const std::vector<trainer::TaskResult>& tasks,
+    const AccuracyColumn& column) {
   for (const trainer::TaskResult& task : tasks) {
     if (task.name != column.answers) continue;
     if (task.right.size() != column.items) break;
-    return 100 * task.measures.front().accuracy;
+    return &task;
   }
-  return std::numeric_limits<double>::quiet_NaN();
+  return nullptr;
 }
 
 // The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
@@ -189,16 +185,24 @@ bool HasPaperSizes(const ModelConfig& model) {
 void AddAccuracies(std::optional<double> factor,
                    std::vector<Measure>* measures) {
   for (const AccuracyColumn& column : kAccuracies) {
-    Measure measure{column.id, [factor, &column](const RunResult& r) {
-                      static const std::vector<trainer::TaskResult> kNone;
-                      if (!r.final_evaluations) return Percent(kNone, column);
-                      if (!factor) {
-                        return Percent(r.final_evaluations->tasks, column);
-                      }
-                      const trainer::InferenceTau* at = AtFactor(r, *factor);
-                      return Percent(at == nullptr ? kNone : at->tasks, column);
+    const auto answers =
+        [factor, &column](const RunResult& r) -> const trainer::TaskResult* {
+      if (!factor) {
+        return r.final_evaluations
+                   ? AnswersOf(r.final_evaluations->tasks, column)
+                   : nullptr;
+      }
+      const trainer::InferenceTau* at = AtFactor(r, *factor);
+      return at == nullptr ? nullptr : AnswersOf(at->tasks, column);
+    };
+    Measure measure{column.id, [answers](const RunResult& r) {
+                      const trainer::TaskResult* task = answers(r);
+                      return task == nullptr
+                                 ? std::numeric_limits<double>::quiet_NaN()
+                                 : 100 * task->measures.front().accuracy;
                     }};
     measure.accuracy = &column;
+    measure.answers = answers;
     measures->push_back(std::move(measure));
   }
 }
@@ -328,6 +332,19 @@ Cell MakeCell(const RowSummary& row, const Measure& measure) {
                               : fmt::format("{:.{}f}", sample.mean, kDecimals);
   cell.runs = sample.runs;
   if (!measure.setting) cell.deviation = sample.deviation;
+  if (measure.accuracy != nullptr) {
+    // A mean over runs is no count.
+    cell.proportion =
+        golden::Proportion{static_cast<int64_t>(measure.accuracy->items), {}};
+    std::vector<const trainer::TaskResult*> answers;
+    for (const RunOutcome* run : row.Finished()) {
+      answers.push_back(measure.answers(*run->result));
+    }
+    if (sample.runs == 1) {
+      cell.proportion->counts = {answers.front()->measures.front().correct};
+    }
+    cell.flip_share = FlipShare(answers, trainer::TaskMeasure::kAcc);
+  }
   return cell;
 }
 
@@ -358,6 +375,19 @@ std::string TauText(const RowSummary& row) {
   const std::string used = OverSeeds(
       row, [](const RunResult& r) { return fmt::format("{:.6g}", r.tau); });
   return used.empty() ? "calibrated" : "calibrated: " + used;
+}
+
+std::string FrameworkText(const RunResult& result) {
+  const std::string& backend = result.identity.backend;
+  return fmt::format("the {} backend of this project", backend.empty() ? "CPU"
+                                                       : backend == "cuda"
+                                                           ? "CUDA"
+                                                           : backend);
+}
+
+std::string GpusText(const RunResult& result) {
+  if (result.identity.backend.empty()) return "0";
+  return result.devices > 0 ? std::to_string(result.devices) : "not recorded";
 }
 
 std::vector<Field> FieldsOf(const RowSummary& row) {
@@ -396,6 +426,13 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
                   return r.identity.tokens.tokenizer_sha256;
                 }),
       FieldClass::kMustMatch);
+  const std::string bytes = OverSeeds(row, [](const RunResult& r) {
+    return r.val_bytes_per_token ? fmt::format("{:.4f}", *r.val_bytes_per_token)
+                                 : "unknown";
+  });
+  if (!bytes.empty() && bytes != "unknown") {
+    add("data.bytes_per_token", bytes, FieldClass::kReport);
+  }
   for (const AccuracyColumn& column : kAccuracies) {
     const std::string items = OverSeeds(row, [&](const RunResult& r) {
       const auto* task = FindTask(r, column.split);
@@ -412,8 +449,13 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
       config.training.precision == Precision::kFp32 ? "float32"
                                                     : "bfloat16 and float32",
       FieldClass::kReport);
-  add("framework", "the CPU backend of this project", FieldClass::kReport);
-  add("gpus", "0", FieldClass::kReport);
+  // What really ran: a row whose seeds ran in several places names them all,
+  // and of one that has not run nothing is known.
+  add("framework", OverSeeds(row, FrameworkText), FieldClass::kReport);
+  add("gpus", OverSeeds(row, GpusText), FieldClass::kReport);
+  const std::string hardware =
+      OverSeeds(row, [](const RunResult& r) { return r.identity.device; });
+  if (!hardware.empty()) add("hardware", hardware, FieldClass::kReport);
   return fields;
 }
 

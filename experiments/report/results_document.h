@@ -45,7 +45,8 @@ std::string ResultsName(const Grid& grid, const std::string& variant);
 //                  a tau that the paper does not have is /infer_tau_xFACTOR.
 //
 // A value is the mean over the finished seeds, with their number and standard
-// deviation. Cells are empty with the flag DIVERGED in a row of which a seed
+// deviation; an accuracy has its items, and the share that flips between seeds.
+// Cells are empty with the flag DIVERGED in a row of which a seed
 // failed, NOT_RUN in one that has not run, and NOT_MEASURED where no run has
 // the number. Fields are configuration keys; those that all rows share belong
 // to the document. It holds no clock value: equal runs give equal documents.

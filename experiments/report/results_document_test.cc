@@ -142,6 +142,49 @@ TEST(ResultsDocument, FieldsAreConfigurationKeys) {
   }
 }
 
+TEST(ResultsDocument, NamesWhatReallyRan) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
+  Document document = Results(outcome);
+  const auto field = [&](const std::string& row, const std::string& name) {
+    return FieldOf(document, row, name);
+  };
+  EXPECT_EQ(field("owt/sparse/k1", "framework"),
+            "the CPU backend of this project");
+  EXPECT_EQ(field("owt/sparse/k1", "gpus"), "0");
+  EXPECT_EQ(field("owt/sparse/k1", "hardware"), "absent");
+  EXPECT_EQ(document.provenance.isa, "v3");
+
+  // A row on devices, one of which said how many, and one of both kinds.
+  const auto move = [&](size_t run, int64_t devices) {
+    trainer::RunResult& result = *outcome.runs[run].result;
+    result.identity.isa = "sm_90";
+    result.identity.backend = "cuda";
+    result.identity.device = "NVIDIA H100 80GB HBM3";
+    result.identity.libraries = "driver 13.0";
+    result.devices = devices;
+  };
+  ASSERT_EQ(outcome.runs[0].run.row.id, outcome.runs[1].run.row.id);
+  move(0, 8);
+  move(1, 0);
+  move(2, 8);
+  Fail(RunOf(outcome, "soft-2"), "score is NaN");
+  Fail(outcome.runs.back(), "score is NaN");
+  document = Results(outcome);
+  EXPECT_EQ(field("owt/sparse/k1", "framework"),
+            "the CUDA backend of this project");
+  EXPECT_EQ(field("owt/sparse/k1", "gpus"), "8, not recorded");
+  EXPECT_EQ(field("owt/sparse/k1", "hardware"), "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(
+      field("owt/sparse/k2", "framework"),
+      "the CUDA backend of this project, the CPU backend of this project");
+  EXPECT_EQ(field("owt/sparse/k2", "gpus"), "8, 0");
+  // Nothing ran.
+  EXPECT_EQ(field("owt/softmoe/k2/a2", "framework"), "");
+  EXPECT_EQ(field("owt/softmoe/k2/a2", "gpus"), "");
+  EXPECT_EQ(document.provenance.isa,
+            "cuda (NVIDIA H100 80GB HBM3, sm_90; driver 13.0), v3");
+}
+
 TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
   for (size_t i = 0; i < 3; ++i) {
@@ -366,7 +409,12 @@ trainer::TaskResult Answered(const std::string& name, size_t items,
                              double accuracy) {
   return {.name = name,
           .sha256 = "of " + name,
-          .measures = {{.accuracy = accuracy}, {}, {}, {}},
+          .measures = {{.correct = static_cast<int64_t>(
+                            accuracy * static_cast<double>(items)),
+                        .accuracy = accuracy},
+                       {},
+                       {},
+                       {}},
           .right = std::vector<uint8_t>(items)};
 }
 
@@ -414,6 +462,11 @@ TEST(ResultsDocument, HasTheAccuraciesThatAGridAsksFor) {
            remark.find("ASSUMED") != std::string::npos;
   }));
 
+  // Of one run a count; how many answers flip needs a second.
+  EXPECT_EQ(CellOf(document, row, "piqa").proportion,
+            (golden::Proportion{1838, {919}}));
+  EXPECT_FALSE(CellOf(document, row, "piqa").flip_share);
+
   const auto set = [&](const std::string& table, const std::string& paper_row,
                        const std::string& dataset) {
     outcome.grid.table = table;
@@ -435,6 +488,43 @@ TEST(ResultsDocument, HasTheAccuraciesThatAGridAsksFor) {
   EXPECT_EQ(CellOf(document, half, "piqa", outcome.grid.table).value, 87.5);
   EXPECT_EQ(CellOf(document, half, "arc_e", outcome.grid.table).flags,
             std::vector<std::string>{"NOT_MEASURED"});
+}
+
+// Of 1838 items seed 1 answers the first 919 rightly, seed 2 items 100 to 1018:
+// 200 flip. Of acc_norm, seed 2 has others.
+TEST(ResultsDocument, GivesTheVerdictTheAnswersThatFlipBetweenSeeds) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}, .paper_sizes = true});
+  std::vector<trainer::TaskResult*> tasks;
+  for (RunOutcome& run : outcome.runs) {
+    run.run.evaluations.tasks = {"piqa"};
+    trainer::FinalEvaluations measured;
+    measured.tasks = {Answered("piqa", 1838, 0.5)};
+    run.result->final_evaluations = measured;
+    if (run.run.row.id != "sparse-1") continue;
+    tasks.push_back(&run.result->final_evaluations->tasks[0]);
+    const bool first = tasks.size() == 1;
+    for (size_t i = 0; i < 919; ++i)
+      tasks.back()->right[first ? i : i + 100] = 1;
+    if (!first) tasks.back()->right[7] |= 2;
+  }
+  const auto share = [&outcome](const std::string& row) {
+    return CellOf(Results(outcome), row, "piqa").flip_share;
+  };
+  const Document document = Results(outcome);
+  EXPECT_EQ(share("owt/sparse/k1"), 200.0 / 1838);
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "piqa").proportion,
+            (golden::Proportion{1838, {}}));
+  EXPECT_FALSE(CellOf(document, "owt/sparse/k1", "val_loss").proportion);
+  // Rows whose answers never flip are left out of the pool.
+  EXPECT_EQ(share("owt/sparse/k2"), 0);
+  EXPECT_TRUE(std::ranges::any_of(
+      golden::Judge(document, Paper()).remarks, [](const auto& remark) {
+        return remark ==
+               "main_results/piqa on owt: 10.9 % of the answers flip between "
+               "seeds of a row, which is the noise of its items";
+      }));
+  tasks[1]->sha256 = "another file";
+  EXPECT_FALSE(share("owt/sparse/k1"));
 }
 
 }  // namespace

@@ -83,6 +83,15 @@ const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
   return nullptr;
 }
 
+const trainer::TaskResult* FindTask(const trainer::RunResult& result,
+                                    const std::string& name) {
+  if (!result.final_evaluations) return nullptr;
+  for (const trainer::TaskResult& task : result.final_evaluations->tasks) {
+    if (task.name == name) return &task;
+  }
+  return nullptr;
+}
+
 std::string Setting(double value) { return fmt::format("{:g}", value); }
 
 }  // namespace softmoe::experiments

@@ -51,6 +51,10 @@ int64_t ExpertBudget(const RowSummary& row);
 const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
                                       double factor);
 
+// What the run answered with the tau of training; nullptr if it was not asked.
+const trainer::TaskResult* FindTask(const trainer::RunResult& result,
+                                    const std::string& name);
+
 // "1.5", "2": a setting without trailing zeros.
 std::string Setting(double value);
 

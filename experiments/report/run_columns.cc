@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <limits>
+#include <optional>
 
 #include "core/errors.h"
 #include "experiments/grids/cost_model.h"
@@ -13,6 +15,14 @@ namespace softmoe::experiments {
 using trainer::Metric;
 using trainer::RunResult;
 namespace metrics = trainer::metrics;
+
+namespace {
+
+double OrNan(const std::optional<double>& value) {
+  return value.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+}  // namespace
 
 const std::vector<RunColumn>& RunColumns() {
   static const std::vector<RunColumn> columns = {
@@ -31,6 +41,12 @@ const std::vector<RunColumn>& RunColumns() {
        [](const RunResult& r) { return r.final_validation.loss; }, true},
       {metrics::kUnigramLoss, [](const RunResult& r) { return r.unigram_loss; },
        true},
+      {metrics::kTrainBytesPerToken,
+       [](const RunResult& r) { return OrNan(r.train_bytes_per_token); }},
+      {metrics::kValBytesPerToken,
+       [](const RunResult& r) { return OrNan(r.val_bytes_per_token); }},
+      {metrics::kValLossPerByte,
+       [](const RunResult& r) { return OrNan(r.val_loss_per_byte); }},
       {metrics::kScheduleLoss,
        [](const RunResult& r) { return r.at_schedule_temperature.loss; }},
       {metrics::kZeroActiveFraction,

@@ -20,6 +20,7 @@
 #include "core/files/sha256.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
+#include "core/text/suggestion.h"
 #include "core/text/text_table.h"
 #include "experiments/grids/cost_model.h"
 #include "experiments/grids/experiment.h"
@@ -133,18 +134,46 @@ std::string Lacking(const RunOutcome& run) {
   return trainer::MissingEvaluations(run.run.evaluations, *run.result);
 }
 
-// Throws EnvironmentError that says how to get the corpus if it is neither here
-// nor downloadable.
-void RequireCorpus(const std::string& name) {
-  const trainer::CorpusSize size = trainer::SizeOfCorpus(name, CacheFolder());
-  if (size.here || size.bytes > 0) return;
-  (void)trainer::FindCorpus(name, {.cache = CacheFolder()});
+// The tokens that the user names for the corpus of `config`.
+trainer::PreparedCorpus OpenTokens(const Config& config,
+                                   const fs::path& prefix) {
+  trainer::PreparedCorpus corpus =
+      trainer::OpenPreparedCorpus(prefix, config.model.vocab_size);
+  const std::string& name = config.data.corpus;
+  const int64_t most = config.data.max_bytes;
+  if (corpus.corpus != name) {
+    throw DataError(fmt::format(
+        "{}.json: tokens of corpus '{}' ({}), not of '{}'; give --tokens {}= "
+        "the PREFIX of its own, or leave it out",
+        prefix.string(), corpus.corpus, corpus.description, name, name));
+  }
+  if (most != 0 && corpus.text_bytes > most) {
+    throw DataError(fmt::format(
+        "{}.json: tokens of {} bytes of text, but data.max_bytes is {}; give "
+        "--tokens {}= those of so much, or leave it out",
+        prefix.string(), corpus.text_bytes, most, name));
+  }
+  return corpus;
+}
+
+// Throws EnvironmentError that says how to get and prepare the corpus if its
+// tokens are not there. Downloads nothing.
+void RequirePrepared(const Config& config) {
+  const trainer::CorpusSize size =
+      trainer::SizeOfCorpus(config.data.corpus, CacheFolder());
+  // A stand-in, which would be downloaded.
+  if (!size.here && size.bytes > 0) {
+    trainer::RefuseToPrepare(config.data, config.model.vocab_size);
+  }
+  (void)trainer::PrepareCorpus(config.data, config.model.vocab_size,
+                               {.quiet = true, .only_find = true});
 }
 
 class GridRunner {
  public:
   GridRunner(const Grid& grid, const GridRunOptions& options)
       : options_(options),
+        paper_scale_(grid.scale == "paper"),
         outcome_(ReadRuns(grid, /*check_checkpoints=*/true)),
         progress_(outcome_, options.selected, Quiet(options.quiet)) {
     for (size_t i = 0; i < options_.selected.size(); ++i) {
@@ -269,11 +298,18 @@ class GridRunner {
     }
   }
 
+  // At the paper's scale nothing is prepared while GPUs wait.
   void Prepare(const RunOutcome& run, const fs::path& record) {
+    const Config& config = run.run.config;
+    const auto given = options_.tokens.find(config.data.corpus);
+    if (given != options_.tokens.end()) {
+      prepared_[record] = OpenTokens(config, given->second);
+      return;
+    }
     trainer::PrepareOptions options;
     options.threads = run.run.runtime.threads;
     options.quiet = options_.quiet;
-    const Config& config = run.run.config;
+    options.only_find = paper_scale_;
     prepared_[record] =
         trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
   }
@@ -560,6 +596,7 @@ class GridRunner {
   }
 
   const GridRunOptions options_;
+  const bool paper_scale_;
   const StopSignal stop_;
   std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
   std::vector<std::string> notes_;                        // from ReadRuns
@@ -601,6 +638,27 @@ void RequireTaskItems(const Grid& grid, const GridRunOptions& options) {
                                   options.task_files);
 }
 
+void RequireTokens(const Grid& grid, const GridRunOptions& options) {
+  for (const auto& [name, prefix] : options.tokens) {
+    std::set<int64_t> vocab_sizes;
+    std::vector<std::string> names;
+    for (const size_t r : options.selected) {
+      const Config& config = grid.runs[r].config;
+      names.push_back(config.data.corpus);
+      if (config.data.corpus != name ||
+          !vocab_sizes.insert(config.model.vocab_size).second) {
+        continue;
+      }
+      (void)OpenTokens(config, prefix);
+    }
+    if (vocab_sizes.empty()) {
+      throw ConfigError(
+          fmt::format("--tokens {}={}: no run has that corpus; {}", name,
+                      prefix.string(), Suggestion(name, names)));
+    }
+  }
+}
+
 void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
                        bool trains_here) {
   if (grid.scale != "paper") return;
@@ -626,13 +684,13 @@ void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
     if (trains_here && asked.insert("device " + runtime.device).second) {
       ask("device", [&] { (void)IdentifyDevice(runtime); });
     }
-    const std::string& corpus = run.run.config.data.corpus;
-    if (asked.insert("corpus " + corpus).second) {
-      ask("corpus", [&] { RequireCorpus(corpus); });
+    const Config& config = run.run.config;
+    if (!options.tokens.contains(config.data.corpus) &&
+        asked.insert("corpus " + CorpusRecord(run.run, "").string()).second) {
+      ask("corpus", [&] { RequirePrepared(config); });
     }
     const RunCost cost =
-        EstimateCost(run.run.config, run.run.config.router.mean_active_experts,
-                     grid.cluster);
+        EstimateCost(config, config.router.mean_active_experts, grid.cluster);
     flops += cost.train_flops;
     gpu_hours += cost.gpu_hours;
   }
@@ -704,6 +762,7 @@ GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {
   }
   RequirePaperScale(grid, options, /*trains_here=*/true);
   RequireTaskItems(grid, options);
+  RequireTokens(grid, options);
   return GridRunner(grid, options).Run();
 }
 

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "core/errors.h"
@@ -23,6 +25,9 @@ struct GridRunOptions {
   std::filesystem::path record;
   // Folder of the items of the tasks in [evaluations] (task_items.h).
   std::filesystem::path task_files;
+  // By data.corpus: PREFIX of token files that serve instead of those that the
+  // cache has, or that would be prepared. They are part of no hash.
+  std::map<std::string, std::filesystem::path> tokens;
   bool quiet = false;  // no progress on stderr
   int64_t jobs = 1;    // runs at a time, one process each if > 1
   // Threads per run, unless its settings say; 0: the cores / jobs.
@@ -43,8 +48,8 @@ void RequireTaskItems(const Grid& grid, const GridRunOptions& options);
 // For a grid whose file states the paper's scale, checked before anything is
 // written. Throws EnvironmentError that names everything missing for its
 // unfinished runs: a device, unless runtime.device is "cpu" (only if
-// `trains_here`); corpora that cannot be downloaded automatically; items of
-// tasks; and disk.
+// `trains_here`); corpora that are not prepared, which no GPU shall wait for;
+// items of tasks; and disk.
 void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
                        bool trains_here);
 
@@ -55,6 +60,11 @@ int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs, int64_t jobs);
 // Throws EnvironmentError if the disk of `folder` cannot hold them.
 void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
                           const std::filesystem::path& folder);
+
+// Throws ConfigError if options.tokens names a corpus that no selected run has,
+// EnvironmentError or DataError if its files are missing, damaged, or of
+// another corpus or vocabulary than the runs.
+void RequireTokens(const Grid& grid, const GridRunOptions& options);
 
 // Prepares the corpora, then trains the selected runs that are not finished:
 // interrupted runs continue, failed ones are retried. Returns the outcome of
@@ -77,7 +87,8 @@ void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
 // ranks, before anything is written), EnvironmentError (no device, disk full, a
 // lock of a machine that cannot be asked), DataError (damaged files found in
 // the folder, before anything is trained), StoppedError (SIGINT or SIGTERM,
-// state saved), and what RequireTaskItems throws, before anything is written.
+// state saved), and what RequireTaskItems and RequireTokens throw, before
+// anything is written.
 GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options);
 
 // The part of the other ranks, where `options.processes` are several: trains

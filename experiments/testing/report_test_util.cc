@@ -107,6 +107,9 @@ RunResult ExampleResult(const GridRun& run) {
   r.final_validation = MakeValidation(run.config.model, infer, loss);
   r.at_schedule_temperature = r.final_validation;
   r.unigram_loss = 5.1;
+  r.train_bytes_per_token = 4.3;
+  r.val_bytes_per_token = 4.4;
+  r.val_loss_per_byte = r.final_validation.loss / 4.4;
   r.train_ae = train;
   r.max_active = static_cast<int64_t>(std::ceil(
       sparse
@@ -164,6 +167,7 @@ Config MakeConfig(const GridRow& row, const ExampleOptions& options) {
 GridOutcome ExampleOutcome(const ExampleOptions& options) {
   GridOutcome outcome;
   Grid& grid = outcome.grid;
+  grid.path = "example.toml";
   grid.name = "example";
   grid.scale = options.paper_sizes ? "paper" : "smoke";
   grid.title = "A grid for <tests> & \"quotes\"";

@@ -219,7 +219,7 @@ void CheckProportion(const std::string& place, double percent,
 
 void CheckEmptyCell(const std::string& group, size_t row, const Cell& cell) {
   if (cell.value != 0 || cell.low != 0 || cell.high != 0 || cell.deviation ||
-      cell.proportion || cell.bold) {
+      cell.proportion || cell.flip_share || cell.bold) {
     Fail(fmt::format("{}/text[{}]", group, row),
          "is empty, but the cell has a number",
          "print the number, or leave value, interval, deviation and counts "
@@ -282,6 +282,16 @@ void CheckCell(const std::string& group, size_t row, const Cell& cell) {
   }
   if (cell.proportion) {
     CheckProportion(place("count_N"), cell.value, *cell.proportion);
+  }
+  if (cell.flip_share) {
+    CheckFinite(place("flip_share"), *cell.flip_share);
+    if (*cell.flip_share < 0 || *cell.flip_share > 1 || cell.runs < 2 ||
+        !cell.proportion) {
+      Fail(place("flip_share"),
+           fmt::format("is {} with {} run(s) and {} items", *cell.flip_share,
+                       cell.runs, cell.proportion ? "" : "no"),
+           "a share of items that flip is from 0 to 1 and needs two runs");
+    }
   }
 }
 

@@ -77,6 +77,9 @@ struct Cell {
   // Standard deviation over the runs (n - 1), if there are at least two.
   std::optional<double> deviation = {};
   std::optional<Proportion> proportion = {};
+  // Of a proportion's items, the share that one of two runs alone answers
+  // rightly, as the mean over all pairs of its runs (at least two); if known.
+  std::optional<double> flip_share = {};
   std::vector<std::string> flags = {};  // "GRIM_IMPOSSIBLE", "DERIVED", ...
   std::vector<std::string> notes = {};  // ids of notes of the document: "N2"
 

@@ -83,6 +83,12 @@ class FileGroup {
     }
   }
 
+  // Whether there is an optional child: in what is read, or to be written.
+  bool Has(const std::string& name, bool to_write) const {
+    if constexpr (kReads) return file_.Has(PathOf(name));
+    return to_write;
+  }
+
   template <typename Visit>
   void Group(const std::string& name, Visit visit) {
     RequireChild(name);
@@ -328,11 +334,16 @@ struct OptionalNumbers {
   double deviation = 0;
   bool deviation_known = false;
   Proportion proportion;
+  std::vector<double> flip_share;  // at most one
 };
 
 OptionalNumbers Known(const Cell& cell) {
-  return {cell.deviation.value_or(0.0), cell.deviation.has_value(),
-          cell.proportion.value_or(Proportion())};
+  OptionalNumbers known = {cell.deviation.value_or(0.0),
+                           cell.deviation.has_value(),
+                           cell.proportion.value_or(Proportion()),
+                           {}};
+  if (cell.flip_share) known.flip_share = {*cell.flip_share};
+  return known;
 }
 
 template <typename Group>
@@ -351,6 +362,11 @@ void TakeOptional(const Group& group, size_t row, OptionalNumbers known,
         group.PathOf("counts/row"),
         fmt::format("gives a count for row {}, whose count_N is 0", row));
   }
+  if (known.flip_share.size() > 1) {
+    group.Fail(group.PathOf("flip_share/row"),
+               fmt::format("has row {} more than once", row));
+  }
+  if (!known.flip_share.empty()) cell.flip_share = known.flip_share.front();
 }
 
 template <typename Group, typename Rows>
@@ -383,6 +399,12 @@ void VisitCells(Group& group, Rows& rows, size_t column) {
   group.Column("sd_known", known, &OptionalNumbers::deviation_known);
   group.Column("count_N", known, total);
   group.Lists("counts", known, counts, OneColumn("count_k"));
+  const bool flips = std::ranges::any_of(
+      known, [](const auto& of) { return !of.flip_share.empty(); });
+  if (group.Has("flip_share", flips)) {
+    group.Lists("flip_share", known, &OptionalNumbers::flip_share,
+                OneColumn("share"));
+  }
   if constexpr (Group::kReads) {
     for (size_t r = 0; r < rows.size(); ++r) {
       TakeOptional(group, r, std::move(known[r]), rows[r].cells[column]);

@@ -128,6 +128,25 @@ std::vector<BadDocument> BadDocuments() {
        },
        "'/tables/main/cells/piqa/count_N[0]' stands beside the value -0.01",
        "from 0 to 100"},
+      {"more_flips_than_items",
+       [](Document* d) { d->tables[0].rows[1].cells[1].flip_share = 1.5; },
+       "'/tables/main/cells/piqa/flip_share[1]' is 1.5", "from 0 to 1"},
+      {"negative_flips",
+       [](Document* d) { d->tables[0].rows[1].cells[1].flip_share = -0.5; },
+       "'/tables/main/cells/piqa/flip_share[1]' is -0.5", "from 0 to 1"},
+      {"nan_flips",
+       [](Document* d) { d->tables[0].rows[1].cells[1].flip_share = kNan; },
+       "'/tables/main/cells/piqa/flip_share[1]' is nan", "measured"},
+      {"flips_of_one_run",
+       [](Document* d) {
+         Cell& cell = d->tables[0].rows[1].cells[1];
+         cell.runs = 1;
+         cell.deviation.reset();
+       },
+       "'/tables/main/cells/piqa/flip_share[1]' is 0.125 with 1 run(s)",
+       "two runs"},
+      {"flips_of_no_items", [](Document* d) { LossCell(d).flip_share = 0.5; },
+       loss + "/flip_share[0]' is 0.5 with 3 run(s) and no items", "two runs"},
       {"flag", [](Document* d) { LossCell(d).flags = {"odd flag"}; },
        loss + "/flags[0]'", "capital letters"},
       {"ragged_row", [](Document* d) { d->tables[0].rows[0].cells.pop_back(); },

@@ -229,6 +229,20 @@ TEST(ReadDocument, RefusesWhatItDoesNotKnow) {
       "none is known here");
 }
 
+TEST(ReadDocument, RefusesTwoSharesOfFlipsForOneCell) {
+  ExpectRefused(
+      "flips",
+      [](FileMaker* m) {
+        m->extra = [](Hdf5Writer* f) {
+          const std::string group = "/tables/t/cells/c/flip_share";
+          f->CreateGroup(group);
+          f->WriteDataset(group + "/row", std::vector<int64_t>{1, 1});
+          f->WriteDataset(group + "/share", std::vector<double>{0.5, 0.5});
+        };
+      },
+      "/tables/t/cells/c/flip_share/row", "has row 1 more than once");
+}
+
 TEST(ReadDocument, RefusesWrongTypes) {
   ExpectRefused(
       "float",

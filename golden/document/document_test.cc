@@ -13,7 +13,9 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
+#include "golden/document/document_format.h"
 #include "golden/testing/document_test_util.h"
 
 namespace softmoe::golden {
@@ -26,6 +28,24 @@ TEST(Document, ReadsBackEverything) {
   const Document document = ExampleDocument();
   WriteDocument(document, path);
   EXPECT_EQ(ReadDocument(path), document);
+}
+
+// So files that were recorded before anybody knew them stay as they are.
+TEST(Document, SharesOfFlipsAreInTheFileOnlyWhereOneIsKnown) {
+  const fs::path folder = FreshFolder("flips");
+  Document document = ExampleDocument();
+  const auto written = [&](const char* name) {
+    WriteDocument(document, folder / name);
+    return Hdf5Reader(folder / name, GoldenKind())
+        .Has("/tables/main/cells/piqa/flip_share");
+  };
+  EXPECT_TRUE(written("known.h5"));
+  EXPECT_EQ(
+      ReadDocument(folder / "known.h5").tables[0].rows[1].cells[1].flip_share,
+      0.125);
+  document.tables[0].rows[1].cells[1].flip_share.reset();
+  EXPECT_FALSE(written("unknown.h5"));
+  EXPECT_EQ(ReadDocument(folder / "unknown.h5"), document);
 }
 
 TEST(Document, EmptyDocumentReadsBack) {
@@ -102,6 +122,7 @@ Cell RandomCell() {
       if (k <= proportion.total) proportion.counts.push_back(k);
     }
     cell.proportion = proportion;
+    if (cell.runs > 1) cell.flip_share = *rc::gen::inRange(0, 9) / 8.0;
   }
   return cell;
 }

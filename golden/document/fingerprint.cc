@@ -18,12 +18,6 @@ const Field* Find(const std::vector<Field>& fields, const std::string& name) {
   return nullptr;
 }
 
-std::string WithoutQuotes(const std::string& text) {
-  const bool quoted =
-      text.size() >= 2 && text.front() == '"' && text.back() == '"';
-  return quoted ? text.substr(1, text.size() - 2) : text;
-}
-
 // The finite number that the whole text is, or nullopt.
 std::optional<double> Number(const std::string& text) {
   // strtod also accepts spaces, "0x" and "nan", which are not values here.
@@ -52,6 +46,12 @@ std::string FieldValue(const Document& document, const Row& row,
   const Field* field = Find(row.fields, name);
   if (field == nullptr) field = Find(document.fields, name);
   return field == nullptr ? "" : field->value;
+}
+
+std::string WithoutQuotes(const std::string& text) {
+  const bool quoted =
+      text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
 bool SameValue(const std::string& a, const std::string& b) {

@@ -18,6 +18,9 @@ std::vector<Field> FieldsOf(const Document& document, const Row& row);
 std::string FieldValue(const Document& document, const Row& row,
                        const std::string& name);
 
+// A text of a configuration without TOML's quotes around it.
+std::string WithoutQuotes(const std::string& text);
+
 // Compares as numbers if both are numbers ("1e-3" and "0.001"), else as texts;
 // quotes around a text do not count.
 bool SameValue(const std::string& a, const std::string& b);

@@ -366,14 +366,36 @@ TEST(Paper, RowsKnowTheirSetUp) {
 
 // ---- Notes and claims.
 
+// By the sizes that are published, and the tokens of N5 and of the paper's text.
+TEST(Paper, N27HasTheBytesByWhichLossesAreConverted) {
+  constexpr int64_t kOwtBytes = 39769494896 - 4 * int64_t{8013769};
+  const std::string owt =
+      fmt::format("{:.2f}", static_cast<double>(kOwtBytes) / 9.0287e9);
+  const std::string c4 = fmt::format("{:.2f}", 790e9 / 2.056e11);
+  const Note& note = Paper().notes[26];
+  for (const std::string& part :
+       {"39,737,439,820 / 9.0287e9 = " + owt + " bytes on OpenWebText",
+        "790e9 / 2.056e11 = " + c4 + " on C4"}) {
+    EXPECT_NE(note.text.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(kOwtBytes, 39737439820);
+  for (const Row& row : Paper().FindTable("main_results")->rows) {
+    const Field* bytes = FindField(row.fields, "data.bytes_per_token");
+    ASSERT_NE(bytes, nullptr) << row.id;
+    EXPECT_EQ(bytes->value, row.id.starts_with("owt/") ? owt : c4) << row.id;
+    EXPECT_EQ(bytes->known, Known::kAssumed);
+    EXPECT_EQ(FindField(row.fields, "data.num_tokens")->value,
+              row.id.starts_with("owt/") ? "9.0287e9" : "2.056e11");
+  }
+}
+
 TEST(Paper, AllNotesAreThereAndOnTheirCells) {
   const Document& paper = Paper();
-  ASSERT_EQ(paper.notes.size(), 27u);  // N1 to N22 of SPEC.md, five of ours
-  for (size_t i = 0; i < 26; ++i) {
+  ASSERT_EQ(paper.notes.size(), 28u);  // N1 to N22 of SPEC.md, six of ours
+  for (size_t i = 0; i < 28; ++i) {
     EXPECT_EQ(paper.notes[i].id, fmt::format("N{}", i + 1));
     EXPECT_FALSE(paper.notes[i].concerns.empty());
   }
-  EXPECT_EQ(paper.notes[26].id, "N28");
   auto has = [&](const Cell& cell, const std::string& note) {
     return std::count(cell.notes.begin(), cell.notes.end(), note) > 0;
   };
@@ -393,6 +415,7 @@ TEST(Paper, AllNotesAreThereAndOnTheirCells) {
   EXPECT_TRUE(
       has(At("load_variance", "c4/softmoe/k2/a2", "load_variance"), "N24"));
   EXPECT_TRUE(has(At("main_results", "c4/softmoe/k2/a2", "infer_ae"), "N25"));
+  EXPECT_TRUE(has(At("main_results", "c4/sparse/k2", "val_loss"), "N27"));
   EXPECT_TRUE(
       has(At("main_results", "owt/softmoe_star/k1.5/a2", "train_ae"), "N28"));
   // A claim's name without a number stands for all its pairs.

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
+
+#include "core/config/config_text.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "golden/paper/paper_lookup.h"
@@ -73,7 +76,10 @@ Document ExampleDocument() {
        .value = 62.63,
        .low = 62.625,
        .high = 62.635,
+       .runs = 2,
+       .deviation = 0.5,
        .proportion = Proportion{1838, {}},
+       .flip_share = 0.125,
        .flags = {"GRIM_IMPOSSIBLE"}},
       {.text = "156.94", .value = 156.94, .low = 156.935, .high = 156.945}};
   main.rows = {first, second};
@@ -149,6 +155,38 @@ Document Reproduction(int64_t runs, double spread) {
   }
   results.tables = {table};
   return results;
+}
+
+ImportTemplate FilledIn(const Document& golden, const Table& table) {
+  const ImportTemplate empty = MakeImportTemplate(golden, table);
+  ImportTemplate filled;
+  std::istringstream values(empty.values), set_up(empty.set_up);
+  for (std::string line; std::getline(values, line);) {
+    for (const Row& row : table.rows) {
+      for (size_t c = 0; c < table.columns.size(); ++c) {
+        if (line == row.id + ",1," + table.columns[c].id + ",") {
+          line += row.cells[c].text;
+        }
+      }
+    }
+    filled.values += line + "\n";
+  }
+  const std::string comment = "  # in the golden: ";
+  for (std::string line; std::getline(set_up, line);) {
+    const size_t value = line.find("\"\"");
+    const size_t said = line.find(comment);
+    if (value != line.npos && !line.starts_with('#')) {
+      std::string fact = "a test";
+      if (said != line.npos) {
+        fact = line.substr(said + comment.size());
+        fact.resize(fact.rfind(" ("));
+      }
+      line = line.substr(0, value) +
+             TomlText(fact == "nothing" ? "unknown" : fact);
+    }
+    filled.set_up += line + "\n";
+  }
+  return filled;
 }
 
 Cell& At(Document* document, const std::string& row,

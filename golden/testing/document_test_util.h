@@ -10,6 +10,7 @@
 #include <string>
 
 #include "golden/document/document.h"
+#include "golden/document/imported_results.h"
 #include "golden/verdict/verdict.h"
 
 namespace softmoe::golden {
@@ -31,6 +32,10 @@ void SetValue(Cell* cell, double value);
 // The report of a grid that reproduces the paper's table to the digit: `runs`
 // runs of each row with a standard deviation of `spread` margins.
 Document Reproduction(int64_t runs, double spread);
+
+// The template of a table, filled in with the golden's own facts and with its
+// numbers as printed.
+ImportTemplate FilledIn(const Document& golden, const Table& table);
 
 // A cell of the first table, a verdict on one, a verdict on a claim. Throw
 // InternalError if there is none.

@@ -44,8 +44,15 @@ Noise SeedNoise(int64_t runs, int64_t golden_runs, const PooledDeviation& pool,
 }
 
 // The noise of the items counted by a percentage; none for other numbers.
-Noise SamplingNoise(const Cell& ours, const Cell& golden, double excess) {
+Noise ItemNoise(const Cell& ours, const Cell& golden,
+                const PooledDeviation& pool, double excess) {
   if (!ours.proportion || !golden.proportion) return {};
+  if (pool.flip_share) {
+    const double error = std::hypot(FlipDeviation(*pool.flip_share, ours),
+                                    FlipDeviation(*pool.flip_share, golden));
+    const double half = NormalQuantile(1 - kLevel) * error;
+    return {half, half, excess > 0 ? 1 - NormalCdf(excess / error) : 1};
+  }
   auto fraction = [](const Cell& cell) {
     return std::clamp(cell.value / 100, 0.0, 1.0);
   };
@@ -69,9 +76,14 @@ Noise SamplingNoise(const Cell& ours, const Cell& golden, double excess) {
 
 PooledDeviation Pool(const std::vector<const Cell*>& cells) {
   double squares = 0, freedom = 0, constant_freedom = 0;
+  double flips = 0, flip_freedom = 0;
   for (const Cell* cell : cells) {
     if (cell->empty() || !cell->deviation || cell->runs < 2) continue;
     const auto own = static_cast<double>(cell->runs - 1);
+    if (cell->flip_share.value_or(0) > 0) {
+      flips += own * *cell->flip_share;
+      flip_freedom += own;
+    }
     if (RunsAreEqual(*cell)) {
       constant_freedom += own;
     } else {
@@ -79,8 +91,17 @@ PooledDeviation Pool(const std::vector<const Cell*>& cells) {
       freedom += own;
     }
   }
-  if (freedom == 0) return {0, constant_freedom};
-  return {std::sqrt(squares / freedom), freedom};
+  PooledDeviation pool;
+  if (flip_freedom > 0) pool.flip_share = flips / flip_freedom;
+  pool.freedom = freedom == 0 ? constant_freedom : freedom;
+  pool.deviation = freedom == 0 ? 0 : std::sqrt(squares / freedom);
+  return pool;
+}
+
+double FlipDeviation(double flip_share, const Cell& cell) {
+  const auto items = static_cast<double>(cell.proportion->total);
+  return 100 *
+         std::sqrt(flip_share / (2 * items * static_cast<double>(cell.runs)));
 }
 
 Difference Compare(const Cell& ours, const Cell& golden,
@@ -90,12 +111,12 @@ Difference Compare(const Cell& ours, const Cell& golden,
   const Interval rounding = RoundingInterval(ours, golden);
   const double excess = Excess(rounding, margin);
   const Noise seeds = SeedNoise(ours.runs, golden.runs, pool, excess);
-  const Noise items = SamplingNoise(ours, golden, excess);
+  const Noise items = ItemNoise(ours, golden, pool, excess);
   const double below = std::max(seeds.below, items.below);
   const double above = std::max(seeds.above, items.above);
   difference.interval = {rounding.low - below, rounding.high + above};
   difference.half_width = std::max(below, above);
-  // Both noises must rule the margin out; without sampling noise its p is 1.
+  // Both noises must rule the margin out; without items their p is 1.
   const bool counted = ours.proportion && golden.proportion;
   difference.p_outside =
       counted ? std::max(seeds.p_outside, items.p_outside) : seeds.p_outside;

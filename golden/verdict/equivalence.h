@@ -24,13 +24,23 @@ inline constexpr double kLevel = 0.05;
 struct PooledDeviation {
   double deviation = 0;
   double freedom = 0;  // 0: nothing is known
+  // Of percentages of counted items: Cell::flip_share, pooled.
+  std::optional<double> flip_share = {};
   bool known() const { return freedom > 0; }
 };
 
 // sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1)) over the cells that have a
 // deviation. Cells whose runs are all equal (settings, not measurements) are
-// left out, so that they do not dilute the others.
+// left out, so that they do not dilute the others. Shares of flips are pooled
+// with the same weights; those of 0 are left out, too.
 PooledDeviation Pool(const std::vector<const Cell*>& cells);
+
+// The standard deviation of a percentage of items, over runs, if `flip_share`
+// of the answers flip between two of them, each by itself: 100 sqrt(flip_share
+// / (2 items runs)). An item that a run answers rightly with probability p
+// flips with 2 p (1 - p), and adds p (1 - p) to the variance of the count. In
+// percent; `cell` has a proportion.
+double FlipDeviation(double flip_share, const Cell& cell);
 
 // The difference ours - golden, in the cells' unit.
 struct Difference {
@@ -46,9 +56,10 @@ struct Difference {
 
 // Compares two cells with values in one unit; margin > 0. The noise is the
 // larger of two: seeds (t distribution of the pooled deviation, sqrt(1/n +
-// 1/n_golden)), and, for percentages of counted items, their sampling
-// (Newcombe's interval). Not their sum, since seeds already scatter the answers
-// to the same items.
+// 1/n_golden)), and, for percentages of counted items, the flips of answers
+// between runs (FlipDeviation of both) or, where nobody has measured them, the
+// sampling of items, which stands in (Newcombe's interval). Not their sum,
+// since seeds already scatter the answers to the same items.
 Difference Compare(const Cell& ours, const Cell& golden,
                    const PooledDeviation& noise, double margin);
 

@@ -6,7 +6,9 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <vector>
 
+#include "core/philox.h"
 #include "golden/verdict/statistics.h"
 
 namespace softmoe::golden {
@@ -151,6 +153,75 @@ TEST(Compare, PercentagesAreAtLeastAsNoisyAsTheirItems) {
   EXPECT_NEAR(difference.half_width, 2.62, 0.5e-2);
   const Difference seeds = Compare(ours, golden, {5, 8}, 3.1);
   EXPECT_GT(seeds.half_width, 8);
+}
+
+// 8 % flips of 200 items: 100 sqrt(0.08 / (2 * 200 * 2)) = 1 point for two
+// runs, sqrt(2) for one, and sqrt(3) for their difference.
+TEST(Compare, FlipsTakeThePlaceOfTheItemsWhereTheyAreKnown) {
+  const Cell ours = Percentage(63, 200, 2), golden = Percentage(63, 200, 1);
+  const double ulps = 8 * 2.3e-16;
+  EXPECT_NEAR(FlipDeviation(0.08, ours), 1, ulps);
+  EXPECT_NEAR(FlipDeviation(0.08, golden), std::sqrt(2), ulps);
+  const double expected = NormalQuantile(1 - kLevel) * std::sqrt(3);
+  EXPECT_NEAR(Compare(ours, golden, {0.01, 8, 0.08}, 3.1).half_width, expected,
+              8 * ulps);
+  EXPECT_GT(Compare(ours, golden, {0.01, 8}, 3.1).half_width, 2 * expected);
+  // The larger noise counts.
+  EXPECT_EQ(Compare(ours, golden, {5, 8, 0.08}, 3.1).half_width,
+            Compare(ours, golden, {5, 8}, 3.1).half_width);
+  // 3 points beyond the margin: p of 3 / sqrt(3).
+  EXPECT_NEAR(
+      Compare(Percentage(69, 200, 2), golden, {0.01, 8, 0.08}, 3).p_outside,
+      1 - NormalCdf(std::sqrt(3)), 8 * ulps);
+}
+
+TEST(Pool, WeighsFlipsByDegreesOfFreedom) {
+  Cell two = Percentage(60, 200, 2), four = Percentage(61, 200, 4);
+  EXPECT_FALSE(Pool({&two, &four}).flip_share.has_value());
+  two.flip_share = 0.25;
+  EXPECT_EQ(Pool({&two, &four}).flip_share, 0.25);
+  four.flip_share = 0.125;
+  EXPECT_EQ(Pool({&two, &four}).flip_share, (0.25 + 3 * 0.125) / 4);
+  four.flip_share = 0;  // probably one run
+  EXPECT_EQ(Pool({&two, &four}).flip_share, 0.25);
+}
+
+// Runs that answer item i rightly with probability p_i, each item by itself:
+// flips and the spread of differences are what FORMAT.md derives, and an
+// interval of 90 % holds the truth, 0, that often. Five standard errors of a
+// variance over n draws are 5 sqrt(2 / n); of a share of 90 %, 1.5 / sqrt(n).
+TEST(Compare, FlipsGiveTheSpreadOfMadeUpRuns) {
+  constexpr int kItems = 300, kDraws = 4000, kRuns = 3;
+  uint64_t index = 0;
+  const auto uniform = [&index] {
+    return UniformFromWord(
+        PhiloxWords({11, RandomStream::kTestData}, index++)[0]);
+  };
+  std::vector<double> p(kItems);
+  double flip_share = 0;
+  for (double& one : p) {
+    one = uniform();
+    flip_share += 2 * one * (1 - one) / kItems;
+  }
+  const auto run = [&] {
+    int right = 0;
+    for (const double one : p) right += uniform() < one ? 1 : 0;
+    return 100.0 * right / kItems;
+  };
+  double squares = 0;
+  int held = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    double mean = 0;
+    for (int r = 0; r < kRuns; ++r) mean += run() / kRuns;
+    const Difference difference =
+        Compare(Percentage(mean, kItems, kRuns), Percentage(run(), kItems, 1),
+                {1e-9, 8, flip_share}, 3);
+    squares += difference.point * difference.point / kDraws;
+    held += difference.interval.low <= 0 && difference.interval.high >= 0;
+  }
+  const double variance = 1e4 * flip_share / (2 * kItems) * (1.0 / kRuns + 1);
+  EXPECT_NEAR(squares, variance, variance * 5 * std::sqrt(2.0 / kDraws));
+  EXPECT_NEAR(held / double{kDraws}, 0.9, 1.5 / std::sqrt(kDraws));
 }
 
 // --- Laws

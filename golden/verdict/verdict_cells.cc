@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "core/errors.h"
+#include "golden/document/decimal.h"
+#include "golden/document/fingerprint.h"
 #include "golden/verdict/statistics.h"
 #include "golden/verdict/verdict_judge.h"
 
@@ -13,6 +16,11 @@ namespace softmoe::golden::internal {
 namespace {
 
 using Strings = std::vector<std::string>;
+
+constexpr char kBytesField[] = "data.bytes_per_token";
+// Tokenizers that differ by no more are compared token by token.
+constexpr double kSameTokens = 0.005;
+constexpr char kCorpusField[] = "data.corpus";
 
 // A statistical FAIL that awaits Holm's procedure.
 struct Candidate {
@@ -35,6 +43,10 @@ class CellJudge {
       }
     }
     ApplyHolm();
+    for (const auto& [cell, tokens] : tokens_) {
+      std::string& reason = verdicts_.cells[cell].reason;
+      reason += (reason.empty() ? "" : "; ") + tokens;
+    }
   }
 
  private:
@@ -82,7 +94,7 @@ class CellJudge {
             fmt::format("the golden is in {}, the results in {}", column.unit,
                         table.columns[static_cast<size_t>(index)].unit);
       } else {
-        JudgeCell(column, row, *cell, golden_cell, &verdict);
+        JudgeCell(column, golden_row, row, *cell, golden_cell, &verdict);
       }
       verdicts_.cells.push_back(std::move(verdict));
     }
@@ -97,8 +109,9 @@ class CellJudge {
                                : "the results have no value here";
   }
 
-  void JudgeCell(const Column& column, const Row& row, const Cell& cell,
-                 const Cell& golden_cell, CellVerdict* verdict) {
+  void JudgeCell(const Column& column, const Row& golden_row, const Row& row,
+                 const Cell& cell, const Cell& golden_cell,
+                 CellVerdict* verdict) {
     switch (column.lane) {
       case Lane::kExact:
         JudgeExact(cell, golden_cell, verdict);
@@ -107,7 +120,7 @@ class CellJudge {
         JudgeBound(cell, golden_cell, *column.margin, verdict);
         break;
       case Lane::kStatistical:
-        JudgeStatistically(column, row, cell, golden_cell, verdict);
+        JudgeInTokens(column, golden_row, row, cell, golden_cell, verdict);
         break;
       case Lane::kReportOnly:
         break;
@@ -147,13 +160,72 @@ class CellJudge {
     }
   }
 
-  void JudgeStatistically(const Column& column, const Row& row,
+  // A loss per token depends on how much text a token is. Ours is judged as
+  // nat/byte times the bytes of the paper's tokens, where those differ (N27).
+  void JudgeInTokens(const Column& column, const Row& golden_row,
+                     const Row& row, const Cell& cell, const Cell& golden_cell,
+                     CellVerdict* verdict) {
+    const std::string theirs = FieldValue(golden_, golden_row, kBytesField);
+    const std::string ours = FieldValue(results_, row, kBytesField);
+    const auto golden_bytes = Decimal::Parse(theirs);
+    if (golden_.provenance.origin != Origin::kPaper || !golden_bytes ||
+        column.unit != "nat/token") {
+      JudgeStatistically(column, row, 1, cell, golden_cell, verdict);
+      return;
+    }
+    std::string tokens = fmt::format("{} bytes per token in the golden, {}",
+                                     theirs, ours.empty() ? "unknown" : ours);
+    tokens += " here";
+    double factor = 1;
+    if (const auto bytes = Decimal::Parse(ours);
+        bytes && bytes->ToDouble() > 0) {
+      factor = golden_bytes->ToDouble() / bytes->ToDouble();
+    }
+    if (std::fabs(factor - 1) <= kSameTokens) {
+      JudgeStatistically(column, row, 1, cell, golden_cell, verdict);
+    } else {
+      Cell converted = cell;
+      converted.value *= factor;
+      converted.low *= factor;
+      converted.high *= factor;
+      if (cell.deviation) converted.deviation = *cell.deviation * factor;
+      verdict->ours = converted.value;
+      verdict->difference = converted.value - golden_cell.value;
+      verdict->assumptions.push_back(
+          Assume({kBytesField, theirs, ours}, verdict->table + "/" + row.id));
+      tokens += fmt::format(
+          ": {} nat per token of ours is judged as {:.4f} per token of the "
+          "paper's, ASSUMED (N27)",
+          cell.text, converted.value);
+      JudgeStatistically(column, row, factor, converted, golden_cell, verdict);
+    }
+    tokens_.emplace_back(verdicts_.cells.size(), std::move(tokens));
+  }
+
+  // The index of an assumption, which is new, or that of an earlier row, too.
+  size_t Assume(const FieldDifference& field, const std::string& place) {
+    std::vector<SetUpDifference>& all = verdicts_.assumptions;
+    const auto found = std::ranges::find(all, field, &SetUpDifference::field);
+    if (found == all.end()) {
+      all.push_back({field, {place}});
+      return all.size() - 1;
+    }
+    found->rows.push_back(place);
+    return static_cast<size_t>(found - all.begin());
+  }
+
+  // `scale`: what our numbers were multiplied by.
+  void JudgeStatistically(const Column& column, const Row& row, double scale,
                           const Cell& cell, const Cell& golden_cell,
                           CellVerdict* verdict) {
     const double margin = *column.margin;
-    const PooledDeviation noise =
+    PooledDeviation noise =
         PoolColumn(results_, golden_, verdict->table, column.id, row);
+    noise.deviation *= scale;
     const Difference difference = Compare(cell, golden_cell, noise, margin);
+    if (noise.known() && cell.proportion && golden_cell.proportion) {
+      NameNoise(*verdict, row, noise);
+    }
     verdict->half_width =
         std::isfinite(difference.half_width) ? difference.half_width : 0;
     const bool constructed = IsByConstruction(golden_, golden_cell);
@@ -186,6 +258,26 @@ class CellJudge {
       verdict->reason = fmt::format(
           "outside of +-{:g} with all its confidence interval (p = {:.2g})",
           margin, difference.p_outside);
+    }
+  }
+
+  // Once for each column and corpus: what the noise of its items was taken for
+  // (ruling 18).
+  void NameNoise(const CellVerdict& verdict, const Row& row,
+                 const PooledDeviation& noise) {
+    const std::string corpus =
+        WithoutQuotes(FieldValue(results_, row, kCorpusField));
+    const std::string remark =
+        fmt::format("{}/{}{}: ", verdict.table, verdict.column,
+                    corpus.empty() ? "" : " on " + corpus) +
+        (noise.flip_share
+             ? fmt::format("{:.3g} % of the answers flip between seeds of a "
+                           "row, which is the noise of its items",
+                           100 * *noise.flip_share)
+             : "how many answers flip between seeds is not known; the "
+               "binomial width of its items stands in for it");
+    if (std::ranges::count(verdicts_.remarks, remark) == 0) {
+      verdicts_.remarks.push_back(remark);
     }
   }
 
@@ -229,9 +321,9 @@ class CellJudge {
   const Document& golden_;
   Verdicts& verdicts_;
   std::vector<Candidate> candidates_;
+  // What to say of both sides' tokens, by index into the verdicts.
+  std::vector<std::pair<size_t, std::string>> tokens_;
 };
-
-constexpr char kCorpusField[] = "data.corpus";
 
 void CollectCells(const Document& document, const std::string& table_id,
                   const std::string& column, const std::string& corpus,

@@ -113,6 +113,9 @@ class ClaimJudge {
       const PooledDeviation other = NoiseOf(claim, right);
       noise.deviation = std::max(noise.deviation, other.deviation);
       noise.freedom = std::min(noise.freedom, other.freedom);
+      const bool known = noise.flip_share && other.flip_share;
+      noise.flip_share =
+          known ? std::max(noise.flip_share, other.flip_share) : std::nullopt;
     }
     if (!noise.known()) {
       verdict->status = Status::kInconclusive;
@@ -215,14 +218,20 @@ class ClaimJudge {
         (right.is_number ? 0.0 : 1.0 / static_cast<double>(right.cell->runs));
     ClaimTest test = StudentTest(
         advantage, noise.deviation * std::sqrt(variance), noise.freedom);
-    // Percentages also carry the noise of their items.
+    // Percentages also carry the noise of their items, as in Compare.
     const auto& items = left.cell->proportion;
     if (items) {
       const auto total = static_cast<double>(items->total);
       const double p = std::clamp(left.cell->value / 100, 0.0, 1.0);
       const double q = std::clamp(value / 100, 0.0, 1.0);
       const double other = right.is_number ? 0 : q * (1 - q);
-      const double error = 100 * std::sqrt((p * (1 - p) + other) / total);
+      double error = 100 * std::sqrt((p * (1 - p) + other) / total);
+      if (noise.flip_share && (right.is_number || right.cell->proportion)) {
+        error = std::hypot(FlipDeviation(*noise.flip_share, *left.cell),
+                           right.is_number
+                               ? 0
+                               : FlipDeviation(*noise.flip_share, *right.cell));
+      }
       const ClaimTest sampling = StudentTest(advantage, error, 1e6);
       test.p_holds = std::max(test.p_holds, sampling.p_holds);
       test.p_refuted = std::max(test.p_refuted, sampling.p_refuted);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,7 @@ TEST(Judge, ClaimsTellWhatNoiseLeavesOfThePublishedNumbers) {
 // them; against a number it is 1.164 points, and 3 are 2.577 of them.
 TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
   const std::string left = "owt/softmoe/k2/a2", right = "owt/sparse/k4";
+  std::optional<double> flip_share;
   auto reason = [&](double value, const std::string& op,
                     const std::string& other, double other_value = 50) {
     Document paper = ClosedPaper();
@@ -90,6 +92,9 @@ TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
     Document results = Reproduction(8, 0.03);
     SetValue(&At(&results, left, "piqa"), value);
     SetValue(&At(&results, right, "piqa"), other_value);
+    for (const auto& row : {left, right}) {
+      At(&results, row, "piqa").flip_share = flip_share;
+    }
     const std::string text = Claimed(Judge(results, paper), "one").reason;
     return text.substr(0, text.find(';'));
   };
@@ -107,6 +112,11 @@ TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
   EXPECT_EQ(reason(100, ">=", cell, 100),
             "leans towards holding (p = 1), not decided among 1 claims");
   EXPECT_EQ(reason(100, ">", cell, 0), "holds in our runs (p = 0)");
+  // If all answers flip, 100 sqrt(1 / (2 * 1838 * 8)) = 0.583 points for each
+  // side: 3 / 0.825 and 3 / 0.583 standard errors.
+  flip_share = 1;
+  EXPECT_EQ(reason(53, ">", cell), "holds in our runs (p = 0.00027)");
+  EXPECT_EQ(reason(53, "<", "50"), "does not hold in our runs (p = 2.7e-07)");
 }
 
 TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/parameter_layout.h"
 #include "core/files/paths.h"
 #include "property_tests/verify/engine/operation.h"
 
@@ -634,6 +635,47 @@ double Elsewhere(int x);
 }  // namespace softmoe::other
 )"),
             (Names{"Forward", "Last", "Pointer", "Root"}));
+}
+
+// "[num_experts, d_model, 2 d_ffn]" of a model.
+std::vector<int64_t> ShapeOf(const std::string& text, const ModelConfig& m) {
+  const std::map<std::string, int64_t> sizes = {{"vocab_size", m.vocab_size},
+                                                {"d_model", m.d_model},
+                                                {"num_experts", m.num_experts},
+                                                {"d_ffn", m.d_ffn},
+                                                {"num_layers", m.num_layers}};
+  std::vector<int64_t> shape;
+  static const std::regex kExtent(R"((?:(\d+) )?(\w+)[,\]])");
+  for (std::sregex_iterator at(text.begin(), text.end(), kExtent), end;
+       at != end; ++at) {
+    shape.push_back((at->str(1).empty() ? 1 : std::stoll(at->str(1))) *
+                    sizes.at(at->str(2)));
+  }
+  return shape;
+}
+
+// In this order, by these names and in these shapes others get them.
+TEST(NotationMap, ListsTheParameters) {
+  Config config;
+  config.router.kind = RouterKind::kSoftLearned;
+  config.model = {.num_layers = 1,
+                  .d_model = 6,
+                  .num_heads = 1,
+                  .d_ffn = 7,
+                  .num_experts = 5,
+                  .vocab_size = 11};
+  const std::vector<ParameterTensor> tensors = ParameterLayout(config).tensors;
+  const std::vector<Row> rows =
+      TableUnder("Parameters", TextOf("reference/NOTATION.md"));
+  ASSERT_EQ(rows.size(), tensors.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string& name = tensors[i].name;
+    EXPECT_EQ(
+        rows[i].cells[0],
+        "`" + std::regex_replace(name, std::regex("\\.0\\."), ".L.") + "`");
+    EXPECT_EQ(ShapeOf(rows[i].cells[1], config.model), tensors[i].shape)
+        << name;
+  }
 }
 
 }  // namespace

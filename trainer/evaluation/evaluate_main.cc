@@ -13,6 +13,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "trainer/evaluation/evaluation.h"
+#include "trainer/evaluation/routing_trace.h"
 #include "trainer/tasks/requests.h"
 #include "trainer/tasks/task_comparison.h"
 #include "trainer/tasks/task_items.h"
@@ -39,6 +40,9 @@ Examples:
       the inference ablation: another cutoff than in training
   evaluate --run DIR --data other/tokens --json
       the held-out split of other token files of the same vocabulary
+  evaluate --run DIR --trace 8 --out OUT
+      of the first eight held-out sequences, also the scores, soft weights and
+      active experts of every token in every layer: OUT/trace.h5, plain HDF5
   evaluate --run DIR --task piqa,hellaswag,arc_easy --task-files DATA --out OUT
       accuracies, from the files of the tasks' authors in the folder DATA:
       valid.jsonl and valid-labels.lst of PIQA, hellaswag_val.jsonl,
@@ -65,6 +69,7 @@ int main(int argc, char** argv) {
   std::string run, data, task_files, dump, out;
   std::vector<std::string> tasks, compare;
   EvaluationOptions options;
+  int64_t traced = 0;
   bool json = false;
   app.add_option("--run", run, "folder of the run: holds checkpoint.h5");
   CLI::Option* const task =
@@ -79,23 +84,35 @@ int main(int argc, char** argv) {
       app.add_option("--dump-requests", dump,
                      "write the requests of --task there, and ask no model")
           ->needs(task);
-  app.add_option("--out", out, "folder for what --task found [only print it]")
-      ->needs(task)
-      ->excludes(dump_requests);
+  CLI::Option* const to =
+      app.add_option("--out", out,
+                     "folder for the trace, or for what --task found [only "
+                     "print that]")
+          ->excludes(dump_requests);
   app.add_option("--compare", compare,
                  "two folders of --out: which answers better?")
       ->expected(2)
-      ->excludes(task);
+      ->excludes(task)
+      ->excludes(to);
   app.add_option("--tau", options.tau,
                  "cutoff in units of k_l/num_experts [as trained]");
   app.add_option("--temperature", options.temperature,
                  "temperature of the soft routers [1]");
   app.add_option("--data", data,
                  "prefix of .bin/.idx token files [those of the run]");
-  app.add_option("--sequences", options.sequences,
-                 "held-out sequences; 0: all [as configured]")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40, "COUNT"))
-      ->excludes(task);
+  CLI::Option* const sequences =
+      app.add_option("--sequences", options.sequences,
+                     "held-out sequences; 0: all [as configured]")
+          ->check(CLI::Range(int64_t{0}, int64_t{1} << 40, "COUNT"))
+          ->excludes(task);
+  CLI::Option* const trace =
+      app.add_option("--trace", traced,
+                     "evaluate this many held-out sequences, and write what "
+                     "the routers do with each token to OUT/trace.h5")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40, "COUNT"))
+          ->needs(to)
+          ->excludes(sequences)
+          ->excludes(task);
   app.add_flag("--json", json, "print one JSON object");
   app.add_option("--threads", options.runtime.threads,
                  "threads; 0: one per core [0]")
@@ -132,12 +149,21 @@ int main(int argc, char** argv) {
     }
     options.folder = softmoe::UserPath(run);
     if (!data.empty()) options.tokens = softmoe::UserPath(data);
+    if (!out.empty() && tasks.empty() && trace->empty()) {
+      throw softmoe::ConfigError(
+          "--out is for what --task or --trace finds; add one of them, or "
+          "leave it out");
+    }
+    if (!out.empty()) softmoe::MakeFolder(softmoe::UserPath(out));
+    if (!trace->empty()) {
+      options.sequences = traced;
+      options.trace = softmoe::UserPath(out) / trainer::kTraceName;
+    }
     if (tasks.empty()) {
       const auto report = trainer::EvaluateRun(options);
       Print(json ? EvaluationJson(report) : EvaluationText(report));
       return ExitCode::kDone;
     }
-    if (!out.empty()) softmoe::MakeFolder(softmoe::UserPath(out));
     const auto report = trainer::EvaluateTasks(options, std::move(items));
     if (!out.empty()) {
       WriteTaskReport(Answering(report), report.tasks, softmoe::UserPath(out));

@@ -7,17 +7,20 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/files/sha256.h"
-#include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/model.h"
+#include "trainer/evaluation/loaded_model.h"
+#include "trainer/evaluation/routing_trace.h"
 #include "trainer/evaluation/validation.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
@@ -105,6 +108,26 @@ void RequireTokens(const EvaluationOptions& options,
       measured.tokens.string()));
 }
 
+// Writes the trace of the sequences that were evaluated.
+void WriteTrace(const RoutingTrace& trace, const Config& trained,
+                const RunIdentity& measured, const Dataset& data,
+                const optimized::Model& model, const MeasuredModel& report,
+                const std::filesystem::path& path) {
+  const int64_t sequences = NumEvaluated(report.config, data);
+  std::vector<int32_t> tokens(
+      static_cast<size_t>(sequences * report.config.model.sequence_length));
+  std::vector<int32_t> targets(tokens.size());
+  data.FillValidation(0, sequences, tokens, targets);
+  TracedModel traced{.identity = measured,
+                     .step = report.step,
+                     .tau = report.tau,
+                     .temperature = report.temperature};
+  traced.identity.config = trained;
+  trace.Write(path, traced, tokens, targets,
+              model.Allocations(
+                  {.temperature = report.temperature, .tau = report.tau}));
+}
+
 }  // namespace
 
 EvaluationReport EvaluateRun(const EvaluationOptions& options) {
@@ -129,18 +152,37 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   report.data_sha256 = now.tokens.data_sha256;
   report.other_tokens = !differences.empty();
 
-  ThreadPool pool(static_cast<int>(options.runtime.threads));
   const Dataset data(report.config, report.tokens);
-  optimized::Model model(report.config,
-                         report.config.training.balance_group_sequences, pool,
-                         *run.device);
-  model.WriteParameters(run.checkpoint.ReadParameters(model.layout().total));
+  LoadedModel loaded(run.checkpoint, report.config, options.runtime.threads,
+                     *run.device);
+  std::optional<RoutingTrace> trace;
+  GroupObserver observe;
+  if (!options.trace.empty()) {
+    trace.emplace(report.config, NumEvaluated(report.config, data));
+    observe = [&](std::span<const optimized::StepStats>) {
+      trace->Add(LastRouting(loaded.model));
+    };
+  }
   const StopSignal stop;
-  report.validation =
-      Validate(model, data, report.tau, report.temperature, [&stop] {
+  report.validation = Validate(
+      loaded.model, data, report.tau, report.temperature,
+      [&stop] {
         stop.ThrowIfRequested("during the evaluation; nothing was changed");
-      });
-  report.unigram_loss = data.UnigramLoss(report.config.training.eval_sequences);
+      },
+      observe);
+  if (trace) {
+    WriteTrace(*trace, run.checkpoint.identity().config, now, data,
+               loaded.model, report, options.trace);
+  }
+  const SplitCounts counts =
+      data.CountSplits(report.config.training.eval_sequences);
+  report.unigram_loss = UnigramLoss(counts);
+  if (!now.tokens.tokenizer_sha256.empty()) {
+    report.val_bytes_per_token =
+        MeasureBytes(counts,
+                     Tokenizer::FromFile(WithSuffix(report.tokens, ".model")))
+            .targets;
+  }
   return report;
 }
 
@@ -168,16 +210,13 @@ TaskReport EvaluateTasks(const EvaluationOptions& options,
   }
   const Tokenizer tokenizer = Tokenizer::FromFile(path);
 
-  ThreadPool pool(static_cast<int>(options.runtime.threads));
-  optimized::Model model(report.config,
-                         report.config.training.balance_group_sequences, pool,
-                         *run.device);
-  model.WriteParameters(run.checkpoint.ReadParameters(model.layout().total));
+  LoadedModel loaded(run.checkpoint, report.config, options.runtime.threads,
+                     *run.device);
   const StopSignal stop;
   optimized::SingleCommunicator alone;
   for (TaskItems& task : tasks) {
     report.tasks.push_back(ScoreTask(
-        std::move(task), model,
+        std::move(task), loaded.model,
         {.temperature = report.temperature, .tau = report.tau, .noise = false},
         [&](std::string_view text) { return tokenizer.Encode(text); },
         tokenizer.end_of_document(), alone,
@@ -254,10 +293,16 @@ std::string HeadText(const MeasuredModel& report, const char* remark) {
 std::string EvaluationText(const EvaluationReport& report) {
   TextLines lines(report.validation);
   VisitValidationMetrics(lines);
-  return HeadText(report, report.other_tokens
-                              ? "  (not those it was trained on)"
-                              : "") +
-         lines.text() + ReportLine(metrics::kUnigramLoss, report.unigram_loss);
+  std::string text =
+      HeadText(report,
+               report.other_tokens ? "  (not those it was trained on)" : "") +
+      lines.text() + ReportLine(metrics::kUnigramLoss, report.unigram_loss);
+  if (report.val_bytes_per_token) {
+    text += ReportLine(metrics::kValBytesPerToken, *report.val_bytes_per_token);
+    text += ReportLine(metrics::kValLossPerByte,
+                       report.validation.loss / *report.val_bytes_per_token);
+  }
+  return text;
 }
 
 std::string TaskText(const TaskReport& report) {
@@ -276,6 +321,11 @@ std::string EvaluationJson(const EvaluationReport& report) {
       {"other_tokens", report.other_tokens},
       {"isa", report.device.isa},
       {metrics::kUnigramLoss.name, report.unigram_loss}};
+  if (report.val_bytes_per_token) {
+    json[metrics::kValBytesPerToken.name] = *report.val_bytes_per_token;
+    json[metrics::kValLossPerByte.name] =
+        report.validation.loss / *report.val_bytes_per_token;
+  }
   if (!report.device.backend.empty()) {
     json["backend"] = report.device.backend;
     json["device"] = report.device.model;

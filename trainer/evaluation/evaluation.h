@@ -27,6 +27,8 @@ struct EvaluationOptions {
   double temperature = 1.0;          // > 0
   std::optional<int64_t> sequences;  // of the held-out split; 0: all of them;
                                      // empty: as configured
+  std::filesystem::path trace;  // of these sequences (routing_trace.h); empty:
+                                // none
   RuntimeConfig runtime;
 };
 
@@ -45,6 +47,7 @@ struct EvaluationReport : MeasuredModel {
   bool other_tokens = false;  // not those on which the run was trained
   std::string data_sha256;
   double unigram_loss = 0;
+  std::optional<double> val_bytes_per_token;  // as in RunResult
   Validation validation;
 };
 

@@ -6,18 +6,26 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
 
 #include "core/errors.h"
+#include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "trainer/evaluation/loaded_model.h"
+#include "trainer/evaluation/routing_trace.h"
+#include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
 #include "trainer/run/trainer.h"
 #include "trainer/testing/corpus_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/dataset.h"
 #include "trainer/tokens/prepare.h"
 #include "trainer/tokens/prepared_corpus.h"
 
@@ -49,6 +57,9 @@ class Evaluation : public testing::Test {
     config_.model.vocab_size = kVocabulary;
     // Not 1, so that the tables' numbers differ from the schedule's.
     config_.router.temperature_end = 2;
+    // Of training alone.
+    config_.router.noise = NoiseKind::kLogitGauss;
+    config_.router.noise_amplitude = 0.05;
     RunOptions options;
     options.folder = folder_ / "run";
     options.tokens = corpus_.prefix;
@@ -106,6 +117,79 @@ TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {
   const double at_one = EvaluateRun(evaluate_).validation.loss;
   evaluate_.temperature = 5;
   EXPECT_NE(EvaluateRun(evaluate_).validation.loss, at_one);
+}
+
+// The trace holds what the evaluation counted: no other pass, no other
+// sequences, nothing moved from layer to layer or token to token.
+TEST_F(Evaluation, TracesWhatItCounts) {
+  evaluate_.sequences = 3;  // a whole balance group, and a part of one
+  const EvaluationReport untraced = EvaluateRun(evaluate_);
+  evaluate_.trace = folder_ / "trace.h5";
+  const EvaluationReport report = EvaluateRun(evaluate_);
+  ExpectSameValidation(untraced.validation, report.validation);
+
+  const Hdf5Reader file(evaluate_.trace, RoutingTraceKind());
+  EXPECT_EQ(file.ReadString("/", "config_hash"), report.config_hash);
+  EXPECT_EQ(file.ReadString("/", "config"),
+            ConfigToToml(result_.identity.config));
+  EXPECT_EQ(file.ReadString("/", "data_sha256"), report.data_sha256);
+  EXPECT_EQ(file.ReadInt("/", "step"), 12);
+  EXPECT_EQ(file.ReadDouble("/", "tau"), result_.tau);
+  EXPECT_EQ(file.ReadDouble("/", "temperature"), 1);
+
+  const auto tokens = file.ReadDataset<int32_t>("/tokens");
+  EXPECT_EQ(tokens.shape, (std::vector<int64_t>{3, 16}));
+  std::vector<int32_t> inputs(3 * 16), targets(3 * 16);
+  Dataset(config_, corpus_.prefix).FillValidation(0, 3, inputs, targets);
+  EXPECT_EQ(tokens.values, inputs);
+  EXPECT_EQ(file.ReadDataset<int32_t>("/targets").values, targets);
+
+  const auto active = file.ReadDataset<uint8_t>("/active");
+  EXPECT_EQ(active.shape, (std::vector<int64_t>{2, 48, 4}));
+  EXPECT_EQ(file.ReadDataset<float>("/scores").shape, active.shape);
+  EXPECT_EQ(file.ReadDataset<float>("/soft_weights").shape, active.shape);
+  std::vector<std::vector<int64_t>> histogram(2, std::vector<int64_t>(5));
+  std::vector<std::vector<int64_t>> load(2, std::vector<int64_t>(4));
+  for (int64_t l = 0; l < 2; ++l) {
+    for (int64_t t = 0; t < 48; ++t) {
+      int64_t count = 0;
+      for (int64_t e = 0; e < 4; ++e) {
+        const uint8_t one = active.values[(l * 48 + t) * 4 + e];
+        ASSERT_LE(one, 1);
+        count += one;
+        load[l][e] += one;
+      }
+      ++histogram[l][count];
+    }
+  }
+  EXPECT_EQ(histogram, report.validation.active_histogram);
+  EXPECT_EQ(load, report.validation.tokens_per_expert);
+  EXPECT_EQ(file.ReadDataset<double>("/mean_active").values,
+            (std::vector<double>{1.5, 1.5}));
+  EXPECT_EQ(file.ReadDataset<int64_t>("/max_active").values,
+            (std::vector<int64_t>{3, 3}));
+
+  // The scores are those of the model, without the noise of training.
+  const Checkpoint checkpoint(folder_ / "run" / kCheckpointName);
+  LoadedModel loaded(checkpoint, config_, 1, optimized::Cpu());
+  const std::span<const int32_t> read(inputs), next(targets);
+  loaded.model.Forward(
+      {.num_sequences = 2, .inputs = read.first(32), .targets = next.first(32)},
+      {.temperature = 1, .tau = result_.tau});
+  const auto scores = file.ReadDataset<float>("/scores").values;
+  for (int64_t l = 0; l < 2; ++l) {
+    const std::span<const float> expected = loaded.model.LastRouting(l).scores;
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
+                           scores.begin() + l * 48 * 4));
+  }
+
+  // With another tau, its cutoff.
+  evaluate_.tau = 0.5;
+  EvaluateRun(evaluate_);
+  const Hdf5Reader other(evaluate_.trace, RoutingTraceKind());
+  EXPECT_EQ(other.ReadDouble("/", "tau"), 0.5);
+  EXPECT_EQ(other.ReadDataset<double>("/cutoff").values,
+            (std::vector<double>{0.5 * 1.5 / 4, 0.5 * 1.5 / 4}));
 }
 
 TEST_F(Evaluation, RefusesTokensOfAnotherTokenizer) {

@@ -12,7 +12,7 @@
 #include "core/code_version.h"
 #include "core/config/router_traits.h"
 #include "core/errors.h"
-#include "core/parallel_for.h"
+#include "trainer/evaluation/loaded_model.h"
 #include "trainer/evaluation/router_health.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
@@ -191,11 +191,7 @@ std::optional<FinalEvaluations> MeasureFinalModel(
   RouterHealthTotals totals(config);
   const GroupObserver observe =
       [&](std::span<const optimized::StepStats> groups) {
-        std::vector<optimized::RoutingView> layers;
-        for (int64_t l = 0; l < config.model.num_layers; ++l) {
-          layers.push_back(model.LastRouting(l));
-        }
-        totals.Add(groups, layers, communicator);
+        totals.Add(groups, LastRouting(model), communicator);
       };
   FinalEvaluations result;
   result.code_version = CodeVersion();
@@ -264,13 +260,10 @@ FinalEvaluations EvaluateFinishedRun(const std::filesystem::path& path,
                                      const StopPoll& poll) {
   const Checkpoint checkpoint(path);
   const Config& config = checkpoint.identity().config;
-  ThreadPool pool(static_cast<int>(threads));
   const Dataset data(config, tokens);
-  optimized::Model model(config, config.training.balance_group_sequences, pool,
-                         device);
-  model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
-  return MeasureFinalModel(model, data, checkpoint.state().tau, plan, tasks,
-                           tokens, communicator, poll)
+  LoadedModel loaded(checkpoint, config, threads, device);
+  return MeasureFinalModel(loaded.model, data, checkpoint.state().tau, plan,
+                           tasks, tokens, communicator, poll)
       .value();
 }
 

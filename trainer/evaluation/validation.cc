@@ -15,6 +15,20 @@
 
 namespace softmoe::trainer {
 
+std::vector<optimized::RoutingView> LastRouting(optimized::Model& model) {
+  std::vector<optimized::RoutingView> layers;
+  for (int64_t l = 0; l < model.config().model.num_layers; ++l) {
+    layers.push_back(model.LastRouting(l));
+  }
+  return layers;
+}
+
+int64_t NumEvaluated(const Config& config, const Dataset& data) {
+  const int64_t wanted = config.training.eval_sequences;
+  const int64_t available = data.num_validation_sequences();
+  return wanted == 0 ? available : std::min(wanted, available);
+}
+
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,
                     double temperature, const StopPoll& poll,
                     const GroupObserver& observe) {
@@ -28,9 +42,7 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
   const Config& config = model.config();
   const int64_t length = config.model.sequence_length;
   const int64_t group = config.training.balance_group_sequences;
-  const int64_t wanted = config.training.eval_sequences;
-  const int64_t available = data.num_validation_sequences();
-  const int64_t total = wanted == 0 ? available : std::min(wanted, available);
+  const int64_t total = NumEvaluated(config, data);
   if (total < 1) {
     throw DataError(
         "the held-out split has no whole sequence; use more text, a larger "

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
@@ -21,6 +22,13 @@ using StopPoll = std::function<void()>;
 // its number, if there is one.
 using GroupObserver =
     std::function<void(std::span<const optimized::StepStats>)>;
+
+// The routing of each layer in the last pass; valid until the next one.
+std::vector<optimized::RoutingView> LastRouting(optimized::Model& model);
+
+// How many held-out sequences Validate reads: training.eval_sequences, if there
+// are so many; 0: all.
+int64_t NumEvaluated(const Config& config, const Dataset& data);
 
 // Loss and active experts of `model` on the first eval_sequences sequences of
 // the held-out split (0: all), noise off, in groups of

@@ -353,6 +353,30 @@ inline constexpr Metric kUnigramLoss = {
     .definition =
         "cross-entropy of the targets of val_loss under the frequencies "
         "(count + 1) / (tokens + vocab_size) of the training split"};
+inline constexpr Metric kTrainBytesPerToken = {
+    .name = "train_bytes_per_token",
+    .title = "train bytes/token",
+    .unit = "byte/token",
+    .definition =
+        "bytes of text for each token of the training split, ends of documents "
+        "counted among the tokens; none where they do not tell",
+    .format = ".3f",
+    .later = true};
+inline constexpr Metric kValBytesPerToken = {
+    .name = "val_bytes_per_token",
+    .title = "bytes/token",
+    .unit = "byte/token",
+    .definition = "the same of the targets of val_loss",
+    .format = ".3f",
+    .later = true};
+inline constexpr Metric kValLossPerByte = {
+    .name = "val_loss_per_byte",
+    .title = "val loss/byte",
+    .unit = "nat/byte",
+    .definition =
+        "val_loss over val_bytes_per_token, which compares models of two "
+        "tokenizers",
+    .later = true};
 inline constexpr Metric kTrainAe = {
     .name = "train_ae",
     .title = "train AE",
@@ -441,12 +465,16 @@ void VisitCarriedMetrics(Visitor&& visit) {
 }
 
 // The same for a RunResult, apart from its steps and validations; member is a
-// pointer to a double, an int64_t or a vector<double> [num_layers].
+// pointer to a double, an int64_t, an optional<double> or a vector<double>
+// [num_layers].
 template <typename Visitor>
 void VisitRunMetrics(Visitor&& visit) {
   VisitCarriedMetrics<RunResult>(visit);
   visit(metrics::kParameters, &RunResult::parameters);
   visit(metrics::kUnigramLoss, &RunResult::unigram_loss);
+  visit(metrics::kTrainBytesPerToken, &RunResult::train_bytes_per_token);
+  visit(metrics::kValBytesPerToken, &RunResult::val_bytes_per_token);
+  visit(metrics::kValLossPerByte, &RunResult::val_loss_per_byte);
   visit(metrics::kTrainAe, &RunResult::train_ae);
   visit(metrics::kAllocation, &RunResult::allocation);
 }

@@ -60,8 +60,8 @@ void VisitList(File& file, const std::string& group, const Metric& metric,
   }
 }
 
-// A double, int64_t, vector<double>, or vector<vector<int64_t>>, whose rows
-// have one length. What is read has the sizes that metric.shape says.
+// A double, int64_t, optional<double> (an attribute that may be absent),
+// vector<double>, or vector<vector<int64_t>>, whose rows have one length. What is read has the sizes that metric.shape says.
 template <typename File, typename Value>
 void VisitMetric(File& file, const std::string& group, const Metric& metric,
                  const ModelConfig& model, Value& value) {
@@ -76,6 +76,14 @@ void VisitMetric(File& file, const std::string& group, const Metric& metric,
                    static_cast<double>(value));
     } else {
       file.WriteAttribute(group, metric.name, value);
+    }
+  } else if constexpr (std::is_same_v<Type, std::optional<double>>) {
+    if constexpr (File::kReads) {
+      if (file.HasAttribute(group, NameIn(file.version(), metric))) {
+        VisitMetric(file, group, metric, model, value.emplace());
+      }
+    } else if (value) {
+      VisitMetric(file, group, metric, model, *value);
     }
   } else if constexpr (std::is_same_v<Type, std::vector<double>>) {
     const std::vector<int64_t> sizes = File::kReads

@@ -10,10 +10,6 @@
 namespace softmoe::trainer {
 namespace {
 
-// Version of the names below. In version 1, which no line states, they are
-// those of results of version 2.
-constexpr int kMetricsLogVersion = 2;
-
 using Json = nlohmann::ordered_json;
 
 Json RunLine(const RunIdentity& identity, const TrainState& state) {

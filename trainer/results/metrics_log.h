@@ -6,9 +6,8 @@
 //   {"kind":"step","step":1,"loss":...,...}             VisitStepMetrics
 //   {"kind":"validation","step":...,"temperature":...}  VisitEvaluationMetrics
 //
-// Names and units: METRICS.md. A log without a version has the names of results
-// of version 2.
-// Doubles are written so that they read back as the same bits.
+// Names and units: METRICS.md. Doubles are written so that they read back as the
+// same bits.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
 
@@ -19,6 +18,10 @@
 #include "trainer/results/train_state.h"
 
 namespace softmoe::trainer {
+
+// Of the names of its numbers. A log of version 1 does not state it, and has
+// the names of results of version 2.
+inline constexpr int kMetricsLogVersion = 2;
 
 // In the folder of the run.
 inline constexpr char kMetricsName[] = "metrics.jsonl";

@@ -32,6 +32,7 @@ constexpr char kEvaluations[] = "final_evaluations";
 constexpr char kInferenceTau[] = "inference_tau";
 constexpr char kRouterHealth[] = "router_health";
 constexpr char kTasks[] = "tasks";
+constexpr char kDevices[] = "devices";
 
 // What each function lists is written or read; what is written is const.
 
@@ -164,6 +165,14 @@ void VisitResult(File& file, const std::string& group, Result& result) {
   });
   file.Attribute(group, "tau_calibrated", result.tau_calibrated);
   file.Attribute(group, "resumed", result.resumed);
+  // Files of the CPU do not have it.
+  if constexpr (File::kReads) {
+    if (file.HasAttribute(group, kDevices)) {
+      file.Attribute(group, kDevices, result.devices);
+    }
+  } else if (result.devices > 0) {
+    file.Attribute(group, kDevices, result.devices);
+  }
   VisitValidation(file, Hdf5Path(group, kFinalValidation), model,
                   /*histogram=*/true, result.final_validation);
   VisitValidation(file, Hdf5Path(group, kScheduleValidation), model,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "core/files/atomic_file.h"
 #include "core/process/process.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -95,6 +96,33 @@ TEST_F(Cli, TrainsAndEvaluates) {
   EXPECT_EQ(nlohmann::json::parse(elsewhere.output).at("other_tokens"), true);
   EXPECT_NE(nlohmann::json::parse(elsewhere.output).at("loss"),
             result.final_validation.loss);
+}
+
+TEST_F(Cli, HandsOutParametersAndTraces) {
+  const ProgramResult train = Train({"--export", "model.safetensors"});
+  ASSERT_TRUE(EndedWith(train, 0, "model.safetensors"));
+  const auto exported = folder_ / "model.safetensors";
+  const std::string bytes = ReadWholeFile(exported);
+  EXPECT_TRUE(Says(bytes, "\"layers.1.router_weight\""));
+  // A finished run is not trained again.
+  std::filesystem::remove(exported);
+  ASSERT_TRUE(EndedWith(Train({"--export", "model.safetensors"}), 0));
+  EXPECT_TRUE(ReadWholeFile(exported) == bytes);
+  EXPECT_EQ(Train({"--export", "x", "--dry-run"}).exit_status, 2);
+
+  const ProgramResult evaluate =
+      Evaluate({"--trace", "3", "--out", "out", "--json"});
+  ASSERT_TRUE(EndedWith(evaluate, 0));
+  EXPECT_EQ(nlohmann::json::parse(evaluate.output).at("num_tokens"), 48);
+  EXPECT_EQ(FilesIn(folder_ / "out"), Strings{"trace.h5"});
+  for (const Strings& more : std::vector<Strings>{
+           {"--trace", "3"},
+           {"--trace", "0", "--out", "out"},
+           {"--trace", "3", "--out", "out", "--sequences", "3"},
+           {"--trace", "3", "--out", "out", "--task", "piqa"},
+           {"--compare", "a", "b", "--out", "out"}}) {
+    EXPECT_EQ(Evaluate(more).exit_status, 2) << Quoted(more);
+  }
 }
 
 TEST_F(Cli, WarnsOnceOfTokensWithoutAnExpertAtTheStart) {
@@ -278,7 +306,7 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
 
   EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", "."}), 2, "--run"));
   EXPECT_TRUE(EndedWith(evaluate({"pika"}), 2, "no task 'pika'"));
-  EXPECT_TRUE(EndedWith(Evaluate({"--out", "o"}), 2, "--out requires --task"));
+  EXPECT_TRUE(EndedWith(Evaluate({"--out", "o"}), 2, "--task or --trace"));
   EXPECT_EQ(
       evaluate({"piqa", "--out", "o", "--dump-requests", "r"}).exit_status, 2);
   EXPECT_TRUE(EndedWith(Evaluate({"--compare", "a", "b"}), 5, "tasks.h5"));

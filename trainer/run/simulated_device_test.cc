@@ -143,24 +143,25 @@ TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
 void SimulatedRun::ExpectRanksTrainToTheBitsOfOne() {
   const RunResult alone = Train("alone");
   const auto expect_as_alone = [&](const RunResult& result,
-                                   const std::string& run) {
+                                   const std::string& run, int64_t devices) {
     ExpectSameResult(alone, result);
+    EXPECT_EQ(ReadRunResult(folder_ / run / kResultName).devices, devices);
     ExpectSameTensors(CheckpointOf("alone"), CheckpointOf(run));
     EXPECT_EQ(MetricsOf(folder_ / "alone"), MetricsOf(folder_ / run));
   };
   RunOptions options = Options("two");
   options.ranks = 2;
-  expect_as_alone(TrainRun(config_, options), "two");
+  expect_as_alone(TrainRun(config_, options), "two", 1);
   options = Options("four");
   options.ranks = 4;
   simt::SetDeviceLimits({.devices = 4});
   const int sends = simt::CallsOf("ncclSend");  // of all tests
   options.exchange = ExchangeChoice::kHost;
-  expect_as_alone(TrainRun(config_, options), "four");
+  expect_as_alone(TrainRun(config_, options), "four", 4);
   EXPECT_EQ(simt::CallsOf("ncclSend"), sends);
   options.folder = folder_ / "over_nccl";
   options.exchange = ExchangeChoice::kAuto;
-  expect_as_alone(TrainRun(config_, options), "over_nccl");
+  expect_as_alone(TrainRun(config_, options), "over_nccl", 4);
   EXPECT_GT(simt::CallsOf("ncclSend"), sends);
 
   Interrupt("broken", 3);
@@ -173,7 +174,7 @@ void SimulatedRun::ExpectRanksTrainToTheBitsOfOne() {
   simt::SetDeviceLimits({});
   options.ranks = 2;
   options.on_step = nullptr;
-  expect_as_alone(TrainRun(config_, options), "broken");
+  expect_as_alone(TrainRun(config_, options), "broken", 1);
 }
 
 void SimulatedRun::MakeFourGroups() {

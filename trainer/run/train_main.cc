@@ -18,9 +18,11 @@
 #include "optimized/device.h"
 #include "optimized/memory_plan.h"
 #include "trainer/identity/run_identity.h"
+#include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/results/safetensors.h"
 #include "trainer/run/profile_run.h"
 #include "trainer/run/rank_devices.h"
 #include "trainer/run/rank_main.h"
@@ -28,6 +30,7 @@
 #include "trainer/run/schedules.h"
 #include "trainer/run/trainer.h"
 #include "trainer/tokens/prepare.h"
+#include "trainer/tokens/token_memory.h"
 
 namespace {
 
@@ -59,6 +62,9 @@ Examples:
       srun -n 4 --mpi=pmix train ... --ranks mpi
   train --config my.toml --data corpus/tokens --device cuda
       on a CUDA device: another backend has other bits, so a run stays on one
+  train --config my.toml --data corpus/tokens --export my.safetensors
+      the trained parameters for other programs, by the names of
+      reference/NOTATION.md; of a finished run: those of its checkpoint
   train --config my.toml --data corpus/tokens --profile
       where the time of one step goes, operation by operation: trains nothing
 
@@ -70,11 +76,11 @@ configuration, or a damaged file; 5 a file, the device or its memory is missing,
 the disk full, or another rank silent; 75 stopped by a signal, state saved.)";
 
 struct Arguments {
-  std::string config, data, corpus, out;
+  std::string config, data, corpus, out, exported;
   std::vector<std::string> overrides;
   std::vector<std::string> runtime;  // "runtime.threads=4", ...
   softmoe::trainer::RankOptions ranks;
-  bool dry_run = false, profile = false, quiet = false;
+  bool dry_run = false, profile = false, quiet = false, recheck = false;
 };
 
 // runs/train/<name of the file>-<hash> under the user's folder, or --out.
@@ -150,6 +156,10 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
   fmt::print("\n");
   line(metrics::kValLoss, result.final_validation.loss);
   line(metrics::kUnigramLoss, result.unigram_loss);
+  if (result.val_loss_per_byte) {
+    line(metrics::kValLossPerByte, *result.val_loss_per_byte);
+    line(metrics::kValBytesPerToken, *result.val_bytes_per_token);
+  }
   line(metrics::kTrainAe, result.train_ae);
   line(metrics::kInferAe, result.final_validation.active_experts);
   line(metrics::kRunSeconds, result.seconds);
@@ -214,6 +224,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
               ranks, ExchangeLine(arguments.ranks.exchange, ranks));
     return ExitCode::kDone;
   }
+  if (arguments.recheck) softmoe::trainer::ForgetTokens();
   std::fflush(stdout);
   // Checked before the corpus is prepared, which may take long.
   if (!arguments.profile) {
@@ -239,6 +250,12 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   }
   const RunResult result = softmoe::trainer::TrainRun(config, options);
   if (leads) PrintResult(result, folder);
+  if (leads && !arguments.exported.empty()) {
+    const std::filesystem::path to = softmoe::UserPath(arguments.exported);
+    softmoe::trainer::ExportSafetensors(
+        folder / softmoe::trainer::kCheckpointName, to);
+    fmt::print("{:<22}{}\n", "parameters", to.string());
+  }
   return ExitCode::kDone;
 }
 
@@ -263,6 +280,9 @@ int main(int argc, char** argv) {
   source->require_option(1);
   app.add_option("--out", arguments.out,
                  "output folder [runs/train/CONFIG-HASH]");
+  auto* const exported = app.add_option(
+      "--export", arguments.exported,
+      "safetensors file for the parameters at the end of training");
   const auto runtime = [&](const char* option, const std::string& key,
                            const char* help) {
     app.add_option_function<std::string>(
@@ -285,12 +305,17 @@ int main(int argc, char** argv) {
           "steps between checkpoints; 0: at the end and on a signal [0]");
   auto* const dry_run =
       app.add_flag("--dry-run", arguments.dry_run,
-                   "print the resolved configuration and the plan, and stop");
+                   "print the resolved configuration and the plan, and stop")
+          ->excludes(exported);
   app.add_flag("--profile", arguments.profile,
                "print a table of one step by operation, with all threads and "
                "with one, and stop")
       ->excludes(dry_run)
+      ->excludes(exported)
       ->excludes(ranks);
+  app.add_flag("--recheck", arguments.recheck,
+               "read the token files whole again, which this machine remembers "
+               "as long as their size, time and inode stay");
   app.add_flag("--quiet", arguments.quiet, "no progress lines");
   try {
     app.parse(argc, argv);

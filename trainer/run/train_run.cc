@@ -298,7 +298,15 @@ RunResult RunLoop::MakeResult() {
   result.steps = state_.history;
   result.at_schedule_temperature = at_schedule_temperature_;
   result.final_validation = at_one_;
-  result.unigram_loss = data_.UnigramLoss(config_.training.eval_sequences);
+  const SplitCounts counts = data_.CountSplits(config_.training.eval_sequences);
+  result.unigram_loss = UnigramLoss(counts);
+  if (!identity_.tokens.tokenizer_sha256.empty()) {
+    const BytesPerToken bytes = MeasureBytes(
+        counts, Tokenizer::FromFile(WithSuffix(options_.tokens, ".model")));
+    result.train_bytes_per_token = bytes.training;
+    result.val_bytes_per_token = bytes.targets;
+    if (bytes.targets) result.val_loss_per_byte = at_one_.loss / *bytes.targets;
+  }
   result.train_ae = TrainActiveExperts(state_.history);
   for (const optimized::LayerAllocation& layer :
        model_.Allocations({.tau = state_.tau})) {
@@ -572,6 +580,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
       RunResult result =
           RunOnRanks(identity, options, tasks, processes, carrier, *device);
       if (!leads) return result;
+      if (!device->id().empty()) {
+        result.devices = (ranks + on_device - 1) / on_device;
+      }
       WriteRunResult(result, result_path);
       if (!options.evaluations.keep_checkpoint) {
         RemoveCheckpoint(options.folder / kCheckpointName);

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/parallel_for.h"
 #include "core/philox.h"
@@ -22,10 +23,13 @@
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
 #include "trainer/run/calibration.h"
 #include "trainer/run/trainer.h"
+#include "trainer/testing/corpus_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/dataset.h"
+#include "trainer/tokens/prepare.h"
 #include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
@@ -36,6 +40,29 @@ double MeanLoss(const std::vector<StepRecord>& steps, size_t begin,
   double sum = 0;
   for (size_t i = begin; i < end; ++i) sum += steps[i].loss;
   return sum / static_cast<double>(end - begin);
+}
+
+TEST(TrainRun, MeasuresTheBytesOfATokenWhereThereIsATokenizer) {
+  const auto folder = FreshFolder("bytes");
+  DataConfig data;
+  data.corpus = "path:" + (folder / "text.txt").string();
+  WriteFileAtomically(folder / "text.txt", TestText(TestDocuments(300)));
+  Config config = TinyConfig(RouterKind::kSparse);
+  config.model.vocab_size = 400;
+  config.training.steps = 2;
+  config.data = data;
+  const PreparedCorpus corpus =
+      PrepareCorpus(data, 400, {.cache = folder / "cache", .quiet = true});
+  const RunResult result =
+      TrainRun(config, QuietOptions(folder / "run", corpus.prefix));
+  const auto all = static_cast<double>(corpus.text_bytes) /
+                   static_cast<double>(corpus.num_tokens);
+  // The text of 98 % of the documents, and some of the rest.
+  EXPECT_NEAR(result.train_bytes_per_token.value(), all, 0.05 * all);
+  EXPECT_NEAR(result.val_bytes_per_token.value(), all, 0.3 * all);
+  EXPECT_EQ(result.val_loss_per_byte,
+            result.final_validation.loss / *result.val_bytes_per_token);
+  ExpectSameResult(result, ReadRunResult(folder / "run" / kResultName));
 }
 
 class TrainRunOfEveryRouter : public testing::TestWithParam<RouterKind> {};
@@ -70,6 +97,9 @@ TEST_P(TrainRunOfEveryRouter, LearnsAndReportsWhatItDid) {
   // Most tokens follow from the previous one, which the unigram cannot know.
   EXPECT_LT(result.final_validation.loss, result.unigram_loss);
   EXPECT_EQ(result.final_validation.num_tokens, 8 * 16);
+  // These tokens have no tokenizer that would tell.
+  EXPECT_FALSE(result.train_bytes_per_token || result.val_bytes_per_token ||
+               result.val_loss_per_byte);
   EXPECT_FALSE(result.resumed);
   EXPECT_EQ(ConfigHash(result.identity.config), ConfigHash(config));
 

@@ -29,7 +29,8 @@ TrainStep::TrainStep(const optimized::Model& model, optimized::Updater& updater,
                      const Dataset& data)
     : model_(model),
       updater_(updater),
-      data_(data),
+      data_([&data](auto... part) { data.FillBatch(part...); },
+            model.config().training.steps),
       inputs_(GroupTokens(model.config())),
       targets_(GroupTokens(model.config())) {}
 

@@ -10,6 +10,7 @@
 #include "optimized/model.h"
 #include "optimized/updater.h"
 #include "trainer/results/run_result.h"
+#include "trainer/tokens/batch_reader.h"
 #include "trainer/tokens/dataset.h"
 
 namespace softmoe::trainer {
@@ -24,7 +25,8 @@ struct StepOutcome {
 
 class TrainStep {
  public:
-  // Keeps references to all arguments.
+  // Keeps references to all arguments. While a step computes, the sequences of
+  // the next one are read.
   TrainStep(const optimized::Model& model, optimized::Updater& updater,
             const Dataset& data);
 
@@ -40,7 +42,7 @@ class TrainStep {
  private:
   const optimized::Model& model_;
   optimized::Updater& updater_;
-  const Dataset& data_;
+  BatchReader data_;
   std::vector<int32_t> inputs_;  // of one group
   std::vector<int32_t> targets_;
 };

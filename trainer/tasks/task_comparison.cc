@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <utility>
 
@@ -77,20 +78,40 @@ AnswerComparison Compare(const std::string& task, int measure, const Answers& a,
 double McNemarExact(int64_t only_first, int64_t only_second) {
   SOFTMOE_CHECK(only_first >= 0 && only_second >= 0)
       << only_first << " and " << only_second;
-  // Twice the lower tail of a binomial of n fair coins, its largest term first:
-  // the k-th is the one before times k / (n - k + 1).
-  const int64_t n = only_first + only_second;
-  const int64_t fewer = std::min(only_first, only_second);
-  const auto real = [](int64_t value) { return static_cast<double>(value); };
-  double term = 1, sum = 0;
-  for (int64_t k = fewer; k >= 0 && term > 0; --k) {
-    sum += term;
-    term *= real(k) / real(n - k + 1);
+  // Twice the lower tail of a binomial of fair coins.
+  const auto coins = static_cast<double>(only_first + only_second);
+  const auto fewer = static_cast<double>(std::min(only_first, only_second));
+  return std::min(
+      1.0, 2 * boost::math::cdf(boost::math::binomial(coins, 0.5), fewer));
+}
+
+double AnswerPairs::Flips() const {
+  return static_cast<double>(only_first + only_second) /
+         static_cast<double>(num_items);
+}
+
+double AnswerPairs::Difference() const {
+  return static_cast<double>(only_first - only_second) /
+         static_cast<double>(num_items);
+}
+
+double AnswerPairs::StandardError() const {
+  return std::sqrt((Flips() - Difference() * Difference()) /
+                   static_cast<double>(num_items));
+}
+
+AnswerPairs PairAnswers(std::span<const uint8_t> first,
+                        std::span<const uint8_t> second, TaskMeasure measure) {
+  SOFTMOE_CHECK(!first.empty() && first.size() == second.size())
+      << first.size() << " and " << second.size() << " items";
+  AnswerPairs pairs{.num_items = static_cast<int64_t>(first.size())};
+  const int bit = static_cast<int>(measure);
+  for (size_t i = 0; i < first.size(); ++i) {
+    const int by_first = first[i] >> bit & 1, by_second = second[i] >> bit & 1;
+    pairs.only_first += by_first & ~by_second;
+    pairs.only_second += by_second & ~by_first;
   }
-  const double log_largest =
-      std::lgamma(real(n + 1)) - std::lgamma(real(fewer + 1)) -
-      std::lgamma(real(n - fewer + 1)) - real(n) * std::log(2.0);
-  return std::min(1.0, 2 * sum * std::exp(log_largest));
+  return pairs;
 }
 
 std::vector<AnswerComparison> CompareAnswers(

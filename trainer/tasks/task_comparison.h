@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,25 @@ namespace softmoe::trainer {
 // items that one alone answers rightly are shared out at least as unevenly as
 // `only_first` to `only_second`; 1 where there are none. Both >= 0.
 double McNemarExact(int64_t only_first, int64_t only_second);
+
+// Two models' answers to the same items under one measure.
+struct AnswerPairs {
+  int64_t num_items = 0;                    // at least one
+  int64_t only_first = 0, only_second = 0;  // right where the other is wrong
+
+  // Share of the items that one alone answers rightly, in [0, 1].
+  double Flips() const;
+  // Of the accuracies, the first minus the second, in [-1, 1].
+  double Difference() const;
+  // Of the difference, over items drawn anew. Each item adds 1, -1 or 0 to it,
+  // so this is sqrt((Flips - Difference^2) / num_items).
+  double StandardError() const;
+};
+
+// Pairs what TaskResult::right of both models says, item by item; as many
+// items, at least one.
+AnswerPairs PairAnswers(std::span<const uint8_t> first,
+                        std::span<const uint8_t> second, TaskMeasure measure);
 
 // One task under one measure.
 struct AnswerComparison {

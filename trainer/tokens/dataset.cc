@@ -5,34 +5,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "core/errors.h"
 #include "trainer/corpora/shuffle.h"
+#include "trainer/tokens/token_memory.h"
 
 namespace softmoe::trainer {
 namespace {
 
-// How often each id occurs in tokens [begin, end).
-std::vector<int64_t> CountIds(const TokenFile& tokens, int64_t begin,
-                              int64_t end) {
-  constexpr int64_t kBlock = 1 << 16;
-  std::vector<int64_t> counts(static_cast<size_t>(tokens.vocab_size()));
-  std::vector<int32_t> block(kBlock);
-  for (int64_t at = begin; at < end; at += kBlock) {
-    const int64_t count = std::min(kBlock, end - at);
-    tokens.Read(at, count, block.data());
-    for (int64_t i = 0; i < count; ++i) {
-      ++counts[static_cast<size_t>(block[static_cast<size_t>(i)])];
-    }
-  }
+using Counts = std::vector<int64_t>;
+
+int64_t Sum(const Counts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
+Counts Minus(Counts counts, const Counts& others) {
+  for (size_t id = 0; id < counts.size(); ++id) counts[id] -= others[id];
   return counts;
 }
 
 }  // namespace
 
 Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
-    : tokens_(prefix, config.model.vocab_size),
+    : prefix_(prefix),
+      tokens_(prefix, config.model.vocab_size),
       sequence_length_(config.model.sequence_length),
       batch_sequences_(config.training.global_batch_sequences),
       seed_(static_cast<uint64_t>(config.training.seed)) {
@@ -113,22 +111,76 @@ void Dataset::FillValidation(int64_t first, int64_t count,
   }
 }
 
-double Dataset::UnigramLoss(int64_t num_sequences) const {
+Counts Dataset::CountIds(int64_t begin, int64_t end) const {
+  constexpr int64_t kBlock = 1 << 16;
+  Counts counts(static_cast<size_t>(tokens_.vocab_size()));
+  std::vector<int32_t> block(kBlock);
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t count = std::min(kBlock, end - at);
+    tokens_.Read(at, count, block.data());
+    for (int64_t i = 0; i < count; ++i) {
+      ++counts[static_cast<size_t>(block[static_cast<size_t>(i)])];
+    }
+  }
+  return counts;
+}
+
+SplitCounts Dataset::CountSplits(int64_t num_sequences) const {
   SOFTMOE_CHECK(num_sequences >= 0) << "num_sequences=" << num_sequences;
   num_sequences = num_sequences == 0 ? num_validation_
                                      : std::min(num_sequences, num_validation_);
-  const int64_t num_targets = num_sequences * sequence_length_;
-  const auto training = CountIds(tokens_, 0, validation_begin_);
-  const auto held_out = CountIds(tokens_, validation_begin_ + 1,
-                                 validation_begin_ + 1 + num_targets);
-  const double total =
-      static_cast<double>(validation_begin_ + tokens_.vocab_size());
-  double nats = 0;
-  for (size_t id = 0; id < training.size(); ++id) {
-    nats -= static_cast<double>(held_out[id]) *
-            std::log(static_cast<double>(training[id] + 1) / total);
+  const int64_t first = validation_begin_, end = tokens_.num_tokens();
+  const auto vocab_size = static_cast<size_t>(tokens_.vocab_size());
+  auto facts = RecallTokens(prefix_);
+  // Of another structure, or of ids that Read refuses: nothing is known.
+  if (facts && (facts->counts.size() > vocab_size || Sum(facts->counts) != end))
+    facts.reset();
+
+  Counts held_out;
+  if (facts && facts->counts_from.contains(first)) {
+    held_out = facts->counts_from[first];
+    held_out.resize(vocab_size);
+  } else {
+    held_out = CountIds(first, end);
+    if (facts) RememberCounts(prefix_, *facts, first, held_out);
   }
-  return nats / static_cast<double>(num_targets);
+  SplitCounts counts;
+  if (facts) {
+    facts->counts.resize(vocab_size);
+    counts.training = Minus(facts->counts, held_out);
+  } else {
+    counts.training = CountIds(0, first);
+  }
+  // The shorter way: the targets, or what the split has besides.
+  const int64_t targets_end = first + 1 + num_sequences * sequence_length_;
+  if (targets_end - first < end - targets_end) {
+    counts.targets = CountIds(first + 1, targets_end);
+  } else {
+    counts.targets = Minus(Minus(held_out, CountIds(first, first + 1)),
+                           CountIds(targets_end, end));
+  }
+  return counts;
+}
+
+double UnigramLoss(const SplitCounts& counts) {
+  const double total =
+      static_cast<double>(Sum(counts.training) + std::ssize(counts.training));
+  double nats = 0;
+  for (size_t id = 0; id < counts.training.size(); ++id) {
+    nats -= static_cast<double>(counts.targets[id]) *
+            std::log(static_cast<double>(counts.training[id] + 1) / total);
+  }
+  return nats / static_cast<double>(Sum(counts.targets));
+}
+
+BytesPerToken MeasureBytes(const SplitCounts& counts,
+                           const Tokenizer& tokenizer) {
+  const auto per_token = [&](const Counts& ids) -> std::optional<double> {
+    const auto bytes = tokenizer.TextBytes(ids);
+    if (!bytes) return std::nullopt;
+    return static_cast<double>(*bytes) / static_cast<double>(Sum(ids));
+  };
+  return {per_token(counts.training), per_token(counts.targets)};
 }
 
 }  // namespace softmoe::trainer

@@ -15,12 +15,34 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "core/config/config.h"
 #include "trainer/tokens/token_file.h"
+#include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::trainer {
+
+// How often each id occurs: [vocab_size].
+struct SplitCounts {
+  std::vector<int64_t> training;  // in the training split
+  std::vector<int64_t> targets;   // among held-out targets
+};
+
+// Cross-entropy of the targets under the training split's token frequencies
+// with add-one smoothing, in nats per token: what a model that ignores the
+// context can reach.
+double UnigramLoss(const SplitCounts& counts);
+
+// Bytes of text for each token, the ends of documents counted among the tokens;
+// nullopt where the tokens do not tell (Tokenizer::TextBytes).
+struct BytesPerToken {
+  std::optional<double> training, targets;
+};
+BytesPerToken MeasureBytes(const SplitCounts& counts,
+                           const Tokenizer& tokenizer);
 
 class Dataset {
  public:
@@ -51,15 +73,17 @@ class Dataset {
   void FillValidation(int64_t first, int64_t count, std::span<int32_t> inputs,
                       std::span<int32_t> targets) const;
 
-  // Cross-entropy of the targets of the first `num_sequences` held-out
-  // sequences (0: all; at most as many as there are, as in Validate) under the
-  // training split's token frequencies with add-one smoothing, in nats per
-  // token: what a model that ignores the context can reach.
-  double UnigramLoss(int64_t num_sequences = 0) const;
+  // Counts the training split, and the targets of the first `num_sequences`
+  // held-out sequences (0: all; at most as many as there are, as in Validate).
+  // Reads a split only if this machine does not remember its counts
+  // (token_memory.h).
+  SplitCounts CountSplits(int64_t num_sequences = 0) const;
 
  private:
+  std::vector<int64_t> CountIds(int64_t begin, int64_t end) const;
   void FillWindow(int64_t begin, int32_t* inputs, int32_t* targets) const;
 
+  std::filesystem::path prefix_;
   TokenFile tokens_;
   int64_t sequence_length_ = 0;
   int64_t batch_sequences_ = 0;

@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "trainer/testing/corpus_test_util.h"
 #include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
@@ -179,10 +180,11 @@ TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
   // Each quotient is rounded once on either side, which becomes an absolute
   // error of the logarithm; a logarithm errs by an ulp, and sum and division
   // round once.
-  EXPECT_NEAR(data.UnigramLoss(), expected,
+  EXPECT_NEAR(UnigramLoss(data.CountSplits()), expected,
               2 * (1 + (2 + 1 + 1) * expected) * 0x1p-53);
-  EXPECT_EQ(data.UnigramLoss(1), data.UnigramLoss());
-  EXPECT_EQ(data.UnigramLoss(2), data.UnigramLoss());  // there is one
+  EXPECT_EQ(UnigramLoss(data.CountSplits(1)), UnigramLoss(data.CountSplits()));
+  EXPECT_EQ(UnigramLoss(data.CountSplits(2)),
+            UnigramLoss(data.CountSplits()));  // there is one
 }
 
 TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
@@ -199,8 +201,42 @@ TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
   config.model.vocab_size = 16;
   // 46 / (45 * 16 + 16) is exact. Both logarithms err by an ulp; a product, 15
   // additions and a division.
-  EXPECT_NEAR(Dataset(config, prefix).UnigramLoss(), std::log(16.0),
-              (2 * 2 + 1 + 15 + 1) * 0x1p-53 * std::log(16.0));
+  EXPECT_NEAR(UnigramLoss(Dataset(config, prefix).CountSplits()),
+              std::log(16.0), (2 * 2 + 1 + 15 + 1) * 0x1p-53 * std::log(16.0));
+}
+
+// Of the held-out document the first token is no target.
+TEST(Dataset, BytesBehindTokensAreThoseOfTheText) {
+  const Tokenizer tokenizer(TrainTokenizer(TestDocuments(400), 400), "test");
+  const auto prefix = FreshFolder("bytes") / "t";
+  TokenWriter writer(prefix, 400);
+  const std::string texts[] = {"the lamp caf\u00E9 \U0001F600 ", "", "\n\n",
+                               "a lamp  in\tthe\u3000rain"};
+  int64_t training_tokens = 0, training_bytes = 0;
+  Ids last;
+  for (const std::string& text : texts) {
+    last = tokenizer.Encode(text);
+    last.push_back(tokenizer.end_of_document());
+    writer.AddDocument(last);
+    if (&text == &texts[3]) break;
+    training_tokens += std::ssize(last);
+    training_bytes += std::ssize(text);
+  }
+  writer.Commit();
+  Config config = MakeConfig(1, 1, 0.25);
+  config.model.vocab_size = 400;
+  const Dataset data(config, prefix);
+  const auto first = std::ssize(tokenizer.Decode({last.data(), 1}));
+  for (const int64_t targets : {std::ssize(last) - 1, int64_t{3}}) {
+    const auto text =
+        tokenizer.Decode({last.data(), static_cast<size_t>(targets) + 1});
+    const BytesPerToken bytes =
+        MeasureBytes(data.CountSplits(targets), tokenizer);
+    EXPECT_EQ(bytes.training, static_cast<double>(training_bytes) /
+                                  static_cast<double>(training_tokens));
+    EXPECT_EQ(bytes.targets, static_cast<double>(std::ssize(text) - first) /
+                                 static_cast<double>(targets));
+  }
 }
 
 TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {
@@ -237,7 +273,7 @@ TEST(Dataset, RefusesTokensOfALargerVocabulary) {
   Config config = MakeConfig(10, 4, 0.5);
   config.model.vocab_size = 400;
   const Dataset data(config, prefix);
-  EXPECT_THROW(data.UnigramLoss(), DataError);
+  EXPECT_THROW(data.CountSplits(), DataError);
 }
 
 }  // namespace

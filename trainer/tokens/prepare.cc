@@ -76,6 +76,7 @@ class Preparation {
     const fs::path folder = cache_ / "tokens" / Key();
     PreparedCorpus cached;
     if (FindCached(folder / "tokens", &cached)) return cached;
+    if (options_.only_find) RefuseToPrepare(data_, vocab_size_);
 
     TemporaryFolder work(folder);
     Prepare(work.path() / "tokens");
@@ -235,6 +236,15 @@ class Preparation {
 };
 
 }  // namespace
+
+void RefuseToPrepare(const DataConfig& data, int64_t vocab_size) {
+  throw EnvironmentError(fmt::format(
+      "{} is not prepared; do that first, where no GPU waits for it: `bazel "
+      "run //:prepare_data -- --corpus {} --vocab-size {}{}`",
+      data.corpus, data.corpus, vocab_size,
+      data.max_bytes == 0 ? ""
+                          : fmt::format(" --max-bytes {}", data.max_bytes)));
+}
 
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options) {

@@ -19,6 +19,9 @@ struct PrepareOptions {
   std::filesystem::path cache;  // empty: CacheFolder()
   int64_t threads = 0;          // 0: one per available core
   bool quiet = false;           // no progress on stderr
+  // Throws EnvironmentError with the command that prepares the corpus where its
+  // tokens are not there yet.
+  bool only_find = false;
   // Receives one line per stage; empty: printed on stderr, unless `quiet`.
   std::function<void(const std::string&)> notify;
 };
@@ -35,6 +38,9 @@ struct PrepareOptions {
 // half-written remains).
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
+
+// Throws that EnvironmentError.
+[[noreturn]] void RefuseToPrepare(const DataConfig& data, int64_t vocab_size);
 
 }  // namespace softmoe::trainer
 

@@ -16,6 +16,7 @@
 #include "core/files/sha256.h"
 #include "optimized/device.h"
 #include "trainer/tokens/token_file.h"
+#include "trainer/tokens/token_memory.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -54,8 +55,8 @@ bool Fits(const Json& json) {
   return json.is_string();
 }
 
-void CheckHash(const fs::path& path, const std::string& expected) {
-  const std::string found = Sha256OfFile(path);
+void CheckHash(const fs::path& path, const std::string& found,
+               const std::string& expected) {
   if (found == expected) return;
   throw DataError(fmt::format(
       "{}: damaged or exchanged: its SHA-256 is {}, the .json file beside it "
@@ -143,9 +144,13 @@ PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
         WithSuffix(prefix, ".json").string(), corpus.vocab_size, vocab_size,
         corpus.vocab_size, kRemedy, vocab_size));
   }
-  CheckHash(WithSuffix(prefix, ".idx"), corpus.tokens.index_sha256);
-  CheckHash(WithSuffix(prefix, ".bin"), corpus.tokens.data_sha256);
-  CheckHash(WithSuffix(prefix, ".model"), corpus.tokens.tokenizer_sha256);
+  const TokenFacts facts = CheckTokens(prefix);
+  CheckHash(WithSuffix(prefix, ".idx"), facts.index_sha256,
+            corpus.tokens.index_sha256);
+  CheckHash(WithSuffix(prefix, ".bin"), facts.data_sha256,
+            corpus.tokens.data_sha256);
+  const fs::path model = WithSuffix(prefix, ".model");
+  CheckHash(model, Sha256OfFile(model), corpus.tokens.tokenizer_sha256);
   return corpus;
 }
 
@@ -172,11 +177,15 @@ RunIdentity IdentifyRun(const Config& config,
     identity.tokens =
         OpenPreparedCorpus(prefix, config.model.vocab_size).tokens;
   } else {
-    identity.tokens.data_sha256 = Sha256OfFile(WithSuffix(prefix, ".bin"));
-    identity.tokens.index_sha256 = Sha256OfFile(WithSuffix(prefix, ".idx"));
+    const TokenFacts facts = CheckTokens(prefix);
+    identity.tokens.data_sha256 = facts.data_sha256;
+    identity.tokens.index_sha256 = facts.index_sha256;
     // In others' files a wrong id would end the run only when it is reached,
     // perhaps after days. Files that we write never have one.
-    TokenFile(prefix, config.model.vocab_size).CheckIds();
+    const TokenFile tokens(prefix, config.model.vocab_size);
+    const bool counted = !facts.counts.empty() || tokens.num_tokens() == 0;
+    if (!counted || std::cmp_greater(facts.counts.size(), tokens.vocab_size()))
+      tokens.CheckIds();
   }
   return identity;
 }

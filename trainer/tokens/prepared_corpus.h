@@ -38,7 +38,8 @@ struct PreparedCorpus {
 // Writes PREFIX.json. Throws EnvironmentError.
 void WritePreparedCorpus(const PreparedCorpus& corpus);
 
-// Reads PREFIX.json and checks the three other files against its hashes.
+// Reads PREFIX.json and checks the three other files against its hashes; those
+// of tokens and index are remembered (token_memory.h).
 //
 //   vocab_size  what the configuration requires (model.vocab_size); 0: any
 // Throws EnvironmentError if a file is missing, DataError with the remedy if
@@ -63,8 +64,9 @@ PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
 // The identity of a run of `config` on the token files PREFIX.{bin,idx}
 // computed on `where`. With PREFIX.json the files are checked against it;
 // without it, they are hashed, every id is checked, and the run has no
-// tokenizer. Throws EnvironmentError if a file is missing, DataError if one is
-// damaged, exchanged, or has a larger vocabulary.
+// tokenizer; either way each machine reads them once. Throws EnvironmentError
+// if a file is missing, DataError if one is damaged, exchanged, or has a larger
+// vocabulary.
 RunIdentity IdentifyRun(const Config& config,
                         const std::filesystem::path& prefix,
                         const optimized::DeviceIdentity& where);

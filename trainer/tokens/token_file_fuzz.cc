@@ -82,7 +82,7 @@ void CheckBatches(const std::filesystem::path& prefix, int64_t vocab_size) {
     data.FillValidation(data.num_validation_sequences() - 1, 1,
                         std::span(inputs).first(4),
                         std::span(targets).first(4));
-    if (vocab_size <= 65500) data.UnigramLoss();
+    if (vocab_size <= 65500) data.CountSplits();
   });
 }
 

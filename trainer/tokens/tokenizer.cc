@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -220,6 +222,40 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids) const {
       impl_->processor.Decode(std::vector<int>(ids.begin(), ids.end()), &text);
   SOFTMOE_CHECK(status.ok()) << status.ToString();
   return text;
+}
+
+std::optional<int64_t> Tokenizer::TextBytes(
+    std::span<const int64_t> counts) const {
+  SOFTMOE_CHECK(std::cmp_equal(counts.size(), vocab_size_)) << counts.size();
+  const auto& processor = impl_->processor;
+  const auto bytes_of = [&](int id) -> int64_t {
+    if (processor.IsByte(id)) return 1;
+    if (processor.IsControl(id) || processor.IsUnused(id)) return 0;
+    constexpr std::string_view kSpace = "\u2581";
+    const std::string& piece = processor.IdToPiece(id);
+    auto bytes = static_cast<int64_t>(piece.size());
+    for (size_t at = 0; (at = piece.find(kSpace, at)) != std::string::npos;
+         at += kSpace.size()) {
+      bytes -= static_cast<int64_t>(kSpace.size()) - 1;
+    }
+    return bytes;
+  };
+  // White space is what models add, drop and join.
+  const std::string kProbe = " a  b\n";
+  int64_t probed = 0;
+  for (const int32_t id : Encode(kProbe)) {
+    if (processor.IsUnknown(id)) return std::nullopt;
+    probed += bytes_of(id);
+  }
+  if (std::cmp_not_equal(probed, kProbe.size())) return std::nullopt;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const int id = static_cast<int>(i);
+    if (counts[i] == 0) continue;
+    if (processor.IsUnknown(id)) return std::nullopt;
+    bytes += counts[i] * bytes_of(id);
+  }
+  return bytes;
 }
 
 }  // namespace softmoe::trainer

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,14 @@ class Tokenizer {
   std::vector<int32_t> Encode(std::string_view text) const;
   // The text of ids in [0, vocab_size); the end of a document has none.
   std::string Decode(std::span<const int32_t> ids) const;
+
+  // The UTF-8 bytes of the text behind `counts`[i] tokens of each id i: those
+  // of the pieces, with U+2581 for the one byte of a space (a U+2581 of the
+  // text itself, of three bytes, counts as a space, too). Ends of documents
+  // have none. nullopt if that does not follow: if one stands for a character
+  // that the model does not know, or the model changes texts when it encodes
+  // (ours does not).
+  std::optional<int64_t> TextBytes(std::span<const int64_t> counts) const;
 
  private:
   struct Impl;

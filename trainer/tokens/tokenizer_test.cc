@@ -79,6 +79,70 @@ RC_GTEST_PROP(Tokenizer, RoundTripsAnyText, (const std::string& bytes)) {
   RC_ASSERT(TestTokenizer().Decode(ids) == text);
 }
 
+// The bytes of `text` by the counts of its tokens and of an end of document.
+std::optional<int64_t> BytesByCounts(const std::string& text) {
+  std::vector<int64_t> counts(kVocabSize);
+  for (const int32_t id : TestTokenizer().Encode(text)) {
+    ++counts[static_cast<size_t>(id)];
+  }
+  ++counts[1];
+  return TestTokenizer().TextBytes(counts);
+}
+
+TEST(Tokenizer, TextBytesAreThoseOfEveryKindOfPiece) {
+  for (const std::string text :
+       {"", " ", "  two  spaces ", "\n\ttab\r\n", "the lamp",
+        "caf\u00E9 na\u00EFve", "\u4E2D\u6587 \U0001F600", "<|endoftext|>",
+        "<0x41> <unk> </s>", "a\u0301 \u00E1 \uFB01\u3000\uFEFF\u200D"}) {
+    EXPECT_EQ(BytesByCounts(text), std::ssize(text)) << text;
+  }
+  // What comes back as a space counts as one.
+  EXPECT_EQ(BytesByCounts("a\u2581b"), 3);
+  // A character that the model does not know might be any.
+  std::vector<int64_t> counts(kVocabSize);
+  counts[0] = 1;
+  EXPECT_EQ(TestTokenizer().TextBytes(counts), std::nullopt);
+}
+
+// A character of at most U+10FFFF; surrogates are for RepairText.
+std::string Utf8(char32_t c) {
+  const auto rest = [c](int shift) {
+    return static_cast<char>(0x80 | (c >> shift & 0x3F));
+  };
+  if (c < 0x80) return {static_cast<char>(c)};
+  if (c < 0x800) return {static_cast<char>(0xC0 | c >> 6), rest(0)};
+  if (c < 0x10000) {
+    return {static_cast<char>(0xE0 | c >> 12), rest(6), rest(0)};
+  }
+  return {static_cast<char>(0xF0 | c >> 18), rest(12), rest(6), rest(0)};
+}
+
+RC_GTEST_PROP(Tokenizer, TextBytesAreThoseOfAnyText,
+              (const std::string& bytes, const std::vector<uint32_t>& any)) {
+  std::string wild = bytes;
+  for (const uint32_t c : any) wild += Utf8(c % 0x110000);
+  int64_t repaired = 0;
+  const std::string text = RepairText(wild, &repaired);
+  RC_ASSERT(BytesByCounts(text) ==
+            std::ssize(TestTokenizer().Decode(TestTokenizer().Encode(text))));
+  RC_PRE(text.find("\u2581") == std::string::npos);
+  RC_ASSERT(BytesByCounts(text) == std::ssize(text));
+}
+
+// Such a model adds a space to each document.
+TEST(Tokenizer, TextBytesAreUnknownWhereTheModelChangesTexts) {
+  std::string model = Model();
+  const Tokenizer same(model, "same");
+  std::vector<int64_t> counts(kVocabSize);
+  counts[70] = 5;
+  EXPECT_EQ(same.TextBytes(counts), 5);
+  // normalizer_spec (field 3 of the model), add_dummy_prefix (field 3 of it).
+  const size_t at = model.rfind(std::string("\x18\x00", 2));
+  ASSERT_NE(at, std::string::npos);
+  model[at + 1] = 1;
+  EXPECT_EQ(Tokenizer(model, "prefix").TextBytes(counts), std::nullopt);
+}
+
 TEST(TrainTokenizer, CutsLongLinesBetweenCharacters) {
   // One line, no space: 4000 falls inside a character.
   std::string line = "x";

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// paper_figures.h - the paper's figures, of the runs of a grid. Their data were
+// not published, so nothing of the paper's own is in them.
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_PAPER_FIGURES_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_PAPER_FIGURES_H_
+
+#include <vector>
+
+#include "experiments/report/report_curves.h"
+#include "experiments/run/run_outcome.h"
+
+namespace softmoe::experiments {
+
+// For each corpus, over the finished seeds of a row:
+//
+//   active experts in each layer, a plot for each of the three routers
+//   loss and active experts against steps: Sparse MoE beside SoftMoE*, and
+//   SoftMoE* beside SoftMoE
+//   k_l of each layer against steps, a plot for each row that learns it
+//
+// The paper does not say which k its curves have. ASSUMED: the rows of its T4,
+// which it calls alike in cost; of several readings of tau, the grid's first.
+// Plots whose rows are not finished are left out, as are figures without one.
+std::vector<Figure> PaperFigures(const GridOutcome& outcome);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_PAPER_FIGURES_H_

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/report_page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "core/text/progress.h"
+#include "experiments/grids/grid_select.h"
+#include "experiments/plan/slurm_jobs.h"
+#include "experiments/report/paper_figures.h"
+#include "experiments/report/task_comparison.h"
+#include "golden/verdict/miniature_report.h"
+#include "golden/verdict/regime_report.h"
+#include "golden/verdict/verdict_report.h"
+#include "trainer/identity/run_identity.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+ReportItem Folded(const std::string& summary, auto content) {
+  return {std::move(content), summary};
+}
+
+// ---- What it is, and how to make it again.
+
+ReportPart WhatThisIs(const Grid& grid) {
+  ReportPart part;
+  if (grid.scale != "paper") {
+    part.items.push_back({Paragraph{
+        fmt::format(
+            "This is not a reproduction of the paper. At {} scale the models, "
+            "the texts and the training are other and far smaller ones, so "
+            "no number here is comparable with the paper's. What is "
+            "checked is that the method does what its formulas say: the "
+            "invariants below.",
+            grid.scale),
+        /*warning=*/true}});
+  }
+  TextList corpora;
+  for (const GridCorpus& corpus : grid.corpora) {
+    corpora.items.push_back(fmt::format(
+        "{}: {}{}", corpus.id, corpus.title,
+        corpus.paper_dataset.empty() ? ", not a corpus of the paper" : ""));
+  }
+  part.items.push_back({std::move(corpora)});
+  return part;
+}
+
+// The command line for these rows and corpora of a grid, or for all of them.
+Verbatim Command(const Grid& grid, const std::string& verb, const Strings& rows,
+                 const Strings& corpora) {
+  Strings words = {"./bazelw", "run", "//:grid", "--", verb};
+  for (const std::string& word : CommandWords(grid)) words.push_back(word);
+  const auto add = [&](const char* option, const Strings& values) {
+    if (values.empty()) return;
+    words.push_back(option);
+    words.push_back(fmt::format("{}", fmt::join(values, ",")));
+  };
+  add("--rows", rows);
+  add("--corpora", corpora);
+  Strings seeds;
+  for (const int64_t seed : grid.seeds) seeds.push_back(std::to_string(seed));
+  add("--seeds", seeds);
+  for (const std::string& assignment : grid.overrides) {
+    add("--set", {assignment});
+  }
+  for (std::string& word : words) word = ShellQuoted(word);
+  return {fmt::format("{}", fmt::join(words, " "))};
+}
+
+ReportPart HowToMakeIt(const Grid& grid) {
+  return {"To make this again",
+          {{Paragraph{
+               "The first command trains, the second writes this report; both "
+               "with the --out and --from that were given for this one. "
+               "Trained runs are read, not trained again. Figures have their "
+               "points in plots/, as CSV and, drawn, as SVG."}},
+           {Verbatim{Command(grid, "run", {}, {}).text + "\n" +
+                     Command(grid, "report", {}, {}).text}}}};
+}
+
+// ---- What was measured.
+
+ReportPart InvariantsPart(const std::vector<Invariant>& invariants) {
+  EvaluationTable table{"Invariants",
+                        "They hold at any scale and decide the exit code.",
+                        {"", "what", "worst case"},
+                        {}};
+  for (const Invariant& invariant : invariants) {
+    table.rows.push_back(
+        {invariant.holds ? "PASS" : "FAIL", invariant.text, invariant.detail});
+  }
+  return {"Invariants", {{std::move(table)}}};
+}
+
+ReportPart ResultsPart(const GridOutcome& outcome) {
+  const GridTable grid_table = MakeGridTable(outcome);
+  EvaluationTable table{"Results",
+                        "Mean over the finished seeds. " + grid_table.legend,
+                        grid_table.header,
+                        {}};
+  table.header.insert(table.header.begin(), "corpus");
+  for (const GridTable::Row& row : grid_table.rows) {
+    Strings& cells = table.rows.emplace_back(row.cells);
+    cells.insert(cells.begin(), row.corpus);
+  }
+  return {"Results", {{std::move(table)}}};
+}
+
+ReportPart TablePart(EvaluationTable table) {
+  const std::string title = table.title;
+  return {title, {{std::move(table)}}};
+}
+
+// Each figure with the command that trains what it shows.
+ReportPart FiguresPart(const std::string& title, const std::string& text,
+                       std::vector<Figure> figures, const Grid& grid) {
+  ReportPart part{title, {}};
+  if (!text.empty()) part.items.push_back({Paragraph{text}});
+  for (Figure& figure : figures) {
+    const Verbatim command = Command(grid, "run", figure.rows, figure.corpora);
+    part.items.push_back({std::move(figure)});
+    part.items.push_back(Folded("The command for its runs", command));
+  }
+  return part;
+}
+
+// ---- Verdicts.
+
+template <typename Item>
+std::string Counts(const std::vector<Item>& items) {
+  std::map<std::string, int> counts;
+  for (const Item& item : items) ++counts[StatusName(item.status)];
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
+  }
+  return text;
+}
+
+std::string Reading(const JudgedResults& one) {
+  return one.variant.empty() ? "" : " (tau: " + one.variant + ")";
+}
+
+ReportPart PaperPart(const GridOutcome& outcome,
+                     const std::vector<JudgedResults>& judged,
+                     const std::vector<PaperCell>& cells,
+                     const golden::Document& paper) {
+  ReportPart part{
+      "Beside the paper",
+      {{Paragraph{
+          "The paper's tables as it prints them, and under each row what was "
+          "measured here: the mean over the seeds, ± half the width of its "
+          "95 % interval (Student's t) where there are several. A verdict "
+          "other than NOT_COMPARABLE needs the paper's own set-up; //:golden "
+          "-- compare judges the results file the same way."}}}};
+  for (const JudgedResults& one : judged) {
+    const golden::Verdicts& v = one.verdicts;
+    part.items.push_back({Paragraph{fmt::format(
+        "{}{}: {} cells: {}. {} claims: {}. Overall: {}.", one.file,
+        Reading(one), v.cells.size(), Counts(v.cells), v.claims.size(),
+        Counts(v.claims), StatusName(v.overall))}});
+  }
+  for (EvaluationTable& table : PaperTables(outcome.grid, cells, paper)) {
+    part.items.push_back({std::move(table)});
+    part.items.push_back(Folded("The command for its runs",
+                                Command(outcome.grid, "run", {}, {})));
+  }
+  return part;
+}
+
+ReportPart VerdictsPart(const std::vector<JudgedResults>& judged,
+                        const std::vector<PaperCell>& cells) {
+  ReportPart part{"Verdicts in full", {}};
+  for (const JudgedResults& one : judged) {
+    const golden::Verdicts& v = one.verdicts;
+    const std::string reading = Reading(one);
+    if (!v.fingerprint_differences.empty()) {
+      part.items.push_back(
+          Folded("What differs from the paper's set-up, so that nothing can be "
+                 "compared" +
+                     reading,
+                 TextList{golden::DifferenceLines(v.fingerprint_differences)}));
+    }
+    if (!v.assumptions.empty()) {
+      part.items.push_back(
+          Folded("What the paper leaves open: assumptions" + reading,
+                 TextList{golden::AssumptionLines(v)}));
+    }
+    if (const auto record = golden::RecordLines(v); !record.empty()) {
+      part.items.push_back(
+          Folded("For the record" + reading, TextList{record}));
+    }
+    EvaluationTable claims{"Every claim" + reading,
+                           "The paper's statements about these rows.",
+                           {"claim", "verdict", "reason"},
+                           {}};
+    for (const golden::ClaimVerdict& claim : v.claims) {
+      claims.rows.push_back(
+          {claim.claim, StatusName(claim.status), golden::ReasonText(claim)});
+    }
+    part.items.push_back(Folded(claims.title, claims));
+  }
+  EvaluationTable every = CellTable(cells);
+  part.items.push_back(Folded(every.title, every));
+  return part;
+}
+
+// ---- Provenance.
+
+ReportPart ProvenancePart(const GridOutcome& outcome,
+                          const golden::Document& paper) {
+  EvaluationTable corpora{"Texts",
+                          "What the runs were trained on.",
+                          {"corpus", "what", "tokens", "bytes per token",
+                           "vocabulary", "source", "SHA-256 of the tokens"},
+                          {}};
+  for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
+    corpora.rows.push_back(
+        {corpus.corpus, corpus.description, std::to_string(corpus.num_tokens),
+         fmt::format("{:.3f}", static_cast<double>(corpus.text_bytes) /
+                                   static_cast<double>(std::max<int64_t>(
+                                       1, corpus.num_tokens))),
+         std::to_string(corpus.vocab_size), corpus.provenance,
+         corpus.tokens.data_sha256});
+  }
+  EvaluationTable runs{"Runs",
+                       "Where and by which version each was trained.",
+                       {"run", "folder", "parameters", "time",
+                        "ISA level or device", "code version", ""},
+                       {}};
+  std::string configs;
+  std::set<std::string> shown;
+  for (const RunOutcome& run : outcome.runs) {
+    const bool finished = run.state == RunState::kFinished;
+    runs.rows.push_back(
+        {run.run.id, run.folder.filename().string(),
+         finished ? std::to_string(run.result->parameters) : "",
+         finished ? FormatDuration(run.result->seconds) : "",
+         finished ? trainer::PlaceText(run.result->identity) : "",
+         finished ? run.result->code_version : "",
+         !finished             ? run.problem
+         : run.result->resumed ? "resumed"
+                               : ""});
+    const std::string row = run.run.corpus.id + "/" + run.run.row.id;
+    if (!shown.insert(row).second) continue;
+    configs +=
+        fmt::format("# {}\n{}\n", run.run.id, ConfigToToml(run.run.config));
+  }
+  return {"How this came about",
+          {{std::move(corpora)},
+           {std::move(runs)},
+           Folded("Configurations, of the first seed of each row",
+                  Verbatim{configs}),
+           {Paragraph{"Paper: " + paper.provenance.source}}}};
+}
+
+EvaluationTable TableOf(const std::string& title, const std::string& caption,
+                        const golden::MiniatureTable& table) {
+  return {title, caption, table.header, table.rows};
+}
+
+template <typename Content>
+std::vector<const Content*> ContentsOf(const ReportPage& page) {
+  std::vector<const Content*> contents;
+  for (const ReportPart& part : page.parts) {
+    for (const ReportItem& item : part.items) {
+      if (const auto* content = std::get_if<Content>(&item.content)) {
+        contents.push_back(content);
+      }
+    }
+  }
+  return contents;
+}
+
+}  // namespace
+
+ReportPart ClaimsPart(const MiniClaims& judged) {
+  const golden::MiniatureVerdicts& verdicts = judged.verdicts;
+  return {
+      "Claims in miniature",
+      {{Paragraph{fmt::format(
+           "{} {} of {} planned runs are in{}. Margins, {}: {}.",
+           golden::MiniatureDisclaimer(), verdicts.finished, verdicts.planned,
+           verdicts.missing.empty() ? "" : ", so that every verdict is INTERIM",
+           golden::MiniatureMarginsFixed(verdicts), verdicts.hash)}},
+       {TableOf("Could it have been shown?", "",
+                golden::MiniatureDesignTable(verdicts))},
+       {TableOf("Claims of the paper", "In a form without scale.",
+                golden::MiniatureClaimTable(verdicts, /*of_paper=*/true))},
+       {TableOf("Hypotheses of this project", "",
+                golden::MiniatureClaimTable(verdicts, /*of_paper=*/false))},
+       {TableOf("Measures", golden::MiniatureMeasureLegend(),
+                golden::MiniatureMeasureTable(verdicts))},
+       Folded("Every case", TableOf("Every case", "Of every measure.",
+                                    golden::MiniatureCaseTable(verdicts))),
+       Folded("Reasons, assumptions, and what the grid can resolve",
+              Verbatim{ClaimsText(judged)})}};
+}
+
+ReportPart RegimePart(const RegimeResults& judged) {
+  return {"Soft and sparse routing at equal active experts",
+          {{Paragraph{golden::RegimeBottomLine(judged.verdicts)}},
+           Folded("Every estimate, row and control",
+                  Verbatim{RegimeText(judged)})}};
+}
+
+ReportPage MakeReportPage(const GridOutcome& outcome,
+                          const std::vector<Invariant>& invariants,
+                          const std::vector<JudgedResults>& judged,
+                          std::vector<ReportPart> claims,
+                          const golden::Document& paper) {
+  const Grid& grid = outcome.grid;
+  const std::vector<PaperCell> cells = PaperCells(outcome, judged, paper);
+  ReportPage page{"Grid " + grid.name, grid.title, {}};
+  const auto add = [&](ReportPart part) {
+    if (!part.items.empty()) page.parts.push_back(std::move(part));
+  };
+  add(WhatThisIs(grid));
+  add(InvariantsPart(invariants));
+  add(ResultsPart(outcome));
+  for (ReportPart& part : claims) add(std::move(part));
+  add(PaperPart(outcome, judged, cells, paper));
+  add(FiguresPart("The paper's figures",
+                  "The paper printed them without their data, so nothing of "
+                  "its own is drawn here. It does not say which k its curves "
+                  "have: ASSUMED, the rows of its T4.",
+                  PaperFigures(outcome), grid));
+  add(FiguresPart("Training", "", MakeCurves(outcome), grid));
+  for (EvaluationTable& table : EvaluationTables(outcome)) {
+    add(TablePart(std::move(table)));
+  }
+  for (EvaluationTable& table : TaskComparisonTables(outcome)) {
+    add(TablePart(std::move(table)));
+  }
+  for (EvaluationTable& table : ExperimentTables(outcome, paper)) {
+    add(TablePart(std::move(table)));
+  }
+  add(VerdictsPart(judged, cells));
+  add(HowToMakeIt(grid));
+  add(ProvenancePart(outcome, paper));
+  return page;
+}
+
+std::vector<const Figure*> FiguresOf(const ReportPage& page) {
+  return ContentsOf<Figure>(page);
+}
+
+std::vector<std::pair<std::string, const EvaluationTable*>> TablesOf(
+    const ReportPage& page) {
+  std::vector<std::pair<std::string, const EvaluationTable*>> tables;
+  std::map<std::string, int> taken;
+  for (const EvaluationTable* table : ContentsOf<EvaluationTable>(page)) {
+    std::string name;
+    for (const char c : table->title) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte < 0x80 && std::isalnum(byte)) {
+        name += static_cast<char>(std::tolower(byte));
+      } else if (!name.empty() && name.back() != '_') {
+        name += '_';
+      }
+    }
+    if (!name.empty() && name.back() == '_') name.pop_back();
+    const int number = ++taken[name];
+    tables.emplace_back(number == 1 ? name : fmt::format("{}_{}", name, number),
+                        table);
+  }
+  return tables;
+}
+
+}  // namespace softmoe::experiments

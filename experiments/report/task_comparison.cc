@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/task_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "core/config/router_traits.h"
+#include "experiments/report/row_summary.h"
+#include "golden/verdict/equivalence.h"
+#include "golden/verdict/statistics.h"
+#include "trainer/tasks/task_comparison.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using trainer::TaskMeasure;
+using trainer::TaskResult;
+
+// A row, maybe with another tau in inference.
+struct Side {
+  const RowSummary* row = nullptr;
+  std::optional<double> factor = {};  // of the tau of training
+
+  std::string label() const {
+    return row->row->id + (factor ? ", tau x" + Setting(*factor) : "");
+  }
+};
+using SidePair = std::pair<Side, Side>;
+
+const std::vector<TaskResult>& TasksOf(const RunOutcome& run,
+                                       std::optional<double> factor) {
+  static const std::vector<TaskResult> kNone;
+  if (factor) {
+    const trainer::InferenceTau* at = AtFactor(*run.result, *factor);
+    return at == nullptr ? kNone : at->tasks;
+  }
+  const auto& evaluations = run.result->final_evaluations;
+  return evaluations ? evaluations->tasks : kNone;
+}
+
+const TaskResult* FindTask(const RunOutcome& run, std::optional<double> factor,
+                           const std::string& name) {
+  const auto& tasks = TasksOf(run, factor);
+  const auto found = std::ranges::find(tasks, name, &TaskResult::name);
+  return found == tasks.end() ? nullptr : &*found;
+}
+
+bool SameItems(const TaskResult& first, const TaskResult& second) {
+  return first.sha256 == second.sha256 &&
+         first.right.size() == second.right.size();
+}
+
+// ---- Which rows are compared.
+
+bool SameSetting(const RowSummary& a, const RowSummary& b) {
+  const RouterConfig &first = a.config().router, &second = b.config().router;
+  return a.row->variant == b.row->variant && first.kind == second.kind &&
+         first.mean_active_experts == second.mean_active_experts &&
+         (!TraitsOf(a.config()).cap ||
+          first.expansion_factor == second.expansion_factor);
+}
+
+std::vector<double> OtherFactors(const RowSummary& row) {
+  std::vector<double> factors;
+  for (const RunOutcome* run : row.Finished()) {
+    if (!run->result->final_evaluations) continue;
+    for (const auto& at : run->result->final_evaluations->inference_tau) {
+      if (at.factor == 1 || std::ranges::count(factors, at.factor) > 0)
+        continue;
+      factors.push_back(at.factor);
+    }
+  }
+  std::ranges::sort(factors);
+  return factors;
+}
+
+// The pairs among `rows`, which are those of one corpus.
+std::vector<SidePair> PairRows(const std::vector<const RowSummary*>& rows) {
+  std::vector<SidePair> pairs;
+  for (auto row = rows.begin(); row != rows.end(); ++row) {
+    if (TraitsOf((*row)->config()).lapsum) {
+      const auto k = static_cast<double>(ExpertBudget(**row));
+      const auto sparse = std::ranges::find_if(rows, [k](const auto* other) {
+        return !TraitsOf(other->config()).lapsum &&
+               other->config().router.mean_active_experts == k;
+      });
+      if (sparse != rows.end()) pairs.push_back({{*row}, {*sparse}});
+    }
+    for (auto other = rows.begin(); other != row; ++other) {
+      if (SameSetting(**row, **other)) pairs.push_back({{*row}, {*other}});
+    }
+    for (const double factor : OtherFactors(**row)) {
+      pairs.push_back({{*row, factor}, {*row}});
+    }
+  }
+  return pairs;
+}
+
+// ---- What a pair says of a task.
+
+struct SeedPair {
+  int64_t seed = 0;
+  const TaskResult *first = nullptr, *second = nullptr;
+};
+
+std::vector<SeedPair> PairSeeds(const SidePair& pair, const std::string& task) {
+  std::vector<SeedPair> seeds;
+  for (const RunOutcome* run : pair.first.row->Finished()) {
+    for (const RunOutcome* other : pair.second.row->Finished()) {
+      if (run->run.seed != other->run.seed) continue;
+      const TaskResult* first = FindTask(*run, pair.first.factor, task);
+      const TaskResult* second = FindTask(*other, pair.second.factor, task);
+      if (first == nullptr || second == nullptr) continue;
+      if (SameItems(*first, *second)) {
+        seeds.push_back({run->run.seed, first, second});
+      }
+    }
+  }
+  return seeds;
+}
+
+// A difference of accuracies and what it is worth.
+struct Tested {
+  double difference = 0, error = 0;  // as fractions
+  double p = 1;                      // NaN: there is no noise to judge by
+};
+
+// The mean over two seeds or more of their `differences`.
+Tested OverSeeds(const std::vector<SeedPair>& seeds,
+                 const std::vector<double>& differences, TaskMeasure measure) {
+  std::vector<const TaskResult*> first, second;
+  for (const SeedPair& seed : seeds) {
+    first.push_back(seed.first);
+    second.push_back(seed.second);
+  }
+  const auto count = static_cast<double>(seeds.size());
+  const auto items = static_cast<double>(first.front()->right.size());
+  const double flips = FlipShare(first, measure).value_or(0) +
+                       FlipShare(second, measure).value_or(0);
+  Tested mean{.difference = golden::Mean(differences),
+              .p = std::numeric_limits<double>::quiet_NaN()};
+  if (flips == 0) return mean;  // probably one run
+  const double by_flips = std::sqrt(flips / (2 * items * count));
+  const double over_seeds = golden::ErrorOfMean(differences);
+  mean.error = std::max(over_seeds, by_flips);
+  // Both noises must rule chance out. Few seeds can agree to the last item.
+  const double size = std::abs(mean.difference);
+  mean.p = 2 * golden::NormalCdf(-size / by_flips);
+  if (over_seeds > 0) {
+    mean.p =
+        std::max(mean.p, 2 * golden::StudentCdf(-size / over_seeds, count - 1));
+  }
+  return mean;
+}
+
+std::vector<std::string> Line(const SidePair& pair, const std::string& seed,
+                              const std::string& only_first,
+                              const std::string& only_second,
+                              const Tested& tested) {
+  return {pair.first.label(),
+          pair.second.label(),
+          seed,
+          only_first,
+          only_second,
+          fmt::format("{:+.2f}", 100 * tested.difference),
+          fmt::format("{:.2f}", 100 * tested.error),
+          std::isnan(tested.p) ? "-" : fmt::format("{:.3g}", tested.p),
+          ""};
+}
+
+// Appends the lines of a pair; returns the p of the last one.
+double AddLines(const SidePair& pair, const std::vector<SeedPair>& seeds,
+                TaskMeasure measure,
+                std::vector<std::vector<std::string>>* lines) {
+  std::vector<double> differences;
+  double p = 1;
+  for (const SeedPair& seed : seeds) {
+    const trainer::AnswerPairs answers =
+        trainer::PairAnswers(seed.first->right, seed.second->right, measure);
+    differences.push_back(answers.Difference());
+    p = trainer::McNemarExact(answers.only_first, answers.only_second);
+    lines->push_back(Line(pair, std::to_string(seed.seed),
+                          std::to_string(answers.only_first),
+                          std::to_string(answers.only_second),
+                          {answers.Difference(), answers.StandardError(), p}));
+  }
+  if (seeds.size() < 2) return p;
+  const Tested mean = OverSeeds(seeds, differences, measure);
+  lines->push_back(
+      Line(pair, fmt::format("mean of {}", seeds.size()), "", "", mean));
+  return mean.p;
+}
+
+constexpr char kCaption[] =
+    "b: items that the row alone answers rightly, c: the other alone; points: "
+    "difference of the accuracies in percent, se: its standard error over "
+    "items; p of a seed: McNemar's exact test, whether these two models could "
+    "be equally good on other such items. Seeds answer the same items, so "
+    "their counts are not added up: a mean is tested against the noise over "
+    "seeds (Student's t) and against that of answers that flip between seeds, "
+    "each by itself (normal), and has the larger se and the larger p: whether "
+    "other seeds could reverse it. Holm: whether the pair's "
+    "last p shows a difference at 5 %, corrected for the pairs of this table; "
+    "other p are not corrected.";
+
+EvaluationTable MakeTable(const std::vector<SidePair>& pairs,
+                          const std::string& task, TaskMeasure measure) {
+  EvaluationTable table;
+  table.header = {"row",    "against", "seed", "b",   "c",
+                  "points", "se",      "p",    "Holm"};
+  std::vector<double> p_values;
+  std::vector<size_t> last;  // lines of the pairs
+  for (const SidePair& pair : pairs) {
+    const std::vector<SeedPair> seeds = PairSeeds(pair, task);
+    if (seeds.empty()) continue;
+    p_values.push_back(AddLines(pair, seeds, measure, &table.rows));
+    last.push_back(table.rows.size() - 1);
+  }
+  const std::vector<bool> differ =
+      golden::HolmRejections(p_values, golden::kLevel);
+  for (size_t i = 0; i < last.size(); ++i) {
+    table.rows[last[i]].back() = differ[i] ? "yes" : "no";
+  }
+  return table;
+}
+
+// The names of all tasks that these rows were asked.
+std::vector<std::string> TaskNames(const std::vector<const RowSummary*>& rows) {
+  std::vector<std::string> names;
+  for (const RowSummary* row : rows) {
+    for (const RunOutcome* run : row->Finished()) {
+      for (const TaskResult& task : TasksOf(*run, {})) {
+        if (std::ranges::count(names, task.name) == 0) {
+          names.push_back(task.name);
+        }
+      }
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::optional<double> FlipShare(const std::vector<const TaskResult*>& seeds,
+                                TaskMeasure measure) {
+  double sum = 0;
+  int64_t pairs = 0;
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (seeds[i] == nullptr || seeds[j] == nullptr ||
+          !SameItems(*seeds[i], *seeds[j])) {
+        return std::nullopt;
+      }
+      sum += trainer::PairAnswers(seeds[i]->right, seeds[j]->right, measure)
+                 .Flips();
+      ++pairs;
+    }
+  }
+  if (pairs == 0) return std::nullopt;
+  return sum / static_cast<double>(pairs);
+}
+
+std::vector<EvaluationTable> TaskComparisonTables(const GridOutcome& outcome) {
+  const std::vector<RowSummary> all = SummarizeRows(outcome);
+  std::vector<EvaluationTable> tables;
+  for (const GridCorpus& corpus : outcome.grid.corpora) {
+    std::vector<const RowSummary*> rows;
+    for (const RowSummary& row : all) {
+      if (row.corpus->id == corpus.id) rows.push_back(&row);
+    }
+    const std::vector<SidePair> pairs = PairRows(rows);
+    for (const std::string& task : TaskNames(rows)) {
+      for (const TaskMeasure measure :
+           {TaskMeasure::kAcc, TaskMeasure::kAccNorm}) {
+        EvaluationTable table = MakeTable(pairs, task, measure);
+        if (table.rows.empty()) continue;
+        table.caption = tables.empty() ? kCaption : "Columns as above.";
+        table.title = fmt::format(
+            "{} of {} on {}, pair by pair",
+            trainer::kTaskMeasureNames[static_cast<size_t>(measure)], task,
+            corpus.id);
+        tables.push_back(std::move(table));
+      }
+    }
+  }
+  return tables;
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// task_comparison.h - a grid's rows against each other on the items of a task,
+// seed by seed and item by item: more than their accuracies tell, since most
+// items are answered alike.
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_TASK_COMPARISON_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_TASK_COMPARISON_H_
+
+#include <optional>
+#include <vector>
+
+#include "experiments/report/report_tables.h"
+#include "experiments/run/run_outcome.h"
+#include "trainer/results/run_result.h"
+
+namespace softmoe::experiments {
+
+// The share of the items that one of two seeds alone answers rightly, as the
+// mean over all pairs of seeds, in [0, 1]. nullopt with fewer than two seeds,
+// or if one of them is nullptr or was asked other items.
+std::optional<double> FlipShare(
+    const std::vector<const trainer::TaskResult*>& seeds,
+    trainer::TaskMeasure measure);
+
+// A table for each corpus, task and measure (acc and acc_norm, the readings
+// that the paper leaves open) of the pairs that the paper compares:
+//
+//   soft rows       against the sparse row of the k that is their budget
+//                   (ExpertBudget), as T1 and claim C6
+//   rows of one     kind of router, k, alpha and variant against each other,
+//                   as T6 and T8
+//   another tau     in inference against that of training, as T7
+//
+// Each seed that both have is a line: items that one alone answers rightly,
+// difference of the accuracies, its standard error over items, McNemar's exact
+// p. With two seeds and more a line follows for their mean. Seeds answer the
+// same items, so counts of different seeds are not independent and are not
+// added up: the mean is held against the noise of the differences over seeds
+// (Student's t, one degree of freedom less than seeds) and against that of
+// answers that flip between seeds, each by itself (golden/FORMAT.md,
+// "Verdicts"); the larger standard error and the larger p stand there. Holm's
+// procedure at 5 % is over the pairs of a table, by the p of their last lines.
+//
+// Rows follow the grid. Runs that were asked other items are not paired; a
+// table without pairs is left out.
+std::vector<EvaluationTable> TaskComparisonTables(const GridOutcome& outcome);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_TASK_COMPARISON_H_

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/task_comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/philox.h"
+#include "experiments/testing/report_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using Texts = std::vector<std::string>;
+using trainer::TaskMeasure;
+using trainer::TaskResult;
+
+constexpr size_t kItems = 100;
+
+// Right by acc on items [begin, end); by acc_norm never.
+TaskResult Answered(size_t begin, size_t end,
+                    const std::string& name = "piqa") {
+  TaskResult task{.name = name,
+                  .sha256 = "of " + name,
+                  .measures = {},
+                  .right = std::vector<uint8_t>(kItems)};
+  for (size_t i = begin; i < end; ++i) task.right[i] = 1;
+  return task;
+}
+
+trainer::FinalEvaluations& EvaluationsOf(RunOutcome& run) {
+  if (!run.result->final_evaluations) run.result->final_evaluations.emplace();
+  return *run.result->final_evaluations;
+}
+
+RunOutcome& RunOf(GridOutcome& outcome, const std::string& row, int64_t seed) {
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.row.id == row && run.run.seed == seed) return run;
+  }
+  throw std::logic_error("no run of " + row);
+}
+
+// star-1.5 has 1.75 active experts, so its budget is sparse-2's; soft-2 has
+// 2.25, and there is no sparse row of 3.
+GridOutcome TwoSeeds() {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
+  const auto ask = [&](const char* row, int64_t seed, const TaskResult& task) {
+    EvaluationsOf(RunOf(outcome, row, seed)).tasks = {task};
+  };
+  ask("star-1.5", 1, Answered(0, 60));
+  ask("sparse-2", 1, Answered(10, 65));
+  ask("star-1.5", 2, Answered(0, 62));
+  ask("sparse-2", 2, Answered(2, 58));
+  ask("sparse-1", 1, Answered(0, 100));
+  ask("soft-2", 1, Answered(0, 100));
+  return outcome;
+}
+
+// Seed 1: 10 against 5, 2 (1 + 15 + 105 + 455 + 1365 + 3003) / 2^15 and
+// sqrt((0.15 - 0.05^2) / 100). Seed 2: 6 against 0, 2 / 2^6. Mean 5.5 points;
+// over seeds its error is 0.5, with one degree of freedom p = 1 - 2 atan(11) /
+// pi = 0.0577; by the answers that flip between seeds (2 of 100 in one row, 15
+// in the other) the error is sqrt(0.17 / (2 * 100 * 2)) = 2.06 and p = 0.0076.
+TEST(TaskComparison, IsWhatHandsCompute) {
+  const GridOutcome outcome = TwoSeeds();
+  const auto tables = TaskComparisonTables(outcome);
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_EQ(tables[0].title, "acc of piqa on foldoc, pair by pair");
+  EXPECT_EQ(tables[0].header, (Texts{"row", "against", "seed", "b", "c",
+                                     "points", "se", "p", "Holm"}));
+  EXPECT_EQ(tables[0].rows,
+            (std::vector<Texts>{{"star-1.5", "sparse-2", "1", "10", "5",
+                                 "+5.00", "3.84", "0.302", ""},
+                                {"star-1.5", "sparse-2", "2", "6", "0", "+6.00",
+                                 "2.37", "0.0312", ""},
+                                {"star-1.5", "sparse-2", "mean of 2", "", "",
+                                 "+5.50", "2.06", "0.0577", "no"}}));
+  // No answer by acc_norm is right: no noise, nothing to judge by.
+  EXPECT_EQ(tables[1].title, "acc_norm of piqa on foldoc, pair by pair");
+  EXPECT_EQ(tables[1].rows.back(), (Texts{"star-1.5", "sparse-2", "mean of 2",
+                                          "", "", "+0.00", "0.00", "-", "no"}));
+  EXPECT_NE(tables[0].caption.find("not added up"), std::string::npos);
+  EXPECT_TRUE(TaskComparisonTables(ExampleOutcome()).empty());
+}
+
+TEST(TaskComparison, OneSeedIsMcNemarsTestAlone) {
+  GridOutcome outcome = TwoSeeds();
+  Interrupt(RunOf(outcome, "sparse-2", 1));
+  const auto tables = TaskComparisonTables(outcome);
+  EXPECT_EQ(tables[0].rows,
+            (std::vector<Texts>{{"star-1.5", "sparse-2", "2", "6", "0", "+6.00",
+                                 "2.37", "0.0312", "yes"}}));
+}
+
+TEST(TaskComparison, OtherItemsAreNoPair) {
+  GridOutcome outcome = TwoSeeds();
+  EvaluationsOf(RunOf(outcome, "sparse-2", 1)).tasks[0].sha256 = "of others";
+  EXPECT_EQ(TaskComparisonTables(outcome)[0].rows.size(), 1u);
+  EvaluationsOf(RunOf(outcome, "sparse-2", 2)).tasks[0].right.pop_back();
+  EXPECT_TRUE(TaskComparisonTables(outcome).empty());
+}
+
+// T6 and T8: rows that differ in something else than router, k and alpha. Holm:
+// 6 against 0 is 0.031, which is not below 0.05 / 2.
+TEST(TaskComparison, PairsRowsOfOneSetting) {
+  GridOutcome outcome = TwoSeeds();
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.row.id != "sparse-2") continue;
+    run.run.config.router.mean_active_experts = 1;
+    run.run.config.router.noise = NoiseKind::kInputJitter;
+  }
+  Interrupt(RunOf(outcome, "star-1.5", 1));
+  const auto rows = TaskComparisonTables(outcome)[0].rows;
+  ASSERT_EQ(rows.size(), 1u);  // star-1.5 has no sparse row any more
+  EXPECT_EQ(rows[0], (Texts{"sparse-2", "sparse-1", "1", "0", "45", "-45.00",
+                            "4.97", "5.68e-14", "yes"}));
+}
+
+// T7, and Holm's correction over two pairs.
+TEST(TaskComparison, PairsAnotherTauWithThatOfTraining) {
+  GridOutcome outcome = TwoSeeds();
+  Interrupt(RunOf(outcome, "star-1.5", 1));
+  trainer::InferenceTau half{.factor = 0.5, .tau = 0.6, .validation = {}};
+  half.tasks = {Answered(0, 60)};
+  trainer::InferenceTau same{.factor = 1, .tau = 1.2, .validation = {}};
+  same.tasks = {Answered(0, 62)};
+  EvaluationsOf(RunOf(outcome, "star-1.5", 2)).inference_tau = {half, same};
+  EXPECT_EQ(TaskComparisonTables(outcome)[0].rows,
+            (std::vector<Texts>{{"star-1.5", "sparse-2", "2", "6", "0", "+6.00",
+                                 "2.37", "0.0312", "no"},
+                                {"star-1.5, tau x0.5", "star-1.5", "2", "0",
+                                 "2", "-2.00", "1.40", "0.5", "no"}}));
+}
+
+TEST(FlipShare, IsTheMeanOverPairsOfSeeds) {
+  const TaskResult a = Answered(0, 60), b = Answered(0, 62),
+                   c = Answered(10, 60), other = Answered(0, 60, "other");
+  EXPECT_EQ(FlipShare({&a, &b}, TaskMeasure::kAcc), 0.02);
+  // 2, 10 and 12 of 100.
+  EXPECT_NEAR(*FlipShare({&a, &b, &c}, TaskMeasure::kAcc), 0.08, 1e-15);
+  EXPECT_EQ(FlipShare({&a, &b}, TaskMeasure::kAccNorm), 0);
+  EXPECT_FALSE(FlipShare({&a}, TaskMeasure::kAcc));
+  EXPECT_FALSE(FlipShare({&a, nullptr}, TaskMeasure::kAcc));
+  EXPECT_FALSE(FlipShare({&a, &other}, TaskMeasure::kAcc));
+}
+
+// Made-up runs of two rows that are equally good: an item is answered rightly
+// with its own probability, which is `shift` higher or lower (uniform) for all
+// items of a run. How often p of one seed and of the mean of three is below 5 %.
+struct Rejections {
+  double one_seed = 0, mean = 0;
+};
+
+Rejections ShareOfMadeUpGrids(double shift, int draws) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  std::vector<TaskResult*> tasks;
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.row.id != "star-1.5" && run.run.row.id != "sparse-2") continue;
+    EvaluationsOf(run).tasks = {Answered(0, 0)};
+    tasks.push_back(&EvaluationsOf(run).tasks[0]);
+  }
+  uint64_t index = 0;
+  const auto uniform = [&index] {
+    return UniformFromWord(
+        PhiloxWords({17, RandomStream::kTestData}, index++)[0]);
+  };
+  Rejections share;
+  for (int draw = 0; draw < draws; ++draw) {
+    std::vector<double> p(kItems);
+    for (double& one : p) one = 0.3 + 0.4 * uniform();
+    for (TaskResult* task : tasks) {
+      const double of_run = shift * (2 * uniform() - 1);
+      for (size_t i = 0; i < kItems; ++i) {
+        task->right[i] = uniform() < p[i] + of_run ? 1 : 0;
+      }
+    }
+    const auto rows = TaskComparisonTables(outcome)[0].rows;
+    share.one_seed += std::stod(rows[0][7]) <= 0.05 ? 1.0 / draws : 0;
+    share.mean += std::stod(rows[3][7]) <= 0.05 ? 1.0 / draws : 0;
+  }
+  return share;
+}
+
+// Both tests keep their level where answers flip each by itself. Where whole
+// runs are better or worse, McNemar's, which knows one run of each, finds that
+// in 44 % of such grids, rightly, and only the mean over seeds still tells rows
+// from runs (4.9 %; both counted elsewhere, over 6000). Five standard errors of
+// 5 % of 1000 draws are 3.5 %, of 44 % 8 %.
+TEST(TaskComparison, KeepsItsLevelOnMadeUpGrids) {
+  const Rejections flips = ShareOfMadeUpGrids(0, 1000);
+  EXPECT_LE(flips.one_seed, 0.085);
+  EXPECT_LE(flips.mean, 0.085);
+  const Rejections shifts = ShareOfMadeUpGrids(0.2, 1000);
+  EXPECT_NEAR(shifts.one_seed, 0.44, 0.08);
+  EXPECT_LE(shifts.mean, 0.085);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/document/imported_results.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/config/config_fields.h"
+#include "core/config/config_text.h"
+#include "core/config/config_toml.h"
+#include "core/config/toml_reader.h"
+#include "core/errors.h"
+#include "core/files/sha256.h"
+#include "core/text/suggestion.h"
+#include "golden/document/decimal.h"
+#include "golden/document/document_format.h"
+#include "golden/document/fingerprint.h"
+
+namespace softmoe::golden {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// A fact whose value nobody knows; and the value of a run that gave no number.
+constexpr char kUnknown[] = "unknown";
+constexpr char kDiverged[] = "diverged";
+
+// Cells print with six decimals, in 18 digits.
+constexpr double kLargest = 1e10;
+constexpr int kDecimals = 6;
+
+const Table& FindTable(const Document& golden, TomlReader* reader) {
+  const std::string id = reader->Text("table");
+  const Table* table = golden.FindTable(id);
+  if (table != nullptr) return *table;
+  Strings known;
+  for (const Table& candidate : golden.tables) known.push_back(candidate.id);
+  reader->FailAt("table", fmt::format("is '{}', which the golden lacks; {}", id,
+                                      Suggestion(id, known)));
+}
+
+Strings RowIds(const Table& table) {
+  Strings ids;
+  for (const Row& row : table.rows) ids.push_back(row.id);
+  return ids;
+}
+
+// ---- The set-up.
+
+struct SetUp {
+  const Table* table = nullptr;  // of the golden
+  Document document;             // without rows
+  std::vector<int64_t> seeds;
+  std::map<std::string, std::vector<Field>> row_fields;
+  std::string facts_place;  // FILE:LINE:COLUMN
+};
+
+class SetUpReader {
+ public:
+  SetUpReader(const NamedText& file, const Document& golden)
+      : file_(file), golden_(golden), source_(ParseToml(file.text, file.name)) {
+    VisitConfig(config_, [&](const std::string& section, const std::string& key,
+                             const auto&, const AllowedRange&) {
+      classes_[section + "." + key] = FieldClass::kMustMatch;
+    });
+  }
+
+  SetUp Read() {
+    TomlReader reader(&source_);
+    Provenance& provenance = set_up_.document.provenance;
+    provenance.origin = Origin::kOtherImplementation;
+    provenance.source = Filled(&reader, "source");
+    provenance.generator = Filled(&reader, "program");
+    set_up_.table = &FindTable(golden_, &reader);
+    for (const Row& row : set_up_.table->rows) {
+      for (const Field& field : FieldsOf(golden_, row)) {
+        classes_[field.name] = field.field_class;
+      }
+    }
+    ReadSeeds(&reader);
+    ReadColumns(&reader);
+    set_up_.facts_place = file_.name + ":1";
+    if (const toml::table* facts = reader.Table("facts")) {
+      set_up_.facts_place = TomlPosition(*facts);
+      set_up_.document.fields = ReadFacts(*facts, "");
+    }
+    for (const toml::table* block : reader.Tables("rows")) ReadRows(*block);
+    reader.Finish();
+    return std::move(set_up_);
+  }
+
+ private:
+  // A text that the user had to fill in.
+  static std::string Filled(TomlReader* reader, const std::string& key) {
+    const std::string text = reader->Text(key);
+    if (text.empty()) reader->FailAt(key, "is empty; fill it in");
+    return text;
+  }
+
+  void ReadSeeds(TomlReader* reader) {
+    set_up_.seeds = reader->Integers("seeds");
+    const std::set<int64_t> distinct(set_up_.seeds.begin(),
+                                     set_up_.seeds.end());
+    if (distinct.empty() || distinct.size() != set_up_.seeds.size() ||
+        *distinct.begin() < 0) {
+      reader->FailAt("seeds",
+                     "must list each seed once, from 0 on; if the seeds are "
+                     "not known, number the runs: [1, 2, 3]");
+    }
+  }
+
+  void ReadColumns(TomlReader* reader) {
+    const Table& golden = *set_up_.table;
+    Table& table = set_up_.document.tables.emplace_back(golden);
+    table.rows.clear();
+    table.columns.clear();
+    table.rounding = Rounding::kNearest;
+    const toml::table* columns = reader->Table("columns");
+    if (columns == nullptr) {
+      reader->FailAt("columns", "say the unit of each column with values");
+    }
+    TomlReader all(columns);
+    for (const Column& column : golden.columns) {
+      const toml::table* entry = all.Table(column.id);
+      if (entry == nullptr) continue;
+      TomlReader one(entry);
+      const std::string unit = one.Text("unit");
+      if (unit != column.unit) {
+        one.FailAt("unit",
+                   fmt::format("is '{}', but the golden's {} is in '{}'; "
+                               "convert the values, then the unit",
+                               unit, column.id, column.unit));
+      }
+      Column& own = table.columns.emplace_back(column);
+      own.metric = one.TextOr("metric", column.metric);
+      if (own.metric.empty()) one.FailAt("metric", "is empty; fill it in");
+      one.Finish();
+    }
+    all.Finish();
+  }
+
+  // The facts of a table: KEY = VALUE, and [SECTION] KEY = VALUE.
+  std::vector<Field> ReadFacts(const toml::table& table,
+                               const std::string& but) const {
+    std::vector<Field> facts;
+    for (const auto& [key, node] : table) {
+      const std::string name(key);
+      if (name == but) continue;
+      if (const toml::table* section = node.as_table()) {
+        for (const auto& [inner, value] : *section) {
+          facts.push_back(ReadFact(name + "." + std::string(inner), value));
+        }
+      } else {
+        facts.push_back(ReadFact(name, node));
+      }
+    }
+    return facts;
+  }
+
+  Field ReadFact(const std::string& name, const toml::node& node) const {
+    const auto refuse = [&](const std::string& problem) {
+      throw DataError(fmt::format("{}: the fact '{}' {}", TomlPosition(node),
+                                  name, problem));
+    };
+    const auto known = classes_.find(name);
+    if (known == classes_.end()) {
+      Strings names;
+      for (const auto& [candidate, unused] : classes_) {
+        names.push_back(candidate);
+      }
+      refuse("is not one; " + Suggestion(name, names));
+    }
+    Field fact{.name = name, .value = {}, .field_class = known->second};
+    if (const auto* text = node.as_string()) {
+      fact.value = text->get();
+    } else if (const auto* integer = node.as_integer()) {
+      fact.value = TomlText(integer->get());
+    } else if (const auto* number = node.as_floating_point()) {
+      fact.value = TomlText(number->get());
+    } else {
+      refuse("must be a text or a number");
+    }
+    if (fact.value.empty()) {
+      refuse("is empty; fill it in, or write \"unknown\"");
+    }
+    if (fact.value == kUnknown) {
+      fact.value.clear();
+      fact.known = Known::kUnknown;
+    }
+    return fact;
+  }
+
+  void ReadRows(const toml::table& block) {
+    TomlReader reader(&block);
+    const Strings rows = reader.Texts("rows");
+    if (rows.empty()) reader.FailAt("rows", "must list the ids of rows");
+    const std::vector<Field> facts = ReadFacts(block, "rows");
+    for (const std::string& row : rows) {
+      if (set_up_.table->FindRow(row) == nullptr) {
+        reader.FailAt("rows",
+                      fmt::format("names '{}', which the golden's {} "
+                                  "lacks; {}",
+                                  row, set_up_.table->id,
+                                  Suggestion(row, RowIds(*set_up_.table))));
+      }
+      std::vector<Field>& fields = set_up_.row_fields[row];
+      for (const Field& fact : facts) {
+        if (std::ranges::count(fields, fact.name, &Field::name) > 0) {
+          reader.FailAt("rows", fmt::format("has {}, of which an earlier block "
+                                            "says '{}', too; remove one",
+                                            row, fact.name));
+        }
+        fields.push_back(fact);
+      }
+    }
+  }
+
+  const NamedText& file_;
+  const Document& golden_;
+  const toml::table source_;
+  const Config config_;
+  std::map<std::string, FieldClass> classes_;  // of all facts that there are
+  SetUp set_up_;
+};
+
+// ---- The values.
+
+// One line with a value, in the order of the file.
+struct ValueLine {
+  int64_t line = 0;  // 1, 2, ...
+  std::string row, seed, column, value;
+};
+
+class ValuesReader {
+ public:
+  explicit ValuesReader(const NamedText& file) : file_(file) {}
+
+  std::vector<ValueLine> Read() {
+    std::string_view rest = file_.text;
+    if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);
+    std::vector<ValueLine> lines;
+    for (line_ = 1; !rest.empty(); ++line_) {
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      std::string_view text = rest.substr(0, end);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (text.ends_with('\r')) text.remove_suffix(1);
+      if (text.empty() || text.starts_with('#')) continue;
+      const Strings fields = Split(text);
+      if (order_.empty()) {
+        ReadHead(fields);
+        continue;
+      }
+      if (fields.size() != order_.size()) {
+        Fail(
+            fmt::format("{} fields, but 4 are needed: ROW,SEED,COLUMN,VALUE, "
+                        "numbers with a decimal point",
+                        fields.size()));
+      }
+      ValueLine line{
+          .line = line_, .row = {}, .seed = {}, .column = {}, .value = {}};
+      for (size_t i = 0; i < fields.size(); ++i) line.*order_[i] = fields[i];
+      lines.push_back(std::move(line));
+    }
+    if (order_.empty()) Fail("no line row,seed,column,value; write it first");
+    return lines;
+  }
+
+ private:
+  using Member = std::string ValueLine::*;
+
+  [[noreturn]] void Fail(const std::string& problem) const {
+    throw DataError(fmt::format("{}:{}: {}", file_.name, line_, problem));
+  }
+
+  // The fields between commas; those in quotes without them.
+  Strings Split(std::string_view text) const {
+    Strings fields(1);
+    bool quoted = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '"' && quoted && text.substr(i + 1).starts_with('"')) {
+        fields.back() += text[i++];
+      } else if (text[i] == '"') {
+        quoted = !quoted;
+      } else if (text[i] == ',' && !quoted) {
+        fields.emplace_back();
+      } else {
+        fields.back() += text[i];
+      }
+    }
+    if (quoted) Fail("a quote that does not end on this line; end it");
+    return fields;
+  }
+
+  void ReadHead(const Strings& names) {
+    static const std::pair<const char*, Member> kMembers[] = {
+        {"row", &ValueLine::row},
+        {"seed", &ValueLine::seed},
+        {"column", &ValueLine::column},
+        {"value", &ValueLine::value}};
+    for (const std::string& name : names) {
+      for (const auto& [known, member] : kMembers) {
+        if (name == known && std::ranges::count(order_, member) == 0) {
+          order_.push_back(member);
+        }
+      }
+    }
+    if (order_.size() != std::size(kMembers) || names.size() != order_.size()) {
+      Fail(
+          "the first line must name the columns row,seed,column,value, with "
+          "commas between");
+    }
+  }
+
+  const NamedText& file_;
+  int64_t line_ = 0;
+  std::vector<Member> order_;  // of the fields of a line
+};
+
+// ---- The document.
+
+class Importer {
+ public:
+  Importer(const NamedText& values, const NamedText& set_up,
+           const Document& golden)
+      : values_(values),
+        golden_(golden),
+        set_up_(SetUpReader(set_up, golden).Read()),
+        table_(set_up_.document.tables.front()) {}
+
+  Document Import() {
+    for (const ValueLine& line : ValuesReader(values_).Read()) Add(line);
+    for (const int64_t seed : set_up_.seeds) {
+      if (!seen_seeds_.contains(seed)) {
+        throw DataError(
+            fmt::format("{}: no value of the seed {}, which the "
+                        "set-up lists; add them, or remove it",
+                        values_.name, seed));
+      }
+    }
+    for (const Row& golden_row : set_up_.table->rows) {
+      if (cells_.contains(golden_row.id)) AddRow(golden_row);
+    }
+    const std::string problem = FirstProblem(set_up_.document);
+    if (!problem.empty()) {
+      throw DataError(fmt::format("{}: {}", values_.name, problem));
+    }
+    return std::move(set_up_.document);
+  }
+
+ private:
+  // What the seeds of one cell gave; no number: that run diverged.
+  struct Runs {
+    std::map<int64_t, std::optional<double>> of_seed;
+    std::string text;  // of the last value
+  };
+
+  [[noreturn]] void Fail(const ValueLine& line,
+                         const std::string& problem) const {
+    throw DataError(fmt::format("{}:{}: {}", values_.name, line.line, problem));
+  }
+
+  void Add(const ValueLine& line) {
+    if (set_up_.table->FindRow(line.row) == nullptr) {
+      Fail(line, fmt::format("no row '{}' in the golden's {}; {}", line.row,
+                             set_up_.table->id,
+                             Suggestion(line.row, RowIds(*set_up_.table))));
+    }
+    if (table_.FindColumn(line.column) < 0) {
+      if (set_up_.table->FindColumn(line.column) >= 0) {
+        Fail(line, fmt::format("the set-up says no unit of '{}'; add "
+                               "[columns.{}] there",
+                               line.column, line.column));
+      }
+      Strings known;
+      for (const Column& column : set_up_.table->columns) {
+        known.push_back(column.id);
+      }
+      Fail(line,
+           fmt::format("no column '{}' in the golden's {}; {}", line.column,
+                       set_up_.table->id, Suggestion(line.column, known)));
+    }
+    const int64_t seed = Seed(line);
+    const auto [first, once] =
+        lines_.try_emplace({line.row, line.column, seed}, line.line);
+    if (!once) {
+      Fail(line, fmt::format("{}, seed {}, {} has a value in line {}, too; "
+                             "remove one of them",
+                             line.row, seed, line.column, first->second));
+    }
+    if (line.value.empty()) return;  // not measured
+    seen_seeds_.insert(seed);
+    Runs& runs = cells_[line.row][line.column];
+    runs.of_seed[seed] = Value(line);
+    runs.text = line.value;
+  }
+
+  int64_t Seed(const ValueLine& line) const {
+    int64_t seed = -1;
+    const char* const end = line.seed.data() + line.seed.size();
+    const auto [stop, error] = std::from_chars(line.seed.data(), end, seed);
+    if (error != std::errc() || stop != end) {
+      Fail(line, fmt::format("the seed '{}' is not a whole number; number the "
+                             "runs if their seeds are not known",
+                             line.seed));
+    }
+    if (std::ranges::count(set_up_.seeds, seed) == 0) {
+      Fail(line, fmt::format("the seed {} is not among the set-up's [{}]; add "
+                             "it there, or correct it",
+                             seed, fmt::join(set_up_.seeds, ", ")));
+    }
+    return seed;
+  }
+
+  std::optional<double> Value(const ValueLine& line) const {
+    if (line.value == kDiverged) return std::nullopt;
+    double value = 0;
+    const char* const end = line.value.data() + line.value.size();
+    const auto [stop, error] = std::from_chars(line.value.data(), end, value);
+    if (error != std::errc() || stop != end ||
+        !(std::fabs(value) <= kLargest)) {
+      Fail(line, fmt::format("the value '{}' is not a number up to {:g}; leave "
+                             "it empty if there is none, and write '{}' for a "
+                             "run that gave none",
+                             line.value, kLargest, kDiverged));
+    }
+    return value;
+  }
+
+  void AddRow(const Row& golden_row) {
+    Row row{.id = golden_row.id,
+            .labels = golden_row.labels,
+            .fields = set_up_.row_fields[golden_row.id],
+            .cells = {}};
+    std::set<int64_t> seeds;
+    for (const Column& column : table_.columns) {
+      const auto found = cells_[row.id].find(column.id);
+      if (found == cells_[row.id].end()) {
+        row.cells.emplace_back();
+        continue;
+      }
+      for (const auto& [seed, value] : found->second.of_seed) {
+        seeds.insert(seed);
+      }
+      row.cells.push_back(MakeCell(found->second));
+    }
+    std::erase_if(row.fields, [](const Field& field) {
+      return field.name == "training.seed";
+    });
+    row.fields.push_back({"training.seed",
+                          fmt::format("{}", fmt::join(seeds, ", ")),
+                          FieldClass::kIgnore, Known::kStated});
+    RequireFacts(golden_row, row);
+    table_.rows.push_back(std::move(row));
+  }
+
+  // All that must match must be said, if only that it is not known.
+  void RequireFacts(const Row& golden_row, const Row& row) const {
+    const std::vector<Field> said = FieldsOf(set_up_.document, row);
+    Strings missing;
+    for (const Field& field : FieldsOf(golden_, golden_row)) {
+      if (field.field_class == FieldClass::kMustMatch &&
+          std::ranges::count(said, field.name, &Field::name) == 0) {
+        missing.push_back(field.name);
+      }
+    }
+    if (missing.empty()) return;
+    throw DataError(fmt::format(
+        "{}: nothing is said of {} for the row {}; add it to [facts] or to a "
+        "[[rows]] block, \"unknown\" where nobody knows",
+        set_up_.facts_place, fmt::join(missing, ", "), row.id));
+  }
+
+  static Cell MakeCell(const Runs& runs) {
+    Cell cell;
+    double sum = 0, squares = 0;
+    for (const auto& [seed, value] : runs.of_seed) {
+      if (!value) {
+        // The mean of the runs that survived is not the row's result.
+        cell.flags = {"DIVERGED"};
+        return cell;
+      }
+      sum += *value;
+    }
+    cell.runs = static_cast<int64_t>(runs.of_seed.size());
+    const auto count = static_cast<double>(cell.runs);
+    cell.value = cell.low = cell.high = sum / count;
+    for (const auto& [seed, value] : runs.of_seed) {
+      squares += (*value - cell.value) * (*value - cell.value);
+    }
+    if (cell.runs > 1) cell.deviation = std::sqrt(squares / (count - 1));
+    cell.text = cell.runs == 1 && Decimal::Parse(runs.text)
+                    ? runs.text
+                    : fmt::format("{:.{}f}", cell.value, kDecimals);
+    return cell;
+  }
+
+  const NamedText& values_;
+  const Document& golden_;
+  SetUp set_up_;
+  Table& table_;                                              // of set_up_
+  std::map<std::string, std::map<std::string, Runs>> cells_;  // row, column
+  std::map<std::tuple<std::string, std::string, int64_t>, int64_t> lines_;
+  std::set<int64_t> seen_seeds_;
+};
+
+// ---- Templates.
+
+// A fact of the golden and the rows that have it.
+struct SharedFact {
+  Field field;
+  Strings rows;
+};
+
+std::vector<SharedFact> SharedFacts(const Document& golden,
+                                    const Table& table) {
+  std::vector<SharedFact> facts;
+  for (const Row& row : table.rows) {
+    for (const Field& field : FieldsOf(golden, row)) {
+      if (field.field_class == FieldClass::kIgnore) continue;
+      const auto found = std::ranges::find(facts, field, &SharedFact::field);
+      if (found == facts.end()) {
+        facts.push_back({field, {row.id}});
+      } else {
+        found->rows.push_back(row.id);
+      }
+    }
+  }
+  return facts;
+}
+
+// `router.tau = ""  # in the golden: 1.8 (stated)`. What is only reported may
+// be left out.
+std::string FactLine(const Field& field) {
+  return fmt::format("{}{} = \"\"  # in the golden: {} ({})\n",
+                     field.field_class == FieldClass::kReport ? "# " : "",
+                     field.name, field.value.empty() ? "nothing" : field.value,
+                     NameOf(field.known));
+}
+
+}  // namespace
+
+Document ImportResults(const NamedText& values, const NamedText& set_up,
+                       const Document& golden) {
+  Document document = Importer(values, set_up, golden).Import();
+  for (const auto& [name, file] :
+       {std::pair{"import.values_sha256", &values},
+        std::pair{"import.set_up_sha256", &set_up}}) {
+    document.provenance.more.push_back(
+        {name, Sha256Hex(file->text), FieldClass::kIgnore, Known::kStated});
+  }
+  return document;
+}
+
+ImportTemplate MakeImportTemplate(const Document& golden, const Table& table) {
+  ImportTemplate files;
+  files.values = fmt::format(
+      "# Values of {}: one line for each row, seed and column, all digits.\n"
+      "# Write what was measured after the last comma, \"{}\" for a run that\n"
+      "# gave no number; lines without a value may stay or go. Repeat the\n"
+      "# lines for each seed.\n"
+      "row,seed,column,value\n",
+      table.id, kDiverged);
+  for (const Row& row : table.rows) {
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      if (row.cells[c].empty()) continue;
+      files.values += fmt::format("{},1,{},\n", row.id, table.columns[c].id);
+    }
+  }
+
+  std::string& text = files.set_up;
+  text = fmt::format(
+      "# The set-up of the values of {}. Fill in every \"\" with your own "
+      "fact,\n"
+      "# not with the golden's, or \"{}\" where nobody knows. Lines that "
+      "begin\n"
+      "# with # may stay as they are; rows without values, and blocks without\n"
+      "# rows, may go.\n"
+      "source = \"\"   # whose numbers: paper or report, with its version\n"
+      "program = \"\"  # what computed them, with its version\n"
+      "table = {}\n"
+      "# As in the values; if they are not known, number the runs.\n"
+      "seeds = [1]\n",
+      table.id, kUnknown, TomlText(table.id));
+  text +=
+      "\n# Values must be in these units. `metric` is how they were measured: "
+      "say\n# where yours differs; a verdict shows both.\n";
+  for (const Column& column : table.columns) {
+    text += fmt::format("[columns.{}]\nunit = {}\nmetric = {}\n", column.id,
+                        TomlText(column.unit), TomlText(column.metric));
+  }
+
+  text += "\n# Of all rows.\n[facts]\n";
+  const std::vector<SharedFact> facts = SharedFacts(golden, table);
+  for (const SharedFact& fact : facts) {
+    if (fact.rows.size() == table.rows.size()) text += FactLine(fact.field);
+  }
+  std::set<Strings> done;
+  for (const SharedFact& fact : facts) {
+    if (fact.rows.size() == table.rows.size() ||
+        !done.insert(fact.rows).second) {
+      continue;
+    }
+    text += "\n[[rows]]\nrows = [\n";
+    for (const std::string& row : fact.rows) {
+      text += fmt::format("  {},\n", TomlText(row));
+    }
+    text += "]\n";
+    for (const SharedFact& other : facts) {
+      if (other.rows == fact.rows) text += FactLine(other.field);
+    }
+  }
+  return files;
+}
+
+}  // namespace softmoe::golden

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// imported_results.h - somebody else's numbers: results of origin other_impl
+// from a plain table of values and a description of the set-up (FORMAT.md,
+// "Numbers of others").
+#ifndef SOFTMOE_GOLDEN_DOCUMENT_IMPORTED_RESULTS_H_
+#define SOFTMOE_GOLDEN_DOCUMENT_IMPORTED_RESULTS_H_
+
+#include <string>
+
+#include "golden/document/document.h"
+
+namespace softmoe::golden {
+
+// What a file holds, and what messages call it.
+struct NamedText {
+  std::string name;
+  std::string text;
+};
+
+// The results that the files state, as a document with one table, which has the
+// id, columns, margins and labels of the golden's. A value is the mean over the
+// seeds that have one, exact to all its digits.
+//
+//   values  CSV with the columns row, seed, column and value
+//   set_up  TOML: whose numbers, of which table, seeds, units, facts
+// Errors   DataError and ConfigError, FILE:LINE: names, units, seeds and facts
+//          that the golden or the set-up does not know, a cell that is given
+//          twice, what is not a number, a fact that must match and is not said.
+Document ImportResults(const NamedText& values, const NamedText& set_up,
+                       const Document& golden);
+
+// The two files for a table of `golden`, with comments; filling in what is ""
+// or empty suffices.
+struct ImportTemplate {
+  std::string values;
+  std::string set_up;
+};
+ImportTemplate MakeImportTemplate(const Document& golden, const Table& table);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_DOCUMENT_IMPORTED_RESULTS_H_

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/document/imported_results.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/testing/message_test_util.h"
+#include "golden/document/fingerprint.h"
+#include "golden/testing/document_test_util.h"
+#include "golden/verdict/verdict.h"
+
+namespace softmoe::golden {
+namespace {
+
+constexpr char kHead[] = "row,seed,column,value\n";
+constexpr char kSetUp[] = R"(source = "a report"
+program = "Megatron-LM 0.12"
+table = "main"
+seeds = [7, 8]
+[columns.loss]
+unit = "nat/token"
+metric = "mean over 100 batches"
+[columns.params]
+unit = "1e6 params"
+[facts]
+model.d_model = 640
+training.aux = "unknown"
+[[rows]]
+rows = ["owt/sparse/k1"]
+router.tau = 1.1
+)";
+
+Document Import(const std::string& values, const std::string& set_up = kSetUp) {
+  return ImportResults({"theirs.csv", kHead + values}, {"setup.toml", set_up},
+                       ExampleDocument());
+}
+
+std::string Replaced(std::string text, const std::string& what,
+                     const std::string& with) {
+  const size_t at = text.find(what);
+  EXPECT_NE(at, text.npos) << what;
+  return text.replace(at, what.size(), with);
+}
+
+TEST(Import, TakesValuesOverSeedsAndFacts) {
+  const Document document = Import(
+      "owt/sparse/k1,7,loss,2.81\n"
+      "owt/sparse/k1,8,loss,2.85\n"
+      "# a remark\n\n"
+      "owt/sparse/k1,7,params,107.741\n"
+      "owt/sparse/k2,8,loss,\n");
+  EXPECT_EQ(document.provenance.origin, Origin::kOtherImplementation);
+  EXPECT_EQ(document.provenance.source, "a report");
+  EXPECT_EQ(document.provenance.generator, "Megatron-LM 0.12");
+  EXPECT_EQ(FirstProblem(document), "");
+  ASSERT_EQ(document.tables.size(), 1u);
+  const Table& table = document.tables[0];
+  ASSERT_EQ(table.rows.size(), 1u);  // k2 has no value
+  ASSERT_EQ(table.columns.size(), 2u);
+  EXPECT_EQ(table.columns[0].metric, "mean over 100 batches");
+  EXPECT_EQ(table.columns[1].metric, "active parameters");
+  EXPECT_EQ(table.columns[0].margin, 0.03);
+
+  const Row& row = table.rows[0];
+  EXPECT_EQ(row.id, "owt/sparse/k1");
+  EXPECT_EQ(row.labels, ExampleDocument().tables[0].rows[0].labels);
+  const Cell& loss = row.cells[0];
+  EXPECT_DOUBLE_EQ(loss.value, 2.83);
+  EXPECT_EQ(loss.low, loss.value);
+  EXPECT_EQ(loss.high, loss.value);
+  EXPECT_EQ(loss.runs, 2);
+  ASSERT_TRUE(loss.deviation);
+  EXPECT_NEAR(*loss.deviation, 0.04 / std::sqrt(2.0), 1e-15);
+  const Cell& params = row.cells[1];
+  EXPECT_EQ(params.text, "107.741");
+  EXPECT_EQ(params.runs, 1);
+  EXPECT_FALSE(params.deviation);
+
+  EXPECT_EQ(FieldValue(document, row, "model.d_model"), "640");
+  EXPECT_EQ(FieldValue(document, row, "router.tau"), "1.1");
+  EXPECT_EQ(FieldValue(document, row, "training.aux"), "");
+  EXPECT_EQ(FieldValue(document, row, "training.seed"), "7, 8");
+}
+
+// As programs write tables: columns in any order, quotes, CRLF, a byte order
+// mark.
+TEST(Import, ReadsCsvAsProgramsWriteIt) {
+  const Document document =
+      ImportResults({"theirs.csv",
+                     "\xef\xbb\xbf\"value\",\"row\",\"column\",\"seed\"\r\n"
+                     "2.8e0,\"owt/sparse/k1\",\"loss\",7\r\n"
+                     "-0.5,owt/sparse/k1,loss,8"},
+                    {"setup.toml", kSetUp}, ExampleDocument());
+  EXPECT_DOUBLE_EQ(document.tables[0].rows[0].cells[0].value, 1.15);
+}
+
+TEST(Import, OneDivergedSeedLeavesTheCellEmpty) {
+  const Document document = Import(
+      "owt/sparse/k1,7,loss,2.81\n"
+      "owt/sparse/k1,8,loss,diverged\n");
+  const Cell& cell = document.tables[0].rows[0].cells[0];
+  EXPECT_TRUE(cell.empty());
+  EXPECT_EQ(cell.flags, std::vector<std::string>{"DIVERGED"});
+}
+
+TEST(Import, RefusesValuesWithPlaceAndRemedy) {
+  const std::string good = "owt/sparse/k1,7,loss,2.81\n";
+  const std::pair<std::string, std::vector<std::string>> kBad[] = {
+      {"owt/sparse/k3,7,loss,2.8\n",
+       {"theirs.csv:2: no row 'owt/sparse/k3'", "did you mean 'owt/sparse/k"}},
+      {"owt/sparse/k1,7,los,2.8\n",
+       {"theirs.csv:2: no column 'los'", "did you mean 'loss'?"}},
+      {"owt/sparse/k1,7,piqa,60\n",
+       {"theirs.csv:2: the set-up says no unit of 'piqa'", "[columns.piqa]"}},
+      {good + "owt/sparse/k1,9,loss,2.8\n",
+       {"theirs.csv:3: the seed 9 is not among the set-up's [7, 8]"}},
+      {"owt/sparse/k1,7.5,loss,2.8\n",
+       {"theirs.csv:2: the seed '7.5' is not a whole number"}},
+      {"owt/sparse/k1,,loss,2.8\n", {"theirs.csv:2: the seed ''"}},
+      {good + "\n" + good,
+       {"theirs.csv:4: owt/sparse/k1, seed 7, loss", "in line 2"}},
+      {"owt/sparse/k1,7,loss,2.8nat\n",
+       {"theirs.csv:2: the value '2.8nat' is not a number", "diverged"}},
+      {"owt/sparse/k1,7,loss,nan\n", {"the value 'nan' is not a number"}},
+      {"owt/sparse/k1,7,loss,-inf\n", {"the value '-inf' is not a number"}},
+      {"owt/sparse/k1,7,loss,1e300\n", {"the value '1e300' is not a number"}},
+      {"owt/sparse/k1,7,loss,2,81\n",
+       {"theirs.csv:2: 5 fields", "decimal point"}},
+      {"owt/sparse/k1;7;loss;2.81\n", {"theirs.csv:2: 1 fields"}},
+      {"owt/sparse/k1,7,\"loss,2.81\n",
+       {"theirs.csv:2: a quote that does not end"}},
+      {good, {"theirs.csv: no value of the seed 8"}},
+  };
+  for (const auto& [values, parts] : kBad) {
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { Import(values); }), parts))
+        << values;
+  }
+  for (const std::string head :
+       {"", "row,seed,column\n", "row,seed,column,value,value\n",
+        "row,seed,column,cell\n", "row;seed;column;value\n"}) {
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       ImportResults({"theirs.csv", head},
+                                     {"setup.toml", kSetUp}, ExampleDocument());
+                     }),
+                     "theirs.csv:1: ", "row,seed,column,value"))
+        << head;
+  }
+}
+
+TEST(Import, RefusesSetUpsWithPlaceAndRemedy) {
+  const std::string values =
+      "owt/sparse/k1,7,loss,2.81\nowt/sparse/k1,8,loss,2.85\n";
+  const struct {
+    const char *what, *with;
+    std::vector<std::string> parts;
+  } kBad[] = {
+      {"\"a report\"", "\"\"", {"setup.toml:1:10: 'source' is empty; fill it"}},
+      {"program =", "programm =", {"'program' is missing"}},
+      {"\"main\"", "\"mein\"", {"setup.toml:3:9: 'table' is 'mein'", "'main'"}},
+      {"[7, 8]",
+       "[7, 7]",
+       {"setup.toml:4:9: 'seeds' must list each seed once"}},
+      {"[7, 8]", "[-7, 8]", {"from 0 on"}},
+      {"[7, 8]", "[]", {"number the runs"}},
+      {"nat/token",
+       "bit/token",
+       {"setup.toml:6:8: 'unit' is 'bit/token'", "is in 'nat/token'",
+        "convert the values"}},
+      {"unit = \"nat/token\"\n", "", {"'unit' is missing"}},
+      {"columns.params", "columns.parms", {"unknown key 'parms'", "params"}},
+      {"\"mean over 100 batches\"", "\"\"", {"'metric' is empty; fill it in"}},
+      {"model.d_model = 640",
+       "model.d_modl = 640",
+       {"setup.toml:11:16: the fact 'model.d_modl' is not one",
+        "did you mean 'model.d_model'?"}},
+      {"model.d_model = 640",
+       "model.d_model = \"\"",
+       {"'model.d_model' is empty; fill it in, or write \"unknown\""}},
+      {"model.d_model = 640",
+       "model.d_model = [640]",
+       {"'model.d_model' must be a text or a number"}},
+      {"model.d_model = 640\n",
+       "",
+       {"setup.toml:10:", "nothing is said of model.d_model", "owt/sparse/k1",
+        "\"unknown\" where nobody knows"}},
+      {"router.tau = 1.1\n", "", {"nothing is said of router.tau"}},
+      {"owt/sparse/k1",
+       "owt/sparse/k7",
+       {"setup.toml:14:8: 'rows' names 'owt/sparse/k7'", "did you mean"}},
+      {"[\"owt/sparse/k1\"]", "[]", {"'rows' must list the ids of rows"}},
+      {"rows = [\"owt/sparse/k1\"]",
+       "rows = [\"owt/sparse/k1\", \"owt/sparse/k1\"]",
+       {"'rows' has owt/sparse/k1, of which an earlier block says "
+        "'router.tau', too"}},
+  };
+  for (const auto& bad : kBad) {
+    const std::string set_up = Replaced(kSetUp, bad.what, bad.with);
+    EXPECT_TRUE(
+        Says(MessageOf<DataError>([&] { Import(values, set_up); }), bad.parts))
+        << set_up;
+  }
+  EXPECT_TRUE(Says(MessageOf<ConfigError>(
+                       [&] { Import(values, Replaced(kSetUp, "[7", "7")); }),
+                   "setup.toml:4:", "not valid TOML"));
+}
+
+// What golden documents refuse, imports refuse, too.
+TEST(Import, RefusesPlaceholders) {
+  EXPECT_TRUE(Says(MessageOf<DataError>([] {
+                     Import(
+                         "owt/sparse/k1,7,loss,-999\n"
+                         "owt/sparse/k1,8,params,1\n");
+                   }),
+                   "theirs.csv: ", "loss", "placeholder -999"));
+}
+
+size_t CountOf(const Verdicts& verdicts, Status status) {
+  return static_cast<size_t>(
+      std::ranges::count(verdicts.cells, status, &CellVerdict::status));
+}
+
+// What can be known of one run without seeds: exact cells pass, the others
+// cannot be decided, and nothing is another set-up.
+TEST(Import, OfThePapersOwnTableIsAsExactAsItIs) {
+  const Table& table = *Paper().FindTable("main_results");
+  const ImportTemplate files = FilledIn(Paper(), table);
+  const Document results = ImportResults({"theirs.csv", files.values},
+                                         {"setup.toml", files.set_up}, Paper());
+  EXPECT_EQ(results.tables[0].rows.size(), table.rows.size());
+  const Verdicts verdicts = Judge(results, Paper());
+  size_t exact = 0, cells = 0;
+  for (const CellVerdict& verdict : verdicts.cells) {
+    const Cell& cell = At(verdict.table, verdict.row, verdict.column);
+    ++cells;
+    if (cell.low == cell.high) {
+      ++exact;
+      EXPECT_EQ(verdict.status, Status::kPass)
+          << verdict.row << " " << verdict.column << ": " << verdict.reason;
+    } else {
+      EXPECT_EQ(verdict.status, Status::kInconclusive)
+          << verdict.row << " " << verdict.column << ": " << verdict.reason;
+      EXPECT_TRUE(Says(verdict.reason, "seed noise is unknown"));
+    }
+  }
+  EXPECT_GT(exact, 0u);
+  EXPECT_GT(cells, exact);
+  EXPECT_EQ(CountOf(verdicts, Status::kNotComparable), 0u);
+  EXPECT_EQ(verdicts.fingerprint_differences.size(), 0u);
+  EXPECT_EQ(verdicts.exit_code(), ExitCode::kInconclusive);
+}
+
+// A stated fact that differs is found in the rows that have it, and nowhere
+// else.
+TEST(Import, OfAnotherSetUpIsNotComparable) {
+  ImportTemplate files = FilledIn(Paper(), *Paper().FindTable("main_results"));
+  files.set_up = Replaced(files.set_up, "training.steps = \"18000\"",
+                          "training.steps = \"20000\"");
+  const Verdicts verdicts =
+      Judge(ImportResults({"theirs.csv", files.values},
+                          {"setup.toml", files.set_up}, Paper()),
+            Paper());
+  for (const CellVerdict& verdict : verdicts.cells) {
+    EXPECT_EQ(verdict.status == Status::kNotComparable,
+              verdict.row.starts_with("owt/"))
+        << verdict.row << " " << verdict.column;
+  }
+}
+
+// Every table of the paper that has numbers can be imported by its template.
+TEST(Import, TemplatesOfAllTablesCanBeFilledIn) {
+  for (const Table& table : Paper().tables) {
+    const ImportTemplate files = FilledIn(Paper(), table);
+    if (!files.values.ends_with("value\n")) {
+      const Document results = ImportResults(
+          {"theirs.csv", files.values}, {"setup.toml", files.set_up}, Paper());
+      EXPECT_EQ(results.tables[0].rows.size(), table.rows.size()) << table.id;
+    }
+    // Nothing is taken from the golden that its owner did not fill in.
+    const ImportTemplate empty = MakeImportTemplate(Paper(), table);
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       ImportResults({"theirs.csv", empty.values},
+                                     {"setup.toml", empty.set_up}, Paper());
+                     }),
+                     "setup.toml:", "fill it in"));
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::golden

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// loaded_model.h - the model of a checkpoint, ready to be asked.
+#ifndef SOFTMOE_TRAINER_EVALUATION_LOADED_MODEL_H_
+#define SOFTMOE_TRAINER_EVALUATION_LOADED_MODEL_H_
+
+#include <cstdint>
+
+#include "core/config/config.h"
+#include "core/parallel_for.h"
+#include "optimized/device.h"
+#include "optimized/model.h"
+#include "trainer/results/checkpoint.h"
+
+namespace softmoe::trainer {
+
+struct LoadedModel {
+  // `config` is the checkpoint's but for what changes no parameter; `threads`
+  // as in RuntimeConfig. Keeps a reference to `device`. Throws as Model and
+  // Checkpoint::ReadParameters.
+  LoadedModel(const Checkpoint& checkpoint, const Config& config,
+              int64_t threads, optimized::Device& device)
+      : pool(static_cast<int>(threads)),
+        model(config, config.training.balance_group_sequences, pool, device) {
+    model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
+  }
+
+  ThreadPool pool;
+  optimized::Model model;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_EVALUATION_LOADED_MODEL_H_

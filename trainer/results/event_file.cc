@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/results/event_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/file_error.h"
+#include "core/files/json_lines.h"
+#include "trainer/results/metrics.h"
+#include "trainer/results/metrics_log.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// By one byte: what is left of it after eight shifts, bits reversed.
+constexpr std::array<uint32_t, 256> kCrcTable = [] {
+  constexpr uint32_t kReversedPolynomial = 0x82f63b78;
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = (crc >> 1) ^ ((crc & 1) != 0 ? kReversedPolynomial : 0);
+    }
+    table[byte] = crc;
+  }
+  return table;
+}();
+
+// ---- Numbers and fields as bytes.
+
+template <typename Unsigned>
+std::string LittleEndian(Unsigned value) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof(value); ++i) {
+    bytes += static_cast<char>(value >> 8 * i & 0xff);
+  }
+  return bytes;
+}
+
+// Seven bits a byte, the lowest first; the highest bit says that more follow.
+std::string Varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) {
+    bytes += static_cast<char>(value | 0x80);
+  }
+  return bytes + static_cast<char>(value);
+}
+
+// What precedes the bytes of a field: its number and how they are stored.
+enum class Wire { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+std::string Key(int field, Wire wire) {
+  return Varint(static_cast<uint64_t>(field << 3 | static_cast<int>(wire)));
+}
+
+std::string Bytes(int field, std::string_view content) {
+  return (Key(field, Wire::kBytes) + Varint(content.size())).append(content);
+}
+
+// A Summary with one Value.
+std::string Scalar(std::string_view tag, double value) {
+  const auto single = static_cast<float>(value);
+  return Bytes(1, Bytes(1, tag) + Key(2, Wire::kFixed32) +
+                      LittleEndian(std::bit_cast<uint32_t>(single)));
+}
+
+std::string Record(const std::string& event) {
+  const std::string length = LittleEndian(uint64_t{event.size()});
+  return length + LittleEndian(MaskedCrc32c(length)) + event +
+         LittleEndian(MaskedCrc32c(event));
+}
+
+std::string FirstRecord() { return Record(Bytes(3, "brain.Event:2")); }
+
+std::string SummaryRecord(double wall_time, int64_t step,
+                          const std::string& summary) {
+  return Record(Key(1, Wire::kFixed64) +
+                LittleEndian(std::bit_cast<uint64_t>(wall_time)) +
+                Key(2, Wire::kVarint) + Varint(static_cast<uint64_t>(step)) +
+                Bytes(5, summary));
+}
+
+// ---- Lines of a log.
+
+class LogReader {
+ public:
+  explicit LogReader(fs::path path) : path_(std::move(path)) {}
+
+  std::string Read() {
+    std::string bytes = FirstRecord();
+    VisitJsonLines(path_, [&](Json&& line, int64_t number) {
+      place_ = fmt::format("{}:{}", path_.string(), number);
+      const auto kind = line.find("kind");
+      const Json none;
+      const Json& of = kind == line.end() ? none : *kind;
+      if (of == "run") {
+        CheckVersion(line);
+      } else if (of == "step") {
+        const std::string summary = OfStep(line);
+        seconds_ += JsonNumber(line, metrics::kStepSeconds.name, place_);
+        bytes += SummaryRecord(seconds_, StepOf(line), summary);
+      } else if (of == "validation") {
+        bytes += SummaryRecord(seconds_, StepOf(line), OfValidation(line));
+      } else {
+        Fail("'kind' is none of run, step and validation");
+      }
+    });
+    return bytes;
+  }
+
+ private:
+  [[noreturn]] void Fail(const std::string& problem) const {
+    throw DataError(fmt::format(
+        "{}: {}; the same `run` of the grid writes the log of an unfinished "
+        "run again, of a finished one once its folder is deleted",
+        place_, problem));
+  }
+
+  void CheckVersion(const Json& line) {
+    if (!line.contains("version")) {
+      names_ = 2;  // those of results
+      return;
+    }
+    if (line["version"] == kMetricsLogVersion) return;
+    Fail(fmt::format("a log of version {}, and this program knows version {}",
+                     line["version"].dump(), kMetricsLogVersion));
+  }
+
+  int64_t StepOf(const Json& line) const {
+    const auto step = line.find("step");
+    if (step == line.end() || !step->is_number_integer()) {
+      Fail("'step' is no whole number");
+    }
+    return step->get<int64_t>();
+  }
+
+  // The name of a metric in this line; "" if logs from before it lack it.
+  std::string NameOf(const Metric& metric, const Json& line) const {
+    const std::string name = NameIn(names_, metric);
+    return metric.later && !line.contains(name) ? "" : name;
+  }
+
+  std::string OfStep(const Json& line) const {
+    std::string summary;
+    VisitStepMetrics([&](const Metric& metric, auto member) {
+      const std::string name = NameOf(metric, line);
+      if (name.empty()) return;
+      if constexpr (std::is_same_v<decltype(member), double StepRecord::*>) {
+        summary += Scalar(fmt::format("step/{}", metric.name),
+                          JsonNumber(line, name, place_));
+      } else {
+        const auto list = line.find(name);
+        if (list == line.end() || !list->is_array()) {
+          Fail(fmt::format("'{}' is no list", name));
+        }
+        for (size_t l = 0; l < list->size(); ++l) {
+          const Json number = WithNonFinite((*list)[l]);
+          if (!number.is_number()) {
+            Fail(fmt::format("'{}' has what is no number", name));
+          }
+          summary += Scalar(fmt::format("{}/layer_{}", metric.name, l),
+                            number.get<double>());
+        }
+      }
+    });
+    return summary;
+  }
+
+  std::string OfValidation(const Json& line) const {
+    std::string summary;
+    VisitEvaluationMetrics([&](const Metric& metric, auto) {
+      const std::string name = NameOf(metric, line);
+      if (name.empty()) return;
+      summary += Scalar(fmt::format("validation/{}", metric.name),
+                        JsonNumber(line, name, place_));
+    });
+    return summary;
+  }
+
+  const fs::path path_;
+  std::string place_;
+  uint32_t names_ = 3;  // the version of results that has the log's names
+  double seconds_ = 0;
+};
+
+// Appends to a file of `size` bytes.
+void Append(const fs::path& path, size_t size, std::string_view bytes) {
+  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) throw FileError("write", path, errno);
+  int error = 0;
+  while (!bytes.empty() && error == 0) {
+    const ssize_t written = write(file, bytes.data(), bytes.size());
+    if (written > 0) {
+      bytes.remove_prefix(static_cast<size_t>(written));
+    } else if (written == 0 || errno != EINTR) {
+      error = written < 0 ? errno : ENOSPC;
+    }
+  }
+  if (error == 0 && fsync(file) != 0) error = errno;
+  if (error != 0) {
+    // If this fails, too, the next update goes on behind the torn record.
+    [[maybe_unused]] const int result =
+        ftruncate(file, static_cast<off_t>(size));
+  }
+  close(file);
+  if (error != 0) throw FileError("write", path, error);
+}
+
+}  // namespace
+
+uint32_t Crc32c(std::string_view bytes) {
+  uint32_t crc = ~uint32_t{0};
+  for (const char byte : bytes) {
+    crc = kCrcTable[(crc ^ static_cast<uint8_t>(byte)) & 0xff] ^ (crc >> 8);
+  }
+  return ~crc;
+}
+
+uint32_t MaskedCrc32c(std::string_view bytes) {
+  return std::rotr(Crc32c(bytes), 15) + 0xa282ead8;
+}
+
+std::string EventFileBytes(const fs::path& metrics) {
+  return LogReader(metrics).Read();
+}
+
+EventFileChange UpdateEventFile(const fs::path& metrics,
+                                const fs::path& events) {
+  const std::string bytes = EventFileBytes(metrics);
+  RequireRegularOrAbsent(events);
+  if (fs::exists(events)) {
+    const std::string there = ReadWholeFile(events);
+    if (there == bytes) return EventFileChange::kNone;
+    // Also behind part of a record, where an earlier update was killed.
+    if (bytes.starts_with(there)) {
+      Append(events, there.size(),
+             std::string_view(bytes).substr(there.size()));
+      return EventFileChange::kLonger;
+    }
+  }
+  WriteFileAtomically(events, bytes);
+  return EventFileChange::kNew;
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// event_file.h - metrics.jsonl as an event file, which TensorBoard reads.
+//
+// A file is records, one after the other (TensorFlow's TFRecord):
+//
+//   length   uint64, bytes of `data`       all numbers little-endian
+//   check    uint32, MaskedCrc32c of the 8 bytes before
+//   data     an Event
+//   check    uint32, MaskedCrc32c of `data`
+//
+// An Event is a protocol buffer, written as the protobuf library writes it:
+//
+//   Event          double wall_time = 1; int64 step = 2;
+//                  string file_version = 3;  of the first, which has only that
+//                  Summary summary = 5;      of the others: a line of the log
+//   Summary        repeated Value value = 1;
+//   Summary.Value  string tag = 1; float simple_value = 2;
+//
+// Tags have the names of metrics.h: "step/loss", "validation/loss", and for
+// lists a chart with a line for each layer, "allocation/layer_0". wall_time is
+// the sum of the seconds of the steps so far, as the log has them, so that
+// equal logs give equal bytes.
+#ifndef SOFTMOE_TRAINER_RESULTS_EVENT_FILE_H_
+#define SOFTMOE_TRAINER_RESULTS_EVENT_FILE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace softmoe::trainer {
+
+// The part before any '.' is what TensorBoard looks for.
+inline constexpr char kEventFileName[] = "events.out.tfevents.softmoe";
+
+// CRC-32C, the Castagnoli polynomial, of RFC 3720; and rotated and shifted, as
+// records hold it, so that data which contain their own checksum are no special
+// case.
+uint32_t Crc32c(std::string_view bytes);
+uint32_t MaskedCrc32c(std::string_view bytes);
+
+// The bytes of the event file for a metrics.jsonl. A last line without an end
+// is left for the next time. Those of a longer log begin with those of a
+// shorter one.
+// Errors   EnvironmentError if the log cannot be read, DataError (FILE:LINE) if
+//          a line is none of a log or lacks a metric, or if the log is of a
+//          later version.
+std::string EventFileBytes(const std::filesystem::path& metrics);
+
+enum class EventFileChange {
+  kNone,
+  kLonger,  // records were appended: a TensorBoard that reads it sees them
+  kNew,     // written whole: it was not there, or the log has other lines now
+};
+
+// Makes the file at `events` that of a metrics.jsonl. One writer at a time.
+// Throws as EventFileBytes, and EnvironmentError if it cannot be written: then
+// it is what it was.
+EventFileChange UpdateEventFile(const std::filesystem::path& metrics,
+                                const std::filesystem::path& events);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RESULTS_EVENT_FILE_H_

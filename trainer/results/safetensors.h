@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// safetensors.h - a model's parameters for programs of others: eight bytes with
+// the length of a JSON header (little-endian), the header, then the numbers.
+//
+// The header says of each tensor, by its name in NOTATION.md ("Parameters"),
+// that it is "F32", its shape (row-major) and its place in the bytes after the
+// header; and, in __metadata__, which model it is. It is padded with spaces to
+// a multiple of eight. Format: huggingface/safetensors, README.md.
+#ifndef SOFTMOE_TRAINER_RESULTS_SAFETENSORS_H_
+#define SOFTMOE_TRAINER_RESULTS_SAFETENSORS_H_
+
+#include <filesystem>
+
+namespace softmoe::trainer {
+
+// Writes the parameters of the checkpoint at `checkpoint` to `path`, which is
+// replaced atomically. Throws what Checkpoint throws, and EnvironmentError if
+// `path` cannot be written.
+void ExportSafetensors(const std::filesystem::path& checkpoint,
+                       const std::filesystem::path& path);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RESULTS_SAFETENSORS_H_

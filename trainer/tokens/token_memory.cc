@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/token_memory.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/folder_lock.h"
+#include "core/files/input_file.h"
+#include "core/files/json_lines.h"
+#include "core/files/paths.h"
+#include "core/files/sha256.h"
+#include "trainer/tokens/token_file.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Counts = std::vector<int64_t>;
+
+constexpr const char* kFormat = "softmoe checked tokens";
+constexpr int kVersion = 1;
+constexpr const char* kFacts = "facts.json";
+constexpr int64_t kMostIds = 1 << 20;
+// A file that changes twice within one tick of its file system's clock keeps
+// its time: what has changed just now is not remembered.
+constexpr int64_t kTickNs = 2'000'000'000;
+
+fs::path MemoryFolder() { return CacheFolder() / "checked"; }
+
+fs::path FolderOf(const fs::path& prefix) {
+  return MemoryFolder() /
+         Sha256Hex(fs::absolute(prefix).lexically_normal().string())
+             .substr(0, 32);
+}
+
+std::optional<FileStamp> StampOf(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return FileStamp{
+      .bytes = status.st_size,
+      .changed = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
+      .inode = static_cast<int64_t>(status.st_ino)};
+}
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Whether PREFIX.bin and PREFIX.idx are those of `facts`.
+bool AreThose(const fs::path& prefix, const TokenFacts& facts) {
+  return StampOf(WithSuffix(prefix, ".bin")) == facts.data &&
+         StampOf(WithSuffix(prefix, ".idx")) == facts.index;
+}
+
+Json StampJson(const FileStamp& stamp) {
+  return {stamp.bytes, stamp.changed, stamp.inode};
+}
+
+FileStamp ParseStamp(const Json& json) {
+  return {json.at(0).get<int64_t>(), json.at(1).get<int64_t>(),
+          json.at(2).get<int64_t>()};
+}
+
+// The bytes of a token by the header of PREFIX.idx, which TokenFile checks.
+int64_t BytesOfToken(const fs::path& index) {
+  constexpr int64_t kTypeAt = 17;
+  const InputFile file(index);
+  if (file.size() <= kTypeAt) return TokenBytes(kTokenUint16);
+  uint8_t type = 0;
+  file.Read(kTypeAt, 1, &type);
+  return TokenBytes(type);
+}
+
+// One pass for the hash and the counts of PREFIX.bin, whose ids are Id's.
+template <typename Id>
+void ReadData(const fs::path& prefix, TokenFacts* facts) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(Id));
+  const InputFile file(WithSuffix(prefix, ".bin"));
+  Sha256 hash;
+  std::vector<Id> block(size_t{1} << 19);
+  Counts counts(kMostIds);
+  bool all_counted = true;
+  for (int64_t begin = 0; begin < file.size();) {
+    const int64_t bytes =
+        std::min(kSize * std::ssize(block), file.size() - begin);
+    file.Read(begin, bytes, block.data());
+    hash.Update(block.data(), static_cast<size_t>(bytes));
+    for (int64_t i = 0; i < bytes / kSize; ++i) {
+      const Id id = block[static_cast<size_t>(i)];
+      const bool counted =
+          std::cmp_greater_equal(id, 0) && std::cmp_less(id, kMostIds);
+      all_counted &= counted;
+      if (counted) ++counts[static_cast<size_t>(id)];
+    }
+    begin += bytes;
+  }
+  facts->data_sha256 = Sha256Hex(hash.Finish());
+  if (!all_counted) return;
+  while (!counts.empty() && counts.back() == 0) counts.pop_back();
+  facts->counts = std::move(counts);
+}
+
+// Does nothing where there is no place to remember, or no room.
+void Remember(const fs::path& prefix, const TokenFacts& facts) {
+  try {
+    MakeFolder(FolderOf(prefix));
+    WriteFileAtomically(FolderOf(prefix) / kFacts, TokenFactsText(facts));
+  } catch (const EnvironmentError&) {
+  }
+}
+
+std::unique_ptr<FolderLock> LockMemory(const fs::path& prefix) {
+  try {
+    MakeFolder(FolderOf(prefix));
+    return WaitForFolder(FolderOf(prefix), [](const LockHolder&) {});
+  } catch (const EnvironmentError&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+std::string TokenFactsText(const TokenFacts& facts) {
+  Json from = Json::object();
+  for (const auto& [first, counts] : facts.counts_from) {
+    from[std::to_string(first)] = counts;
+  }
+  return Sealed({{"format", kFormat},
+                 {"version", kVersion},
+                 {"data", StampJson(facts.data)},
+                 {"index", StampJson(facts.index)},
+                 {"data_sha256", facts.data_sha256},
+                 {"index_sha256", facts.index_sha256},
+                 {"counts", facts.counts},
+                 {"counts_from", from}})
+             .dump() +
+         "\n";
+}
+
+std::optional<TokenFacts> ParseTokenFacts(std::string_view text) {
+  const Json json = ParseJsonObject(text);
+  if (!IsSealed(json)) return std::nullopt;
+  try {
+    if (json.at("format") != kFormat || json.at("version") != kVersion) {
+      return std::nullopt;
+    }
+    TokenFacts facts = {.data = ParseStamp(json.at("data")),
+                        .index = ParseStamp(json.at("index")),
+                        .data_sha256 = json.at("data_sha256"),
+                        .index_sha256 = json.at("index_sha256"),
+                        .counts = json.at("counts")};
+    for (const auto& [first, counts] : json.at("counts_from").items()) {
+      facts.counts_from[std::stoll(first)] = counts.get<Counts>();
+    }
+    return facts;
+  } catch (const std::exception&) {  // of another kind, though sealed
+    return std::nullopt;
+  }
+}
+
+std::optional<TokenFacts> RecallTokens(const fs::path& prefix) {
+  try {
+    auto facts = ParseTokenFacts(ReadWholeFile(FolderOf(prefix) / kFacts));
+    if (facts && AreThose(prefix, *facts)) return facts;
+  } catch (const EnvironmentError&) {  // nothing is remembered
+  }
+  return std::nullopt;
+}
+
+TokenFacts CheckTokens(const fs::path& prefix) {
+  if (auto facts = RecallTokens(prefix)) return *std::move(facts);
+  const auto lock = LockMemory(prefix);
+  // Another process may have read them meanwhile.
+  if (auto facts = RecallTokens(prefix)) return *std::move(facts);
+  const int64_t begin = NowNs();
+  TokenFacts facts;
+  const auto index = StampOf(WithSuffix(prefix, ".idx"));
+  const auto data = StampOf(WithSuffix(prefix, ".bin"));
+  facts.index_sha256 = Sha256OfFile(WithSuffix(prefix, ".idx"));
+  if (BytesOfToken(WithSuffix(prefix, ".idx")) == 2) {
+    ReadData<uint16_t>(prefix, &facts);
+  } else {
+    ReadData<int32_t>(prefix, &facts);
+  }
+  facts.index = index.value_or(FileStamp());
+  facts.data = data.value_or(FileStamp());
+  if (AreThose(prefix, facts) &&
+      std::max(facts.data.changed, facts.index.changed) < begin - kTickNs) {
+    Remember(prefix, facts);
+  }
+  return facts;
+}
+
+void RememberCounts(const fs::path& prefix, TokenFacts facts, int64_t first,
+                    const Counts& counts) {
+  facts.counts_from[first] = counts;
+  if (AreThose(prefix, facts)) Remember(prefix, facts);
+}
+
+void ForgetTokens() {
+  std::error_code ignored;
+  fs::remove_all(MemoryFolder(), ignored);
+}
+
+}  // namespace softmoe::trainer

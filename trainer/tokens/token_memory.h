@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// token_memory.h - what this machine remembers of token files that it has read
+// whole: their hashes, and how often each id occurs.
+//
+// C4's tokens are 400 GB, and every run needs their hash when it begins and
+// their counts when it ends. CACHE/checked/NAME/facts.json keeps both for one
+// prefix, and counts as long as the files there have the sizes, times of change
+// and inodes that they had. Without a cache folder nothing is remembered, and
+// the files are read again.
+#ifndef SOFTMOE_TRAINER_TOKENS_TOKEN_MEMORY_H_
+#define SOFTMOE_TRAINER_TOKENS_TOKEN_MEMORY_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softmoe::trainer {
+
+// What a file with the same numbers is taken to have kept: its content.
+struct FileStamp {
+  int64_t bytes = 0;
+  int64_t changed = 0;  // ns since 1970
+  int64_t inode = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+
+struct TokenFacts {
+  FileStamp data, index;  // of PREFIX.bin and PREFIX.idx
+  std::string data_sha256, index_sha256;
+  // How often ids 0, 1, 2, ... occur in PREFIX.bin; shorter than the vocabulary
+  // if its last ids do not. Empty if some id is negative or 2^20 or more.
+  std::vector<int64_t> counts;
+  // The same for the tokens from position `first` to the end.
+  std::map<int64_t, std::vector<int64_t>> counts_from;
+  bool operator==(const TokenFacts&) const = default;
+};
+
+// The text of facts.json and back; nullopt for what is not such a text, whole.
+std::string TokenFactsText(const TokenFacts& facts);
+std::optional<TokenFacts> ParseTokenFacts(std::string_view text);
+
+// The facts of PREFIX.bin and PREFIX.idx: remembered ones, or, once for each
+// machine, by reading both files whole, while other processes that ask for them
+// wait. Their structure is not checked (token_file.h). Throws EnvironmentError
+// if a file is missing or cannot be read.
+TokenFacts CheckTokens(const std::filesystem::path& prefix);
+
+// The remembered facts alone.
+std::optional<TokenFacts> RecallTokens(const std::filesystem::path& prefix);
+
+// Adds counts_from[first] to what is remembered, if the files still are what
+// `facts` was recalled from.
+void RememberCounts(const std::filesystem::path& prefix, TokenFacts facts,
+                    int64_t first, const std::vector<int64_t>& counts);
+
+// Forgets all token files of this machine.
+void ForgetTokens();
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TOKENS_TOKEN_MEMORY_H_
