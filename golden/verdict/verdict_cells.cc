@@ -374,8 +374,9 @@ bool IsByConstruction(const Document& golden, const Cell& golden_cell) {
 
 bool AreSuspicious(const Cell& ours, const Document& golden,
                    const Cell& golden_cell) {
-  return RunsAreEqual(ours) && !ours.proportion && !golden_cell.proportion &&
-         !IsByConstruction(golden, golden_cell);
+  if (IsByConstruction(golden, golden_cell)) return false;
+  if (ours.flip_share) return *ours.flip_share == 0;
+  return RunsAreEqual(ours) && !ours.proportion && !golden_cell.proportion;
 }
 
 Strings FieldNames(const std::vector<FieldDifference>& differences) {

@@ -29,8 +29,8 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
 // never differed.
 bool IsByConstruction(const Document& golden, const Cell& golden_cell);
 
-// Whether the runs of a measurement agree to the last bit. Percentages are
-// exempt, since counts of few items often agree by chance.
+// Whether the runs of a measurement agree to the last bit: of percentages, in
+// every answer, if that is known. Counts alone often agree by chance.
 bool AreSuspicious(const Cell& ours, const Document& golden,
                    const Cell& golden_cell);
 

@@ -245,6 +245,11 @@ TEST(Judge, MeasuredFlipsReplaceTheBinomialWidthAndAreNamed) {
             1);
   EXPECT_EQ(named(after, fmt::format(fmt::runtime(stands_in), "arc_e", "owt")),
             1);
+
+  // Three runs that answer every item alike were probably one.
+  At(&results, row, "piqa").flip_share = 0;
+  EXPECT_EQ(Verdict(Judge(results, Paper()), row, "piqa").status,
+            Status::kMistrusted);
 }
 
 TEST(Judge, OneRunIsInconclusive) {
