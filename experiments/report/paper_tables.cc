@@ -173,11 +173,12 @@ bool IsUnwritten(const std::string& table) {
 std::string Printed(const Cell& mean, const Column& column) {
   if (mean.empty()) return "";
   const std::optional<double> half = HalfWidth(mean);
+  const bool whole = mean.value == std::round(mean.value);
+  if (whole && column.decimals == 0) return Setting(mean.value);
   // A setting, or what is the same in every run, is exact.
   if (column.lane == golden::Lane::kExact || (half && *half == 0)) {
-    return mean.value == std::round(mean.value)
-               ? Setting(mean.value)
-               : fmt::format("{:.{}f}", mean.value, column.decimals);
+    return whole ? Setting(mean.value)
+                 : fmt::format("{:.{}f}", mean.value, column.decimals);
   }
   const int digits = column.decimals + 1;
   return fmt::format("{:.{}f}", mean.value, digits) +

@@ -258,7 +258,7 @@ TEST(PaperCells, HoursOfGpusAreThoseThatTheResultsName) {
   const auto ours = [&](const char* column) {
     return Find(cells, "compute", "owt/sparse/k2", column).ours;
   };
-  EXPECT_EQ(ours("gpus"), "8.0");
+  EXPECT_EQ(ours("gpus"), "8");
   EXPECT_EQ(ours("train_time"), "0.00");
   EXPECT_EQ(ours("gpu_hours"), "0.03");
 }

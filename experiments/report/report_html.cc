@@ -28,7 +28,7 @@ table { border-collapse: collapse; font-size: .8125rem;
 .caption { color: var(--soft); font-size: .875rem; margin: .3rem 0; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; }
 td { border-top: 1px solid var(--line); max-width: 40rem; }
-.short { white-space: nowrap; }
+.short { white-space: nowrap; } .long { min-width: 9rem; }
 .more td { border-top: 0; padding-top: 0; }
 th { font-weight: 600; vertical-align: bottom; }
 .number { text-align: right; }
@@ -110,9 +110,8 @@ std::string Table(const EvaluationTable& table) {
         css += (css.empty() ? "" : " ") + std::string(name);
       };
       if (numbers[c]) add("number");
-      if (row[c].size() <= kShort && row[c].find(' ') != std::string::npos) {
-        add("short");
-      }
+      const bool words = row[c].find(' ') != std::string::npos;
+      if (words) add(row[c].size() <= kShort ? "short" : "long");
       cells += Tag("td", css, EscapeMarkup(row[c]));
     }
     const bool more = !first && !row.empty() && row.front().empty();
