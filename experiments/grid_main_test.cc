@@ -140,7 +140,7 @@ TEST_F(GridMain, TokensMustBeThoseOfTheCorpus) {
   }
   EXPECT_TRUE(
       EndedWith(run({"--tokens", given, "--tokens", given}), 2, "given twice"));
-  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 5, "t.idx"));
+  EXPECT_TRUE(EndedWith(run({"--tokens", given}), 5, "t.bin"));
   WriteFileAtomically(folder_ / "t.idx", "an index");
   WriteFileAtomically(folder_ / "t.bin", "tokens");
   EXPECT_TRUE(EndedWith(run({"--tokens", given}), 2, "t.idx: damaged"));

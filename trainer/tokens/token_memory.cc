@@ -84,9 +84,8 @@ int64_t BytesOfToken(const fs::path& index) {
 
 // One pass for the hash and the counts of PREFIX.bin, whose ids are Id's.
 template <typename Id>
-void ReadData(const fs::path& prefix, TokenFacts* facts) {
+void ReadData(const InputFile& file, TokenFacts* facts) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(Id));
-  const InputFile file(WithSuffix(prefix, ".bin"));
   Sha256 hash;
   std::vector<Id> block(size_t{1} << 19);
   Counts counts(kMostIds);
@@ -187,11 +186,12 @@ TokenFacts CheckTokens(const fs::path& prefix) {
   TokenFacts facts;
   const auto index = StampOf(WithSuffix(prefix, ".idx"));
   const auto data = StampOf(WithSuffix(prefix, ".bin"));
+  const InputFile file(WithSuffix(prefix, ".bin"));
   facts.index_sha256 = Sha256OfFile(WithSuffix(prefix, ".idx"));
   if (BytesOfToken(WithSuffix(prefix, ".idx")) == 2) {
-    ReadData<uint16_t>(prefix, &facts);
+    ReadData<uint16_t>(file, &facts);
   } else {
-    ReadData<int32_t>(prefix, &facts);
+    ReadData<int32_t>(file, &facts);
   }
   facts.index = index.value_or(FileStamp());
   facts.data = data.value_or(FileStamp());

@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads any bytes as remembered facts of token files. Accepted ones read back
-// after writing.
+// Reads any bytes as remembered facts of token files, and objects in them as if
+// they were sealed. Accepted ones read back after writing.
+#include <nlohmann/json.hpp>
+
+#include "core/files/json_lines.h"
 #include "core/fuzzing/fuzz_support.h"
 #include "trainer/tokens/token_memory.h"
 
 namespace softmoe::fuzz {
+namespace {
+
+void Read(std::string_view text) {
+  const auto facts = trainer::ParseTokenFacts(text);
+  if (!facts) return;
+  Require(trainer::ParseTokenFacts(trainer::TokenFactsText(*facts)) == facts,
+          "reads back otherwise");
+}
+
+}  // namespace
 
 void FuzzOne(std::string_view input) {
-  const auto facts = trainer::ParseTokenFacts(input);
-  if (!facts) return;
-  const std::string text = trainer::TokenFactsText(*facts);
-  Require(trainer::ParseTokenFacts(text) == facts, "reads back otherwise");
+  Read(input);
+  const auto json = ParseJsonObject(input);
+  if (json.is_object()) Read(JsonLine(Sealed(json)));
 }
 
 std::vector<std::string> Seeds() {

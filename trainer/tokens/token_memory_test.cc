@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,19 @@ TEST_F(TokenMemory, ReadsAgainWhatHasChanged) {
                       time - std::chrono::seconds(1));
   EXPECT_FALSE(RecallTokens(prefix_));
   EXPECT_FALSE(RecallTokens(folder_ / "absent"));
+}
+
+// One of them reads, the others wait for it.
+TEST_F(TokenMemory, SeveralAskAtOnce) {
+  std::vector<std::future<TokenFacts>> asked;
+  for (int i = 0; i < 4; ++i) {
+    asked.push_back(std::async(std::launch::async,
+                               [this] { return CheckTokens(prefix_); }));
+  }
+  for (std::future<TokenFacts>& facts : asked) {
+    EXPECT_EQ(facts.get().counts, Counts({4, 0, 3}));
+  }
+  EXPECT_TRUE(RecallTokens(prefix_));
 }
 
 // It could change again without showing it.
