@@ -266,6 +266,10 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
   }
   EXPECT_TRUE(EndedWith(Grid({"report", "micro.toml"}), 0, "report.html"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
+  EXPECT_TRUE(EndedWith(Grid({"report", "micro.toml", "--format=md,json"}), 0,
+                        "report.md", "report.json", "plots"));
+  EXPECT_TRUE(EndedWith(Grid({"report", "micro.toml", "--format=pdf"}), 2,
+                        "html", "json"));
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
   // With other settings there is nothing to report, and the existing report
   // stays.

@@ -126,6 +126,7 @@ TEST(GridReport, WritesTheFormatsAskedFor) {
                                ReportFormat::kJson}});
   EXPECT_FALSE(fs::exists(folder / "report.html"));
   EXPECT_TRUE(Says(ReadWholeFile(folder / "report.md"), "## Beside the paper",
+                   "rows of owt was trained on A text.",
                    "### T1: SoftMoE and Sparse MoE", "plots/hard_soft_loss_0",
                    // The command for the runs of a figure.
                    "--rows sparse-2,star-1.5 --corpora foldoc --seeds 1234 "

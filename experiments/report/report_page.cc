@@ -161,6 +161,12 @@ ReportPart PaperPart(const GridOutcome& outcome,
           "95 % interval (Student's t) where there are several. A verdict "
           "other than NOT_COMPARABLE needs the paper's own set-up; //:golden "
           "-- compare judges the results file the same way."}}}};
+  for (const GridCorpus& corpus : outcome.grid.corpora) {
+    if (corpus.stands_for.empty()) continue;
+    part.items.push_back({Paragraph{
+        fmt::format("What is here in the paper's rows of {} was trained on {}.",
+                    corpus.stands_for, corpus.title)}});
+  }
   for (const JudgedResults& one : judged) {
     const golden::Verdicts& v = one.verdicts;
     part.items.push_back({Paragraph{fmt::format(
