@@ -16,7 +16,7 @@
 
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
-#include "trainer/tasks/python_text.h"
+#include "trainer/corpora/python_text.h"
 #include "trainer/tasks/requests.h"
 #include "trainer/tasks/task_items.h"
 #include "trainer/tasks/task_report.h"
