@@ -135,10 +135,12 @@ std::string Lacking(const RunOutcome& run) {
 
 // Throws EnvironmentError that says how to get the corpus if it is neither here
 // nor downloadable.
-void RequireCorpus(const std::string& name) {
-  const trainer::CorpusSize size = trainer::SizeOfCorpus(name, CacheFolder());
+void RequireCorpus(const std::string& name,
+                   const trainer::CorpusPlaces& places) {
+  const trainer::CorpusSize size =
+      trainer::SizeOfCorpus(name, CacheFolder(), places);
   if (size.here || size.bytes > 0) return;
-  (void)trainer::FindCorpus(name, {.cache = CacheFolder()});
+  (void)trainer::FindCorpus(name, {.cache = CacheFolder(), .places = places});
 }
 
 class GridRunner {
@@ -272,6 +274,7 @@ class GridRunner {
   void Prepare(const RunOutcome& run, const fs::path& record) {
     trainer::PrepareOptions options;
     options.threads = run.run.runtime.threads;
+    options.places = trainer::PlacesOf(run.run.runtime);
     options.quiet = options_.quiet;
     const Config& config = run.run.config;
     prepared_[record] =
@@ -628,7 +631,8 @@ void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
     }
     const std::string& corpus = run.run.config.data.corpus;
     if (asked.insert("corpus " + corpus).second) {
-      ask("corpus", [&] { RequireCorpus(corpus); });
+      ask("corpus",
+          [&] { RequireCorpus(corpus, trainer::PlacesOf(run.run.runtime)); });
     }
     const RunCost cost =
         EstimateCost(run.run.config, run.run.config.router.mean_active_experts,

@@ -117,28 +117,23 @@ class JsonLines : public DocumentSource {
   bool NextLine(std::string_view* line) {
     ++line_number_;
     bool too_long = false;
-    size_t searched = used_;
-    while (true) {
+    for (size_t searched = used_;;) {
       const size_t end = text_.find('\n', searched);
+      const size_t next = end == std::string::npos ? text_.size() : end + 1;
+      if (!too_long && next - used_ > kMaxLineBytes) {
+        Refuse(fmt::format("a line of over {} bytes", kMaxLineBytes));
+        too_long = true;
+      }
       if (end != std::string::npos || ended_) {
-        const size_t next = end == std::string::npos ? text_.size() : end + 1;
         *line = std::string_view(text_).substr(used_, next - used_);
-        used_ = next;
+        used_ = searched = next;
         if (!too_long) return !line->empty();
         too_long = false;
         ++line_number_;
-        searched = used_;
         continue;
       }
-      text_.erase(0, used_);
+      text_.erase(0, too_long ? text_.size() : used_);
       used_ = 0;
-      if (text_.size() > kMaxLineBytes) {
-        if (!too_long) {
-          Refuse(fmt::format("a line of over {} bytes", kMaxLineBytes));
-        }
-        too_long = true;
-      }
-      if (too_long) text_.clear();  // what is left of it
       searched = text_.size();
       text_.resize(searched + kBlock);
       const int64_t count = packed_->Read(text_.data() + searched, kBlock);
