@@ -745,6 +745,17 @@ class CommandLine {
         ->delimiter(',');
     Runtime(run, "--threads", "threads",
             "threads; 0: one per core; never changes the result [0]");
+    for (CLI::App* command : {plan, run}) {
+      command->add_option_function<Strings>(
+          "--place",
+          [this](const Strings& places) {
+            for (const std::string& place : places) {
+              arguments_.runtime.push_back("runtime.place_" + place);
+            }
+          },
+          "owt=PATH or c4=PATH: where the corpus of that name is, if not in "
+          "the cache");
+    }
     run->add_option("--jobs", arguments_.jobs,
                     "runs side by side, each with its share of the cores, or "
                     "with --threads; never changes the result [1]")

@@ -94,11 +94,18 @@ struct TrainingConfig {
   Precision precision = Precision::kFp32;
 };
 
+// What is changed in the text of documents.
+enum class Normalise {
+  kNone,
+  kHfOpenWebText,  // as in Hugging Face's OpenWebText
+};
+
 // The corpus and how it becomes tokens.
 struct DataConfig {
   std::string corpus;  // stand-in or published corpus name, or "path:FILE"
   double validation_fraction = 0.02;  // whole documents at the end
   int64_t max_bytes = 0;  // use only this much of the corpus; 0: all
+  Normalise normalise = Normalise::kNone;
 };
 
 struct Config {
@@ -129,6 +136,7 @@ struct RuntimeConfig {
   int64_t log_every = 10;        // steps between progress lines
   int64_t checkpoint_every = 0;  // steps; 0: only at the end and on a signal
   Recompute recompute = Recompute::kNone;  // memory for time
+  std::string place_owt, place_c4;  // of the corpora's files; "": the cache
 };
 
 // Checks every range and relation of `config`; throws ConfigError that names

@@ -56,6 +56,12 @@ struct EnumNames<Precision> {
       {Precision::kFp32, "fp32"}, {Precision::kBf16, "bf16"}};
 };
 template <>
+struct EnumNames<Normalise> {
+  static constexpr std::pair<Normalise, const char*> kNames[] = {
+      {Normalise::kNone, "none"},
+      {Normalise::kHfOpenWebText, "hf_openwebtext"}};
+};
+template <>
 struct EnumNames<Recompute> {
   static constexpr std::pair<Recompute, const char*> kNames[] = {
       {Recompute::kNone, "none"},

@@ -106,6 +106,7 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
   visit("data", "validation_fraction", d.validation_fraction,
         AllowedRange{0, 1, true, true});
   visit("data", "max_bytes", d.max_bytes, AtLeast(0));
+  visit("data", "normalise", d.normalise, Later(kAnyText));
 }
 
 // The same for the fields outside the hash, in section "runtime".
@@ -117,6 +118,8 @@ void VisitRuntime(RuntimeType& runtime, Visitor&& visit) {
   visit("runtime", "log_every", runtime.log_every, AtLeast(1));
   visit("runtime", "checkpoint_every", runtime.checkpoint_every, AtLeast(0));
   visit("runtime", "recompute", runtime.recompute, kAnyText);
+  visit("runtime", "place_owt", runtime.place_owt, kAnyText);
+  visit("runtime", "place_c4", runtime.place_c4, kAnyText);
 }
 
 // Fails to compile when a struct gains or loses a field: update the lists above
@@ -128,9 +131,10 @@ inline void CheckFieldCounts() {
                                 r12, r13, r14] = RouterConfig();
   [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11,
                                 t12, t13, t14, t15, t16] = TrainingConfig();
-  [[maybe_unused]] const auto& [d1, d2, d3] = DataConfig();
+  [[maybe_unused]] const auto& [d1, d2, d3, d4] = DataConfig();
   [[maybe_unused]] const auto& [c1, c2, c3, c4] = Config();
-  [[maybe_unused]] const auto& [u1, u2, u3, u4, u5, u6] = RuntimeConfig();
+  [[maybe_unused]] const auto& [u1, u2, u3, u4, u5, u6, u7, u8] =
+      RuntimeConfig();
 }
 
 }  // namespace softmoe

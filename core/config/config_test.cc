@@ -346,7 +346,7 @@ TEST(ConfigHash, DiffersWhenAnySingleFieldDiffers) {
       EXPECT_NE(ExactFields(other).at(key), value);
       EXPECT_TRUE(hashes.insert(ConfigHash(other)).second) << key;
     }
-    EXPECT_EQ(hashes.size(), 44u);  // all fields and the original
+    EXPECT_EQ(hashes.size(), 45u);  // all fields and the original
   }
 }
 
@@ -367,6 +367,7 @@ TEST(EnumNames, ParseAndPrintAreInverse) {
   ExpectNamesRoundTrip<NoiseKind>();
   ExpectNamesRoundTrip<LoadBalanceKind>();
   ExpectNamesRoundTrip<Precision>();
+  ExpectNamesRoundTrip<Normalise>();
   ExpectNamesRoundTrip<Recompute>();
   EXPECT_STREQ(RouterKindName(RouterKind::kSoftLearned), "soft_learned");
 }

@@ -85,8 +85,8 @@ TEST(ConfigToml, UnknownNamesAreErrorsWithPositionAndSuggestion) {
             "a.toml:1:1: 'model' is an integer, but it is a section; write "
             "[model] and its keys below");
   EXPECT_TRUE(Says(ErrorOf("[data]\nzzzz = 1\n"),
-                   "known are 'corpus', 'validation_fraction' and "
-                   "'max_bytes'"));
+                   "known are 'corpus', 'validation_fraction', 'max_bytes' and "
+                   "'normalise'"));
 }
 
 TEST(ConfigToml, WrongTypesAreErrorsWithPosition) {

@@ -302,7 +302,8 @@ int64_t BytesPerToken(const RowEstimate& row) {
 
 std::string TextLine(const RowEstimate& row, const fs::path& cache) {
   const std::string& name = row.run.config.data.corpus;
-  const trainer::CorpusSize size = trainer::SizeOfCorpus(name, cache);
+  const trainer::CorpusSize size =
+      trainer::SizeOfCorpus(name, cache, trainer::PlacesOf(row.run.runtime));
   if (size.here) {
     return fmt::format("{}: {}, there: {}", name, FormatBytes(size.bytes),
                        size.place.string());
@@ -373,7 +374,9 @@ std::string DescribeDisk(const Rows& rows, const fs::path& folder,
   for (const RowEstimate* row : sources.tokens) {
     const std::string& corpus = row->run.config.data.corpus;
     add("tokens of " +
-        TokenLine(*row, trainer::SizeOfCorpus(corpus, cache).bytes));
+        TokenLine(*row, trainer::SizeOfCorpus(
+                            corpus, cache, trainer::PlacesOf(row->run.runtime))
+                            .bytes));
   }
   add(fmt::format("both are for {}, free there: {}", cache.string(),
                   FormatBytes(FreeDiskBytes(cache))));

@@ -390,7 +390,22 @@ std::string GpusText(const RunResult& result) {
   return result.devices > 0 ? std::to_string(result.devices) : "not recorded";
 }
 
-std::vector<Field> FieldsOf(const RowSummary& row) {
+// The corpus that a row was trained on. Of a published one what its documents
+// are, wherever they lay: the name if they are all, else what is missing.
+std::string CorpusField(const RowSummary& row,
+                        const std::vector<trainer::PreparedCorpus>& corpora) {
+  const std::string& name = row.config().data.corpus;
+  for (const trainer::PreparedCorpus& corpus : corpora) {
+    if (corpus.corpus == name && !corpus.text_of.empty()) {
+      return TomlText(corpus.text_of);
+    }
+  }
+  return TomlText(name);
+}
+
+std::vector<Field> FieldsOf(
+    const RowSummary& row,
+    const std::vector<trainer::PreparedCorpus>& corpora) {
   std::vector<Field> fields;
   const auto add = [&](const std::string& name, const std::string& value,
                        FieldClass field_class) {
@@ -402,7 +417,14 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
                           const auto& value, const AllowedRange&) {
     const std::string name = section + "." + key;
     if (name == "training.seed" || name == "training.precision") return;
-    add(name, name == "router.tau" ? TauText(row) : TomlText(value),
+    // At its default it changes nothing, and older results do not have it.
+    if (name == "data.normalise" && config.data.normalise == Normalise::kNone) {
+      return;
+    }
+    add(name,
+        name == "router.tau"    ? TauText(row)
+        : name == "data.corpus" ? CorpusField(row, corpora)
+                                : TomlText(value),
         FieldClass::kMustMatch);
   });
   std::vector<std::string> seeds;
@@ -518,7 +540,9 @@ class Builder {
  public:
   Builder(const GridOutcome& outcome, const std::string& variant,
           const Document& paper)
-      : paper_(paper), rows_(SummarizeRows(outcome)) {
+      : paper_(paper),
+        corpora_(outcome.corpora),
+        rows_(SummarizeRows(outcome)) {
     std::erase_if(rows_, [&](const RowSummary& row) {
       return !row.row->variant.empty() && !variant.empty() &&
              row.row->variant != variant;
@@ -669,7 +693,7 @@ class Builder {
       out.id = ids[r];
       out.labels = {row.corpus->title, row.row->label,
                     "k=" + Setting(row.config().router.mean_active_experts)};
-      out.fields = FieldsOf(row);
+      out.fields = FieldsOf(row, corpora_);
       for (const Measure& measure : measures) {
         out.cells.push_back(MakeCell(row, measure));
       }
@@ -678,6 +702,7 @@ class Builder {
   }
 
   const Document& paper_;
+  const std::vector<trainer::PreparedCorpus>& corpora_;
   std::vector<RowSummary> rows_;
   // The ids of rows_, the paper's where there is one: in Table 1 and tables
   // like it, and in the table that the experiment repeats.

@@ -158,15 +158,17 @@ trainer::PreparedCorpus OpenTokens(const Config& config,
 
 // Throws EnvironmentError that says how to get and prepare the corpus if its
 // tokens are not there. Downloads nothing.
-void RequirePrepared(const Config& config) {
+void RequirePrepared(const Config& config, const RuntimeConfig& runtime) {
+  const trainer::CorpusPlaces places = trainer::PlacesOf(runtime);
   const trainer::CorpusSize size =
-      trainer::SizeOfCorpus(config.data.corpus, CacheFolder());
+      trainer::SizeOfCorpus(config.data.corpus, CacheFolder(), places);
   // A stand-in, which would be downloaded.
   if (!size.here && size.bytes > 0) {
     trainer::RefuseToPrepare(config.data, config.model.vocab_size);
   }
-  (void)trainer::PrepareCorpus(config.data, config.model.vocab_size,
-                               {.quiet = true, .only_find = true});
+  (void)trainer::PrepareCorpus(
+      config.data, config.model.vocab_size,
+      {.places = places, .quiet = true, .only_find = true});
 }
 
 class GridRunner {
@@ -308,6 +310,7 @@ class GridRunner {
     }
     trainer::PrepareOptions options;
     options.threads = run.run.runtime.threads;
+    options.places = trainer::PlacesOf(run.run.runtime);
     options.quiet = options_.quiet;
     options.only_find = paper_scale_;
     prepared_[record] =
@@ -687,7 +690,7 @@ void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
     const Config& config = run.run.config;
     if (!options.tokens.contains(config.data.corpus) &&
         asked.insert("corpus " + CorpusRecord(run.run, "").string()).second) {
-      ask("corpus", [&] { RequirePrepared(config); });
+      ask("corpus", [&] { RequirePrepared(config, run.run.runtime); });
     }
     const RunCost cost =
         EstimateCost(config, config.router.mean_active_experts, grid.cluster);

@@ -149,6 +149,7 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
   }
   trainer::PrepareOptions prepare;
   prepare.threads = options.runtime.threads;
+  prepare.places = trainer::PlacesOf(options.runtime);
   prepare.quiet = options.quiet;
   const trainer::PreparedCorpus corpus = trainer::PrepareCorpus(
       there.config.data, there.config.model.vocab_size, prepare);

@@ -4,14 +4,19 @@
 #include <fmt/format.h>
 
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/file_error.h"
+#include "core/files/input_file.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
-#include "trainer/corpora/c4_corpus.h"
+#include "trainer/corpora/corpus_files.h"
+#include "trainer/corpora/json_corpus.h"
 #include "trainer/corpora/owt_corpus.h"
+#include "trainer/corpora/packed_file.h"
+#include "trainer/corpora/python_text.h"
 #include "trainer/corpora/standin_corpora.h"
 #include "trainer/corpora/text_corpus.h"
 
@@ -21,41 +26,186 @@ namespace {
 namespace fs = std::filesystem;
 using Files = std::vector<fs::path>;
 
-// The key covers names, sizes and times: hashing hundreds of gigabytes would
-// take longer than a small run.
-std::string KeyOfFiles(const Files& files) {
-  Sha256 hash;
-  for (const fs::path& file : files) {
-    hash.Update(fmt::format(
-        "{}\n{}\n{}\n", file.filename().string(), fs::file_size(file),
-        fs::last_write_time(file).time_since_epoch().count()));
+// The documents of all shards, one shard after another.
+class AllShards : public DocumentSource {
+ public:
+  explicit AllShards(ShardList shards) : shards_(std::move(shards)) {}
+  bool Next(std::string* document) override {
+    while (true) {
+      if (source_ == nullptr) {
+        Shard shard;
+        if (!shards_(&shard)) return false;
+        source_ = shard.open();
+      }
+      if (source_->Next(document)) return true;
+      skipped_.Add(source_->skipped());
+      bytes_ += source_->input_bytes();
+      source_.reset();
+    }
   }
-  return Sha256Hex(hash.Finish());
+  int64_t input_bytes() const override {
+    return bytes_ + (source_ == nullptr ? 0 : source_->input_bytes());
+  }
+
+ private:
+  ShardList shards_;
+  std::unique_ptr<DocumentSource> source_;
+  int64_t bytes_ = 0;  // of the sources before
+};
+
+class Normalised : public DocumentSource {
+ public:
+  explicit Normalised(std::unique_ptr<DocumentSource> source)
+      : source_(std::move(source)) {}
+  bool Next(std::string* document) override {
+    const bool more = NextNotEmpty(document);
+    skipped_ = source_->skipped();
+    skipped_.empty += emptied_;
+    return more;
+  }
+  int64_t input_bytes() const override { return source_->input_bytes(); }
+  std::string sha256() override { return source_->sha256(); }
+
+ private:
+  bool NextNotEmpty(std::string* document) {
+    while (source_->Next(document)) {
+      *document = NormaliseAsHuggingFace(*document);
+      if (!document->empty()) return true;
+      ++emptied_;
+    }
+    return false;
+  }
+
+  std::unique_ptr<DocumentSource> source_;
+  int64_t emptied_ = 0;
+};
+
+// Normalises what the shards of `list` hold, if that is asked for.
+ShardList Prepared(ShardList list, Normalise normalise) {
+  if (normalise == Normalise::kNone) return list;
+  return [list = std::move(list)](Shard* shard) {
+    if (!list(shard)) return false;
+    shard->open = [open = std::move(shard->open)] {
+      return std::make_unique<Normalised>(open());
+    };
+    return true;
+  };
 }
 
-Corpus PublishedCorpus(
-    const std::string& name, const std::string& title, const Files& files,
-    std::unique_ptr<DocumentSource> (*open)(const Files& files)) {
-  return {.name = name,
-          .description = fmt::format("{}, from {} of its publishers' files",
-                                     title, files.size()),
-          .provenance = fmt::format(
-              "{}{}", files.front().string(),
-              files.size() == 1 ? "" : " .. " + files.back().string()),
-          .key = KeyOfFiles(files),
-          .current_key = [=] { return KeyOfFiles(files); },
-          .open = [=] { return open(files); }};
+// Gives what `shards` says, in order.
+ShardList ListOf(std::vector<Shard> shards) {
+  return [shards = std::move(shards), next = size_t{0}](Shard* shard) mutable {
+    if (next == shards.size()) return false;
+    *shard = shards[next++];
+    return true;
+  };
 }
 
-Corpus TextCorpus(const std::string& name, const fs::path& path) {
-  RequireRegular(path);
-  const std::string hash = Sha256OfFile(path);
-  return {.name = name,
-          .description = "a text file of the user's, " + path.string(),
-          .provenance = fmt::format("{} (SHA-256 {})", path.string(), hash),
-          .key = hash,
-          .current_key = [=] { return Sha256OfFile(path); },
-          .open = [=] { return OpenTextFile(path); }};
+std::string KeyOf(const std::vector<DigestedFile>& files) {
+  std::string digests;
+  for (const DigestedFile& file : files) digests += file.digest + "\n";
+  return Sha256Hex(digests);
+}
+
+ShardList FileShards(FilesOf form, const std::vector<DigestedFile>& files,
+                     const ReadOptions& options) {
+  if (form == FilesOf::kOwt) return OwtShards(files, options);
+  std::vector<Shard> shards;
+  for (const DigestedFile& file : files) {
+    shards.push_back({.name = file.path.filename().string(),
+                      .bytes = file.bytes,
+                      .digest = file.digest,
+                      .open = [path = file.path, options] {
+                        return OpenJsonLines(path, options);
+                      }});
+  }
+  return ListOf(std::move(shards));
+}
+
+// Whether OpenWebText is there as Hugging Face has it, turned into JSON lines.
+bool IsJsonForm(const fs::path& place) {
+  std::error_code error;
+  if (fs::is_directory(place, error)) {
+    return !HasFiles(FilesOf::kOwt, place) && HasFiles(FilesOf::kJson, place);
+  }
+  if (!fs::is_regular_file(place, error)) return false;
+  const InputFile file(place);
+  char first = 0;  // a tar begins with the name of a member
+  return PackedFile(file).Read(&first, 1) == 1 && first == '{';
+}
+
+Corpus CorpusOfFiles(const std::string& name, const std::string& title,
+                     FilesOf kind, const fs::path& place,
+                     const CorpusOptions& options) {
+  FilesOf form = kind;
+  if (kind == FilesOf::kOwt && IsJsonForm(place)) {
+    if (options.normalise != Normalise::kHfOpenWebText) {
+      throw ConfigError(fmt::format(
+          "{}: JSON lines of OpenWebText are Hugging Face's text, whose lines "
+          "and ends are normalised; say so with data.normalise = "
+          "\"hf_openwebtext\", which gives the same text from all forms, or "
+          "read them as jsonl:PATH",
+          place.string()));
+    }
+    form = FilesOf::kJson;
+  }
+  const Files paths = FindCorpusFiles(form, place);
+  const std::vector<DigestedFile> files = DigestFiles(paths);
+  const std::string extent = CompareWithPublishers(kind, files);
+  Corpus corpus;
+  corpus.name = name;
+  corpus.description =
+      kind == FilesOf::kJson
+          ? fmt::format("{}, in {} files of JSON lines", title, files.size())
+          : fmt::format("{}, from {} of its publishers' files", title,
+                        files.size());
+  corpus.provenance =
+      fmt::format("{}{}{}", paths.front().string(),
+                  paths.size() == 1 ? "" : " .. " + paths.back().string(),
+                  extent.empty() ? "" : ": " + extent);
+  corpus.key = KeyOf(files);
+  corpus.kind = kind == FilesOf::kOwt  ? "owt"
+                : kind == FilesOf::kC4 ? "c4"
+                                       : "jsonl " + options.read.text_key;
+  corpus.current_key = [=] { return KeyOf(DigestFiles(paths)); };
+  for (const DigestedFile& file : files) corpus.bytes += file.bytes;
+  // An archive of OpenWebText has some 20,000 members.
+  corpus.parallel_shards =
+      form == FilesOf::kOwt ? corpus.bytes : static_cast<int64_t>(files.size());
+  corpus.shards = [=, read = options.read, normalise = options.normalise] {
+    return Prepared(FileShards(form, files, read), normalise);
+  };
+  if (kind != FilesOf::kJson) {
+    corpus.text_of = [=](int64_t documents, int64_t bad) {
+      return TextOf(kind, documents, bad);
+    };
+  }
+  corpus.verify = [=] { return VerifyFiles(kind, paths); };
+  return corpus;
+}
+
+// A corpus of one text file.
+Corpus TextCorpus(const std::string& name, const std::string& kind,
+                  const fs::path& path, const std::string& hash,
+                  Normalise normalise) {
+  Corpus corpus;
+  corpus.name = name;
+  corpus.key = hash;
+  corpus.kind = kind;
+  corpus.current_key = [=] { return Sha256OfFile(path); };
+  std::error_code error;
+  const auto bytes = fs::file_size(path, error);
+  if (!error) corpus.bytes = static_cast<int64_t>(bytes);
+  corpus.shards = [=, bytes = corpus.bytes] {
+    return Prepared(ListOf({{.name = path.filename().string(),
+                             .bytes = bytes,
+                             .digest = hash,
+                             .sha256 = hash,
+                             .open = [=] { return OpenTextFile(path); }}}),
+                    normalise);
+  };
+  corpus.verify = [] { return "nothing is known of this text"; };
+  return corpus;
 }
 
 struct Parsed {
@@ -64,13 +214,20 @@ struct Parsed {
   fs::path path;  // of the text
 };
 
-Parsed Parse(const std::string& name, const fs::path& cache) {
+Parsed Parse(const std::string& name, const fs::path& cache,
+             const CorpusPlaces& places) {
   const size_t colon = name.find(':');
   Parsed parsed;
   parsed.kind = name.substr(0, colon);
   parsed.has_path = colon != std::string::npos && colon + 1 < name.size();
-  parsed.path = parsed.has_path ? UserPath(name.substr(colon + 1))
-                                : cache / "corpora" / parsed.kind;
+  const auto place = places.find(name);
+  if (parsed.has_path) {
+    parsed.path = UserPath(name.substr(colon + 1));
+  } else if (place != places.end()) {
+    parsed.path = place->second;
+  } else {
+    parsed.path = cache / "corpora" / parsed.kind;
+  }
   return parsed;
 }
 
@@ -99,37 +256,92 @@ int64_t BytesOf(const fs::path& place) {
   }
   throw ConfigError(
       fmt::format("data.corpus = \"{}\": no such corpus; known are {}owt, c4, "
-                  "owt:PATH, c4:PATH and path:FILE",
+                  "owt:PATH, c4:PATH, jsonl:PATH and path:FILE",
                   name, known));
 }
 
-}  // namespace
-
-Corpus FindCorpus(const std::string& name, const CorpusOptions& options) {
-  const auto [kind, has_path, path] = Parse(name, options.cache);
+Corpus Find(const std::string& name, const CorpusOptions& options) {
+  const auto [kind, has_path, path] =
+      Parse(name, options.cache, options.places);
   if (!has_path && kind.size() < name.size()) RefuseUnknown(name);
-  if (kind == "path" && has_path) return TextCorpus(name, path);
   if (kind == "owt") {
-    return PublishedCorpus(name, "OpenWebText", FindOwtFiles(path), OpenOwt);
+    return CorpusOfFiles(name, "OpenWebText", FilesOf::kOwt, path, options);
   }
   if (kind == "c4") {
-    return PublishedCorpus(name, "C4", FindC4Files(path), OpenC4);
+    return CorpusOfFiles(name, "C4", FilesOf::kC4, path, options);
+  }
+  if (kind == "jsonl" && has_path) {
+    return CorpusOfFiles(name, "documents of the user's", FilesOf::kJson, path,
+                         options);
+  }
+  if (kind == "path" && has_path) {
+    RequireRegular(path);
+    const std::string hash = Sha256OfFile(path);
+    Corpus corpus = TextCorpus(name, name, path, hash, options.normalise);
+    corpus.description = "a text file of the user's, " + path.string();
+    corpus.provenance = fmt::format("{} (SHA-256 {})", path.string(), hash);
+    return corpus;
   }
   const StandinCorpus* standin = has_path ? nullptr : FindStandin(name);
   if (standin == nullptr) RefuseUnknown(name);
   const StandinText text =
       EnsureStandin(*standin, options.cache, options.notify);
-  return {.name = name,
-          .description = standin->description,
-          .stand_in = true,
-          .provenance = text.provenance,
-          .key = text.sha256,
-          .current_key = [path = text.text] { return Sha256OfFile(path); },
-          .open = [path = text.text] { return OpenTextFile(path); }};
+  Corpus corpus =
+      TextCorpus(name, name, text.text, text.sha256, options.normalise);
+  corpus.description = standin->description;
+  corpus.stand_in = true;
+  corpus.provenance = text.provenance;
+  return corpus;
 }
 
-CorpusSize SizeOfCorpus(const std::string& name, const fs::path& cache) {
-  const Parsed parsed = Parse(name, cache);
+}  // namespace
+
+void Skipped::Add(const Skipped& later) {
+  empty += later.empty;
+  bad += later.bad;
+  for (const std::string& one : later.first) {
+    if (first.size() < kNamed) first.push_back(one);
+  }
+}
+
+void DocumentSource::SkipOrThrow(OnBad on_bad, const std::string& what) {
+  if (on_bad == OnBad::kFail) {
+    throw DataError(what +
+                    "; correct it, or download this file again and compare its "
+                    "checksum, or leave such documents out with "
+                    "`//:prepare_data --on-bad=skip`");
+  }
+  skipped_.Add({.bad = 1, .first = {what}});
+}
+
+CorpusPlaces PlacesOf(const RuntimeConfig& runtime) {
+  CorpusPlaces places;
+  if (!runtime.place_owt.empty()) places["owt"] = UserPath(runtime.place_owt);
+  if (!runtime.place_c4.empty()) places["c4"] = UserPath(runtime.place_c4);
+  return places;
+}
+
+Corpus FindCorpus(const std::string& name, const CorpusOptions& options) {
+  Corpus corpus = Find(name, options);
+  corpus.open = [shards = corpus.shards] {
+    return std::make_unique<AllShards>(shards());
+  };
+  return corpus;
+}
+
+std::string NormaliseAsHuggingFace(std::string_view text) {
+  std::string result;
+  int64_t line_ends = 0;  // in a row
+  for (const char byte : text) {
+    line_ends = byte == '\n' ? line_ends + 1 : 0;
+    if (line_ends <= 2) result += byte;
+  }
+  return std::string(Strip(result));
+}
+
+CorpusSize SizeOfCorpus(const std::string& name, const fs::path& cache,
+                        const CorpusPlaces& places) {
+  const Parsed parsed = Parse(name, cache, places);
   CorpusSize size;
   size.place = parsed.path;
   std::error_code error;

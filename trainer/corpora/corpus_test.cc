@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/corpora/corpus.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -68,10 +69,100 @@ TEST(FindCorpus, FindsPublishedCorporaByPathAndInTheCache) {
   EXPECT_THROW(FindCorpus("owt:/nowhere", {.cache = folder}), EnvironmentError);
 }
 
+// What text it is, not where it lies: copied, renamed, touched.
+TEST(FindCorpus, KeyOfPublishedCorporaFollowsTheContent) {
+  const auto folder = FreshFolder("copied");
+  const auto corpus = [&](const std::string& place, const std::string& text) {
+    std::filesystem::create_directories(folder / place);
+    WriteGzip(folder / place / "c4-train.0.json.gz",
+              "{\"text\": \"" + text + "\"}\n");
+    return FindCorpus("c4:" + (folder / place).string(), {.cache = "/nowhere"});
+  };
+  const Corpus here = corpus("here", "one");
+  EXPECT_EQ(corpus("there", "one").key, here.key);
+  EXPECT_EQ(corpus("there", "one").kind, here.kind);
+  EXPECT_NE(corpus("there", "two").key, here.key);
+  EXPECT_EQ(here.current_key(), here.key);
+  corpus("here", "two");
+  EXPECT_NE(here.current_key(), here.key);
+}
+
+TEST(FindCorpus, TakesThePlaceOfACorpusFromTheOptions) {
+  const auto folder = FreshFolder("placed");
+  WriteFileAtomically(folder / "c4-train.0.json", "{\"text\": \"one\"}\n");
+  RuntimeConfig runtime;
+  runtime.place_c4 = folder.string();
+  const CorpusPlaces places = PlacesOf(runtime);
+  const Corpus corpus =
+      FindCorpus("c4", {.cache = "/nowhere", .places = places});
+  EXPECT_EQ(ReadAll(corpus), (Documents{"one"}));
+  EXPECT_EQ(corpus.name, "c4");
+  EXPECT_EQ(SizeOfCorpus("c4", "/nowhere", places).bytes, 16);
+  EXPECT_EQ(corpus.text_of(1, 0), "a part of c4: 1 of 364868892 documents");
+}
+
+TEST(FindCorpus, ReadsJsonLinesOfTheUser) {
+  const auto folder = FreshFolder("jsonl");
+  WritePacked(folder / "b.jsonl.zst", "{\"body\": \"two\"}\n", "zstd");
+  WritePacked(folder / "a.jsonl.xz", "{\"body\": \"one\"}\n", "xz");
+  const Corpus corpus =
+      FindCorpus("jsonl:" + folder.string(),
+                 {.cache = "/nowhere", .read = {.text_key = "body"}});
+  EXPECT_EQ(ReadAll(corpus), (Documents{"one", "two"}));
+  EXPECT_EQ(corpus.text_of(2, 0), "");
+}
+
+TEST(FindCorpus, ReadsPackedTexts) {
+  const auto folder = FreshFolder("packed_text");
+  const Documents documents = TestDocuments(300);
+  for (const std::string form : {"gzip", "xz", "zstd"}) {
+    WritePacked(folder / form, TestText(documents), form);
+    const Corpus corpus =
+        FindCorpus("path:" + (folder / form).string(), {.cache = "/nowhere"});
+    EXPECT_EQ(ReadAll(corpus), documents) << form;
+  }
+}
+
+TEST(FindCorpus, NormalisesIfAskedTo) {
+  const auto path = FreshFolder("normalised") / "x.jsonl";
+  WriteFileAtomically(path,
+                      "{\"text\": \" one\\n\\n\\n\\ntwo\\n\"}\n"
+                      "{\"text\": \" \\n\"}\n");
+  const Corpus corpus =
+      FindCorpus("jsonl:" + path.string(),
+                 {.cache = "/nowhere", .normalise = Normalise::kHfOpenWebText});
+  const auto source = corpus.open();
+  EXPECT_EQ(DocumentsOf(source), (Documents{"one\n\ntwo"}));
+  EXPECT_EQ(source->skipped().empty, 1);
+}
+
+// As Python 3.11 answers: re.sub("\n\n\n+", "\n\n", text).strip().
+TEST(NormaliseAsHuggingFace, IsWhatPythonDoes) {
+  EXPECT_EQ(NormaliseAsHuggingFace(""), "");
+  EXPECT_EQ(NormaliseAsHuggingFace("a\n\nb"), "a\n\nb");
+  EXPECT_EQ(NormaliseAsHuggingFace("a\n\n\nb"), "a\n\nb");
+  EXPECT_EQ(NormaliseAsHuggingFace("a\n\n\n\n\n\nb\n \n\nc"), "a\n\nb\n \n\nc");
+  EXPECT_EQ(NormaliseAsHuggingFace("\u3000\u00A0\x1C a \u2003\n\n\n"), "a");
+  EXPECT_EQ(NormaliseAsHuggingFace("\u200Ba\u200B"), "\u200Ba\u200B");
+}
+
+// JSON lines of OpenWebText are Hugging Face's text: only with the same said of
+// all forms is it one corpus.
+TEST(FindCorpus, RefusesHuggingFacesTextAsThePublishers) {
+  const auto folder = FreshFolder("owt_json");
+  WriteFileAtomically(folder / "owt.jsonl", "{\"text\": \"one\"}\n");
+  CorpusOptions options{.cache = "/nowhere", .places = {{"owt", folder}}};
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { FindCorpus("owt", options); }),
+                   folder.string(), "data.normalise = \"hf_openwebtext\""));
+  options.normalise = Normalise::kHfOpenWebText;
+  EXPECT_EQ(ReadAll(FindCorpus("owt", options)), (Documents{"one"}));
+}
+
 TEST(FindCorpus, SaysWhichFilesOfAPublisherItReads) {
   const auto folder = FreshFolder("publisher");
   const auto write = [&](const char* name) {
-    WriteFileAtomically(folder / name, "{\"text\": \"one\"}\n");
+    WriteFileAtomically(folder / name,
+                        fmt::format("{{\"text\": \"{}\"}}\n", name));
     return FindCorpus("c4:" + folder.string(), {.cache = "/nowhere"});
   };
   const std::string first = (folder / "c4-train.0.json").string();

@@ -5,12 +5,16 @@
 #include <archive_entry.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "core/errors.h"
+#include "core/files/input_file.h"
+#include "core/files/sha256.h"
+#include "trainer/corpora/packed_file.h"
 #include "trainer/corpora/utf8.h"
 
 namespace softmoe::trainer {
@@ -25,18 +29,72 @@ bool IsArchive(std::string_view name) {
   return name.ends_with(".xz") || name.ends_with(".tar");
 }
 
-// An archive on disk, or one that is a member of `outer`.
+bool IsText(std::string_view name) { return name.ends_with(".txt"); }
+
+// Members of these are shards, too; other archives are shards as a whole.
+bool HoldsShards(std::string_view name) {
+  return name.ends_with(".tar") || name.ends_with(".tar.xz");
+}
+
+// The bytes of an archive: a file, a text in memory, or a member of another
+// archive.
+class Bytes {
+ public:
+  virtual ~Bytes() = default;
+  // Valid until the next call; none at the end. Throws Error.
+  virtual std::string_view Next() = 0;
+};
+
+class FileBytes : public Bytes {
+ public:
+  explicit FileBytes(const fs::path& path) : file_(path) {
+    RefuseForeign(file_);
+  }
+  std::string_view Next() override {
+    const int64_t count =
+        std::min<int64_t>(block_.size(), file_.size() - position_);
+    file_.Read(position_, count, block_.data());
+    position_ += count;
+    const std::string_view bytes(block_.data(), static_cast<size_t>(count));
+    hash_.Update(bytes);
+    return bytes;
+  }
+  int64_t position() const { return position_; }
+  std::string Hash() {
+    while (!Next().empty()) continue;  // tar ends before its padding
+    return Sha256Hex(hash_.Finish());
+  }
+
+ private:
+  InputFile file_;
+  int64_t position_ = 0;
+  std::array<char, 1 << 16> block_;
+  Sha256 hash_;
+};
+
+class MemoryBytes : public Bytes {
+ public:
+  explicit MemoryBytes(std::shared_ptr<const std::string> bytes)
+      : bytes_(std::move(bytes)) {}
+  std::string_view Next() override {
+    return std::exchange(given_, true) ? std::string_view() : *bytes_;
+  }
+
+ private:
+  std::shared_ptr<const std::string> bytes_;
+  bool given_ = false;
+};
+
 class Archive {
  public:
-  explicit Archive(const fs::path& path) : place_(path.string()) {
-    Open();
-    Check(::archive_read_open_filename(archive_.get(), path.c_str(), kBlock));
-  }
-  Archive(Archive* outer, const std::string& member)
-      : place_(outer->place_ + " > " + member), outer_(outer) {
-    Open();
-    Check(
-        ::archive_read_open(archive_.get(), this, nullptr, ReadOuter, nullptr));
+  // `place` is for messages.
+  Archive(Bytes* bytes, std::string place)
+      : place_(std::move(place)), bytes_(bytes) {
+    SOFTMOE_CHECK(archive_ != nullptr);
+    // Other formats that libarchive knows call programs (lrzip) or decode mail.
+    ::archive_read_support_filter_xz(archive_.get());
+    ::archive_read_support_format_tar(archive_.get());
+    Check(::archive_read_open(archive_.get(), this, nullptr, Read, nullptr));
   }
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
@@ -57,123 +115,282 @@ class Archive {
     }
   }
 
-  // The content of the current member.
-  void ReadText(std::string* text) {
-    text->clear();
-    while (true) {
-      const size_t old = text->size();
-      text->resize(old + kBlock);
-      const la_ssize_t count =
-          ::archive_read_data(archive_.get(), text->data() + old, kBlock);
-      if (count < 0) Refuse(Message());
-      text->resize(old + static_cast<size_t>(count));
-      if (count == 0) break;
-      if (static_cast<int64_t>(text->size()) > kMaxDocumentBytes) {
-        Refuse(fmt::format("a document of over {} bytes", kMaxDocumentBytes));
-      }
+  // Appends at most `limit` bytes of the current member, and says whether
+  // that was all of it.
+  bool ReadMember(int64_t limit, std::string* content) {
+    while (static_cast<int64_t>(content->size()) <= limit) {
+      const std::string_view bytes = ReadBlock();
+      if (bytes.empty()) return true;
+      content->append(bytes);
     }
-    const size_t bad = FindNonText(*text);
-    if (bad != std::string::npos) {
-      Refuse(fmt::format("byte {} is not UTF-8 text", bad));
-    }
+    return false;
+  }
+  // Its next bytes; none at the end.
+  std::string_view ReadBlock() {
+    const la_ssize_t count =
+        ::archive_read_data(archive_.get(), block_.data(), block_.size());
+    if (count < 0) RefuseDamage(Message());
+    return {block_.data(), static_cast<size_t>(count)};
+  }
+
+  // The current member, for messages.
+  std::string Place() const {
+    return member_.empty() ? place_ : place_ + " > " + member_;
+  }
+  [[noreturn]] void RefuseDamage(const std::string& what) const {
+    throw DataError(fmt::format(
+        "{}: {} (damaged or truncated before byte {} of {}); download this "
+        "archive again and compare its checksum",
+        Place(), what, position_, place_));
   }
 
  private:
-  static constexpr size_t kBlock = 1 << 16;
-
-  void Open() {
-    SOFTMOE_CHECK(archive_ != nullptr);
-    // Other formats that libarchive knows call programs (lrzip) or decode mail.
-    ::archive_read_support_filter_xz(archive_.get());
-    ::archive_read_support_format_tar(archive_.get());
-  }
-
-  static la_ssize_t ReadOuter(archive* inner, void* self, const void** bytes) {
+  // Exceptions do not pass through libarchive.
+  static la_ssize_t Read(archive* reader, void* self, const void** bytes) {
     auto* archive = static_cast<Archive*>(self);
-    *bytes = archive->block_.data();
-    const la_ssize_t count = ::archive_read_data(
-        archive->outer_->archive_.get(), archive->block_.data(), kBlock);
-    if (count < 0) {
-      ::archive_set_error(inner, EIO, "%s", archive->outer_->Message().c_str());
+    try {
+      const std::string_view next = archive->bytes_->Next();
+      archive->position_ += static_cast<int64_t>(next.size());
+      *bytes = next.data();
+      return static_cast<la_ssize_t>(next.size());
+    } catch (const Error& error) {
+      ::archive_set_error(reader, EIO, "%s", error.what());
+      return -1;
     }
-    return count;
   }
-
   std::string Message() const {
     const char* text = ::archive_error_string(archive_.get());
     return text != nullptr ? text : "unreadable";
   }
-  [[noreturn]] void Refuse(const std::string& what) const {
-    throw DataError(fmt::format(
-        "{}{}{}: {}; download this archive again and compare its checksum",
-        place_, member_.empty() ? "" : " > ", member_, what));
-  }
   void Check(int code) const {
-    if (code != ARCHIVE_OK && code != ARCHIVE_WARN) Refuse(Message());
+    if (code != ARCHIVE_OK && code != ARCHIVE_WARN) RefuseDamage(Message());
   }
 
   std::string place_;
   std::string member_;
-  Archive* outer_ = nullptr;
+  Bytes* bytes_;
+  int64_t position_ = 0;  // bytes of it that were used
   std::unique_ptr<archive, int (*)(archive*)> archive_{::archive_read_new(),
                                                        ::archive_read_free};
-  std::array<char, kBlock> block_;
+  std::array<char, 1 << 16> block_;
 };
 
-class OwtFiles : public DocumentSource {
+class MemberBytes : public Bytes {
  public:
-  explicit OwtFiles(std::vector<fs::path> files) : files_(std::move(files)) {}
-  ~OwtFiles() override {
-    while (!open_.empty()) open_.pop_back();  // innermost first
+  explicit MemberBytes(Archive* archive) : archive_(archive) {}
+  std::string_view Next() override { return archive_->ReadBlock(); }
+
+ private:
+  Archive* archive_;
+};
+
+// Archives, each a member of the one before.
+class OpenArchives {
+ public:
+  ~OpenArchives() {
+    while (!empty()) Pop();  // innermost first
+  }
+  bool empty() const { return open_.empty(); }
+  size_t depth() const { return open_.size(); }
+  Archive& top() { return *open_.back().second; }
+  void Push(std::unique_ptr<Bytes> bytes, const std::string& place) {
+    auto archive = std::make_unique<Archive>(bytes.get(), place);
+    open_.emplace_back(std::move(bytes), std::move(archive));
+  }
+  void PushMember() {
+    Push(std::make_unique<MemberBytes>(&top()), top().Place());
+  }
+  void Pop() {
+    open_.back().second.reset();  // it uses its bytes
+    open_.pop_back();
+  }
+
+ private:
+  std::vector<std::pair<std::unique_ptr<Bytes>, std::unique_ptr<Archive>>>
+      open_;
+};
+
+class OwtDocuments : public DocumentSource {
+ public:
+  OwtDocuments(std::unique_ptr<Bytes> bytes, const std::string& place,
+               const ReadOptions& options)
+      : options_(options) {
+    archives_.Push(std::move(bytes), place);
   }
 
   bool Next(std::string* document) override {
-    while (true) {
-      if (open_.empty()) {
-        if (next_file_ == files_.size()) return false;
-        open_.push_back(std::make_unique<Archive>(files_[next_file_++]));
-      }
-      Archive* archive = open_.back().get();
-      const std::string member = archive->NextMember();
+    while (!archives_.empty()) {
+      Archive& archive = archives_.top();
+      const std::string member = archive.NextMember();
       if (member.empty()) {
-        open_.pop_back();
-      } else if (member.ends_with(".txt")) {
-        archive->ReadText(document);
-        if (!document->empty()) return true;
-      } else if (IsArchive(member) && open_.size() < kMaxDepth) {
-        open_.push_back(std::make_unique<Archive>(archive, member));
+        // The outermost stays, with the count of its bytes.
+        if (archives_.depth() == 1) return false;
+        archives_.Pop();
+      } else if (IsText(member)) {
+        if (ReadText(archive, document)) return true;
+      } else if (IsArchive(member) && archives_.depth() < kMaxDepth) {
+        archives_.PushMember();
+      }
+    }
+    return false;
+  }
+
+ private:
+  // False if it is empty, or skipped.
+  bool ReadText(Archive& archive, std::string* text) {
+    text->clear();
+    if (!archive.ReadMember(kMaxDocumentBytes, text)) {
+      SkipOrThrow(options_.on_bad,
+                  fmt::format("{}: a document of over {} bytes",
+                              archive.Place(), kMaxDocumentBytes));
+      return false;
+    }
+    if (const size_t bad = FindNonText(*text); bad != std::string::npos) {
+      SkipOrThrow(options_.on_bad, fmt::format("{}: byte {} is not UTF-8 text",
+                                               archive.Place(), bad));
+      return false;
+    }
+    if (text->empty()) ++skipped_.empty;
+    return !text->empty();
+  }
+
+  ReadOptions options_;
+  OpenArchives archives_;
+};
+
+class OwtFile : public DocumentSource {
+ public:
+  OwtFile(const fs::path& path, const ReadOptions& options) {
+    auto bytes = std::make_unique<FileBytes>(path);
+    bytes_ = bytes.get();
+    documents_.emplace(std::move(bytes), path.string(), options);
+  }
+  bool Next(std::string* document) override {
+    const bool more = documents_->Next(document);
+    skipped_ = documents_->skipped();
+    return more;
+  }
+  int64_t input_bytes() const override { return bytes_->position(); }
+  std::string sha256() override { return bytes_->Hash(); }
+
+ private:
+  FileBytes* bytes_;
+  std::optional<OwtDocuments> documents_;
+};
+
+// A member that is a document.
+class OneDocument : public DocumentSource {
+ public:
+  explicit OneDocument(std::shared_ptr<const std::string> text, std::string at,
+                       const ReadOptions& options)
+      : text_(std::move(text)), place_(std::move(at)), options_(options) {}
+  bool Next(std::string* document) override {
+    if (std::exchange(given_, true)) return false;
+    const size_t bad = FindNonText(*text_);
+    if (bad != std::string::npos) {
+      SkipOrThrow(options_.on_bad,
+                  fmt::format("{}: byte {} is not UTF-8 text", place_, bad));
+      return false;
+    }
+    if (text_->empty()) ++skipped_.empty;
+    *document = *text_;
+    return !text_->empty();
+  }
+
+ private:
+  std::shared_ptr<const std::string> text_;
+  std::string place_;
+  ReadOptions options_;
+  bool given_ = false;
+};
+
+class ShardFinder {
+ public:
+  ShardFinder(std::vector<DigestedFile> files, const ReadOptions& options)
+      : files_(std::move(files)), options_(options) {}
+
+  bool Next(Shard* shard) {
+    while (true) {
+      std::string member;
+      if (archives_.empty()) {
+        if (next_file_ == files_.size()) return false;
+        const DigestedFile& file = files_[next_file_++];
+        archives_.Push(std::make_unique<FileBytes>(file.path),
+                       file.path.string());
+        do {
+          member = archives_.top().NextMember();
+        } while (!member.empty() && !IsArchive(member) && !IsText(member));
+        if (!IsArchive(member)) {
+          archives_.Pop();
+          *shard = WholeFile(file);
+          return true;
+        }
+      } else {
+        member = archives_.top().NextMember();
+      }
+      if (member.empty()) {
+        archives_.Pop();
+      } else if (HoldsShards(member) && archives_.depth() < kMaxDepth) {
+        archives_.PushMember();
+      } else if (IsArchive(member) || IsText(member)) {
+        *shard = Member(IsText(member));
+        return true;
       }
     }
   }
 
  private:
-  std::vector<fs::path> files_;
+  Shard WholeFile(const DigestedFile& file) const {
+    return {.name = file.path.filename().string(),
+            .bytes = file.bytes,
+            .digest = file.digest,
+            .open = [path = file.path, options = options_] {
+              return OpenOwt(path, options);
+            }};
+  }
+
+  Shard Member(bool is_document) {
+    Archive& archive = archives_.top();
+    std::string content;
+    if (!archive.ReadMember(kMaxMemberBytes, &content)) {
+      throw DataError(fmt::format(
+          "{}: a member of over {} MB, which would have to be held in memory; "
+          "unpack the archive that it is in, and give the folder",
+          archive.Place(), kMaxMemberBytes >> 20));
+    }
+    Shard shard;
+    shard.name = archive.Place();
+    shard.bytes = static_cast<int64_t>(content.size());
+    shard.sha256 = shard.digest = Sha256Hex(content);
+    const auto bytes = std::make_shared<const std::string>(std::move(content));
+    shard.open = [=, place = shard.name,
+                  options = options_]() -> std::unique_ptr<DocumentSource> {
+      if (is_document) {
+        return std::make_unique<OneDocument>(bytes, place, options);
+      }
+      return std::make_unique<OwtDocuments>(
+          std::make_unique<MemoryBytes>(bytes), place, options);
+    };
+    return shard;
+  }
+
+  std::vector<DigestedFile> files_;
+  ReadOptions options_;
   size_t next_file_ = 0;
-  std::vector<std::unique_ptr<Archive>> open_;  // each inside the previous one
+  OpenArchives archives_;
 };
 
 }  // namespace
 
-std::vector<fs::path> FindOwtFiles(const fs::path& path) {
-  std::error_code error;
-  if (fs::is_regular_file(path, error)) return {path};
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (IsArchive(entry.path().string())) files.push_back(entry.path());
-  }
-  if (files.empty()) {
-    throw EnvironmentError(fmt::format(
-        "no OpenWebText in {}: there are no *.tar.xz, *.tar or *.xz files; put "
-        "openwebtext.tar.xz there (https://skylion007.github.io/"
-        "OpenWebTextCorpus), or say where it is with `--corpus owt:PATH`",
-        path.string()));
-  }
-  std::sort(files.begin(), files.end());
-  return files;
+std::unique_ptr<DocumentSource> OpenOwt(const fs::path& path,
+                                        const ReadOptions& options) {
+  return std::make_unique<OwtFile>(path, options);
 }
 
-std::unique_ptr<DocumentSource> OpenOwt(const std::vector<fs::path>& files) {
-  return std::make_unique<OwtFiles>(files);
+ShardList OwtShards(std::vector<DigestedFile> files,
+                    const ReadOptions& options) {
+  return [finder = std::make_shared<ShardFinder>(std::move(files), options)](
+             Shard* shard) { return finder->Next(shard); };
 }
 
 }  // namespace softmoe::trainer

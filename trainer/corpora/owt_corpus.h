@@ -11,21 +11,25 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "trainer/corpora/corpus.h"
+#include "trainer/corpora/corpus_files.h"
 
 namespace softmoe::trainer {
 
-// The archives (*.tar.xz, *.tar, *.xz) of a folder in order of their names, or
-// `path` itself if it is a file. Throws EnvironmentError with the remedy if
-// there is none.
-std::vector<std::filesystem::path> FindOwtFiles(
-    const std::filesystem::path& path);
+// The longest member that is a shard by itself: it is held in memory.
+inline constexpr int64_t kMaxMemberBytes = int64_t{64} << 20;
 
-// Reads the archives in turn. A DataError names archive and member.
-std::unique_ptr<DocumentSource> OpenOwt(
-    const std::vector<std::filesystem::path>& files);
+// Reads an archive, also archives in it. A DataError names archive and member.
+std::unique_ptr<DocumentSource> OpenOwt(const std::filesystem::path& path,
+                                        const ReadOptions& options = {});
+
+// The shards of the archives in turn: an archive that begins with a document
+// is one, and of another each member that is packed by itself.
+ShardList OwtShards(std::vector<DigestedFile> files,
+                    const ReadOptions& options);
 
 }  // namespace softmoe::trainer
 

@@ -66,12 +66,15 @@ void FuzzOne(std::string_view input) {
   const auto path = ScratchFolder() / "owt.tar.xz";
   WriteScratch(path, bytes);
   Accepts([&] {
-    const auto source = trainer::OpenOwt({path});
-    std::string document;
-    while (source->Next(&document)) {
-      Require(!document.empty(), "an empty document");
-      Require(trainer::FindNonText(document) == std::string::npos,
-              "a document that is not text");
+    const auto next = trainer::OwtShards({trainer::Digest(path)}, {});
+    for (trainer::Shard shard; next(&shard);) {
+      const auto source = shard.open();
+      std::string document;
+      while (source->Next(&document)) {
+        Require(!document.empty(), "an empty document");
+        Require(trainer::FindNonText(document) == std::string::npos,
+                "a document that is not text");
+      }
     }
   });
 }

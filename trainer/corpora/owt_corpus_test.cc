@@ -62,8 +62,19 @@ std::string NestedTar(const Documents& documents) {
              true);
 }
 
-Documents Read(const fs::path& path) {
-  return DocumentsOf(OpenOwt(FindOwtFiles(path)));
+// Of all shards in order. Their names go to `*names`.
+Documents Read(const fs::path& path, Documents* names = nullptr,
+               const ReadOptions& options = {}) {
+  const auto next =
+      OwtShards(DigestFiles(FindCorpusFiles(FilesOf::kOwt, path)), options);
+  Documents documents;
+  for (Shard shard; next(&shard);) {
+    if (names != nullptr) names->push_back(shard.name);
+    for (std::string& text : DocumentsOf(shard.open())) {
+      documents.push_back(std::move(text));
+    }
+  }
+  return documents;
 }
 
 std::string ErrorOf(const fs::path& path) {
@@ -100,7 +111,8 @@ TEST(Owt, RefusesATruncatedArchive) {
     WriteFileAtomically(path, bytes.substr(0, size));
     const std::string error = ErrorOf(path);
     EXPECT_TRUE(Says(error, "openwebtext.tar.xz")) << size;
-    EXPECT_TRUE(Says(error, "download this archive again"));
+    EXPECT_TRUE(Says(error, "damaged or truncated before byte ",
+                     "download this archive again"));
   }
 }
 
@@ -119,7 +131,7 @@ TEST(Owt, NeverReturnsHalfADocument) {
   const std::string bytes = Tar({{"1.txt", "whole"}, {"2.txt", text}}, false);
   // A header of 512 bytes before each; "whole" fills another 512.
   WriteFileAtomically(path, bytes.substr(0, 3 * 512 + 2000));
-  const auto source = OpenOwt({path});
+  const auto source = OpenOwt(path);
   std::string document;
   ASSERT_TRUE(source->Next(&document));
   EXPECT_EQ(document, "whole");
@@ -135,10 +147,54 @@ TEST(Owt, RefusesTextThatIsNotUtf8) {
   EXPECT_TRUE(Says(error, "o.tar.xz > 1.txt: byte 3 is not UTF-8"));
 }
 
-TEST(Owt, SaysWhereToGetIt) {
-  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
-                       [&] { FindOwtFiles(FreshFolder("owt_empty")); }),
-                   "--corpus owt:PATH"));
+// A member that is packed by itself is a shard: read in any order and at any
+// time, each gives its documents.
+TEST(Owt, MembersOfAnArchiveAreShards) {
+  const auto folder = FreshFolder("owt_shards");
+  const Documents documents = TestDocuments(40);
+  WriteFileAtomically(folder / "openwebtext.tar.xz", NestedTar(documents));
+  const auto next =
+      OwtShards(DigestFiles(FindCorpusFiles(FilesOf::kOwt, folder)), {});
+  std::vector<Shard> shards(3);
+  ASSERT_TRUE(next(&shards[0]));
+  ASSERT_TRUE(next(&shards[1]));
+  EXPECT_FALSE(next(&shards[2]));
+  EXPECT_TRUE(shards[1].name.ends_with(
+      "openwebtext.tar.xz > openwebtext/urlsf_subset00-1_data.xz"));
+  EXPECT_EQ(DocumentsOf(shards[1].open()),
+            Documents(documents.begin() + 20, documents.end()));
+  const auto first = shards[0].open();
+  EXPECT_EQ(DocumentsOf(first),
+            Documents(documents.begin(), documents.begin() + 20));
+  EXPECT_EQ(first->skipped().empty, 1);
+  EXPECT_NE(shards[0].digest, shards[1].digest);
+}
+
+// As unpacked from openwebtext.tar.xz: each file is one.
+TEST(Owt, FilesOfDocumentsAreShards) {
+  const auto folder = FreshFolder("owt_files");
+  WriteFileAtomically(folder / "a.xz", Tar({{"1.txt", "one"}}, true));
+  WriteFileAtomically(folder / "b.tar",
+                      Tar({{"README", "x"},
+                           {"c.tar", Tar({{"2.txt", "two"}}, false)},
+                           {"3.txt", "three"}},
+                          false));
+  Documents names;
+  EXPECT_EQ(Read(folder, &names), (Documents{"one", "two", "three"}));
+  EXPECT_EQ(names.front(), "a.xz");
+}
+
+TEST(Owt, CountsWhatItLeavesOut) {
+  const auto path = FreshFolder("owt_skip") / "o.tar.xz";
+  WriteFileAtomically(
+      path,
+      Tar({{"1.txt", "caf\xE9"}, {"2.txt", "good"}, {"3.txt", ""}}, true));
+  const auto source = OpenOwt(path, {.on_bad = OnBad::kSkip});
+  EXPECT_EQ(DocumentsOf(source), (Documents{"good"}));
+  EXPECT_EQ(source->skipped().empty, 1);
+  EXPECT_EQ(source->skipped().bad, 1);
+  EXPECT_EQ(source->skipped().first[0],
+            path.string() + " > 1.txt: byte 3 is not UTF-8 text");
 }
 
 }  // namespace

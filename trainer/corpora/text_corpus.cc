@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "core/files/input_file.h"
+#include "trainer/corpora/packed_file.h"
 #include "trainer/corpora/utf8.h"
 
 namespace softmoe::trainer {
@@ -44,10 +45,10 @@ bool IsMark(std::string_view line) {
       file.path().string(), begin, what, limit, kDocumentSeparator));
 }
 
-// One pass over the lines of a file, without its byte order mark.
+// One pass over the lines of a file, unpacked, without its byte order mark.
 class Lines {
  public:
-  explicit Lines(const InputFile& file) : file_(&file) {
+  explicit Lines(const InputFile& file) : file_(&file), packed_(file) {
     ReadMore();
     if (text_.starts_with(kByteOrderMark)) used_ = kByteOrderMark.size();
   }
@@ -58,7 +59,7 @@ class Lines {
   bool Next(std::string_view* line) {
     size_t searched = used_;
     size_t end = text_.find('\n', searched);
-    while (end == std::string::npos && begin_ + Size() < file_->size()) {
+    while (end == std::string::npos && !ended_) {
       begin_ += static_cast<int64_t>(used_);
       text_.erase(0, used_);
       used_ = 0;
@@ -75,25 +76,27 @@ class Lines {
     return !line->empty();
   }
 
-  // The offset in the file at which `part` of the line begins.
+  // The offset in the text at which `part` of the line begins.
   int64_t Offset(std::string_view part) const {
     return begin_ + (part.data() - text_.data());
   }
+  int64_t input_bytes() const { return packed_.position(); }
 
  private:
-  int64_t Size() const { return static_cast<int64_t>(text_.size()); }
-
   void ReadMore() {
-    const int64_t at = begin_ + Size();
-    const int64_t count = std::min(kBlock, file_->size() - at);
-    text_.resize(text_.size() + static_cast<size_t>(count));
-    file_->Read(at, count, text_.data() + Size() - count);
+    const size_t size = text_.size();
+    text_.resize(size + static_cast<size_t>(kBlock));
+    const int64_t count = packed_.Read(text_.data() + size, kBlock);
+    text_.resize(size + static_cast<size_t>(count));
+    ended_ = count < kBlock;
   }
 
   const InputFile* file_;
-  std::string text_;   // part of the file
-  int64_t begin_ = 0;  // where that part begins
-  size_t used_ = 0;    // how much of text_ was given out
+  PackedFile packed_;
+  std::string text_;    // part of what the file holds
+  int64_t begin_ = 0;   // where that part begins
+  size_t used_ = 0;     // how much of text_ was given out
+  bool ended_ = false;  // nothing follows it
 };
 
 enum class Separator { kMark, kBlankLine, kLineEnd };
@@ -155,9 +158,12 @@ class TextFile : public DocumentSource {
     document->resize(TrimRight(*document).size());
     return !document->empty();
   }
+  int64_t input_bytes() const override { return lines_.input_bytes(); }
 
  private:
   static Separator Inspect(const InputFile& file) {
+    // An HTML page is a text, if somebody wants it.
+    if (FormOf(file) != FileForm::kHtml) RefuseForeign(file);
     SeparatorFinder finder;
     Lines lines(file);
     for (std::string_view line; lines.Next(&line);) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// text_corpus.h - documents of a plain text file.
+// text_corpus.h - documents of a text file, plain or of gzip, xz or zstd.
 //
 // Documents are separated by the first of these that the file has:
 //   1. a line that is exactly <|endoftext|>

@@ -173,6 +173,7 @@ std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
                               Communicator& processes) {
   softmoe::trainer::PrepareOptions prepare;
   prepare.threads = draft.runtime.threads;
+  prepare.places = softmoe::trainer::PlacesOf(draft.runtime);
   prepare.quiet = quiet || processes.rank() != 0;
   const auto prefix = [&] {
     return PrepareCorpus(draft.config.data, draft.config.model.vocab_size,
@@ -278,6 +279,15 @@ int main(int argc, char** argv) {
                      "corpus to prepare, or find in the cache: a name that "
                      "//:prepare_data knows, or path:FILE");
   source->require_option(1);
+  app.add_option_function<std::vector<std::string>>(
+      "--place",
+      [&](const std::vector<std::string>& places) {
+        for (const std::string& place : places) {
+          arguments.runtime.push_back("runtime.place_" + place);
+        }
+      },
+      "owt=PATH or c4=PATH: where the corpus of that name is, if not in the "
+      "cache");
   app.add_option("--out", arguments.out,
                  "output folder [runs/train/CONFIG-HASH]");
   auto* const exported = app.add_option(

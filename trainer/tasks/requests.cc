@@ -7,7 +7,7 @@
 
 #include "core/errors.h"
 #include "core/files/json_lines.h"
-#include "trainer/tasks/python_text.h"
+#include "trainer/corpora/python_text.h"
 
 namespace softmoe::trainer {
 

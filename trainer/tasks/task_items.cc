@@ -16,7 +16,7 @@
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/text/suggestion.h"
-#include "trainer/tasks/python_text.h"
+#include "trainer/corpora/python_text.h"
 
 namespace softmoe::trainer {
 namespace {

@@ -3,7 +3,7 @@
 // Reads any bytes as the items of a task, and of PIQA the labels, too; what is
 // accepted can be asked, in tokens that are bytes.
 #include "core/fuzzing/fuzz_support.h"
-#include "trainer/tasks/python_text.h"
+#include "trainer/corpora/python_text.h"
 #include "trainer/tasks/requests.h"
 #include "trainer/tasks/task_items.h"
 #include "trainer/tasks/task_report.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/errors.h"
-#include "trainer/tasks/python_text.h"
+#include "trainer/corpora/python_text.h"
 
 namespace softmoe::trainer {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/testing/corpus_test_util.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -88,6 +90,23 @@ void WriteGzip(const fs::path& path, const std::string& content) {
       ::gzwrite(file, content.data(), static_cast<unsigned>(content.size())),
       static_cast<int>(content.size()));
   ASSERT_EQ(::gzclose(file), Z_OK);
+}
+
+void WritePacked(const fs::path& path, const std::string& content,
+                 const std::string& form) {
+  if (form == "gzip") return WriteGzip(path, content);
+  if (form == "plain") return WriteFileAtomically(path, content);
+  archive* out = ::archive_write_new();
+  ASSERT_EQ(::archive_write_add_filter_by_name(out, form.c_str()), ARCHIVE_OK);
+  ::archive_write_set_format_raw(out);
+  ASSERT_EQ(::archive_write_open_filename(out, path.c_str()), ARCHIVE_OK);
+  archive_entry* entry = ::archive_entry_new();
+  ::archive_entry_set_filetype(entry, AE_IFREG);
+  ASSERT_EQ(::archive_write_header(out, entry), ARCHIVE_OK);
+  ASSERT_EQ(::archive_write_data(out, content.data(), content.size()),
+            static_cast<la_ssize_t>(content.size()));
+  ::archive_entry_free(entry);
+  ASSERT_EQ(::archive_write_free(out), ARCHIVE_OK);
 }
 
 std::vector<std::string> TestDocuments(int64_t count, uint64_t seed) {

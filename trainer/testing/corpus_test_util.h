@@ -33,6 +33,10 @@ std::vector<std::string> DocumentsOf(const Source& source) {
 // Writes `content` compressed, as one member.
 void WriteGzip(const std::filesystem::path& path, const std::string& content);
 
+// Writes `content` as it is ("plain"), or compressed by "gzip", "xz" or "zstd".
+void WritePacked(const std::filesystem::path& path, const std::string& content,
+                 const std::string& form);
+
 // Path and content; gzip-compressed if the path ends with ".dz".
 using PackageFiles = std::vector<std::pair<std::string, std::string>>;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // prepare.h - from a corpus to token files: reads the documents, trains the
-// tokenizer, writes PREFIX.{bin,idx,model,json}, or finds them in the cache.
+// tokenizer, writes PREFIX.{bin,idx,model,manifest,json}, or finds them in the
+// cache.
 #ifndef SOFTMOE_TRAINER_TOKENS_PREPARE_H_
 #define SOFTMOE_TRAINER_TOKENS_PREPARE_H_
 
@@ -11,14 +12,18 @@
 #include <string>
 
 #include "core/config/config.h"
+#include "trainer/corpora/corpus.h"
 #include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::trainer {
 
 struct PrepareOptions {
   std::filesystem::path cache;  // empty: CacheFolder()
-  int64_t threads = 0;          // 0: one per available core
-  bool quiet = false;           // no progress on stderr
+  CorpusPlaces places;          // of published corpora
+  ReadOptions read;
+  bool verify = false;  // compare the files with their publishers' hashes
+  int64_t threads = 0;  // 0: one per available core
+  bool quiet = false;   // no progress on stderr
   // Throws EnvironmentError with the command that prepares the corpus where its
   // tokens are not there yet.
   bool only_find = false;
@@ -30,17 +35,23 @@ struct PrepareOptions {
 // finds them: the cache is keyed by the text and by everything else on which
 // they depend, and an entry appears in it whole or not at all. Downloads a
 // stand-in corpus that is not there yet. The same corpus and options give the
-// same bytes, for any number of threads.
+// same bytes, for any number of threads, interrupted or not: shards that were
+// finished when a process was stopped or killed are kept for the next.
 //
 // Throws ConfigError (unknown corpus), DataError (empty or binary corpus, one
 // too small for the vocabulary, or changed while it was read), EnvironmentError
-// (offline, missing file, disk full), StoppedError (SIGINT or SIGTERM; nothing
-// half-written remains).
+// (offline, missing file, disk full), StoppedError (SIGINT or SIGTERM).
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
 
 // Throws that EnvironmentError.
 [[noreturn]] void RefuseToPrepare(const DataConfig& data, int64_t vocab_size);
+
+// Disk that tokens, their index and the work on them take at the most, in
+// bytes, for documents of `text_bytes` in all, where a token has
+// `bytes_per_token`.
+int64_t DiskForTokens(int64_t text_bytes, double bytes_per_token,
+                      int64_t documents, int64_t vocab_size);
 
 }  // namespace softmoe::trainer
 

@@ -6,9 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <string>
+#include <vector>
 
+#include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "trainer/corpora/corpus_files.h"
 #include "trainer/corpora/standin_corpora.h"
 #include "trainer/tokens/prepare.h"
 
@@ -20,9 +23,10 @@ constexpr const char* kDescription =
     "BPE tokenizer on a sample of it, encodes every document, and writes\n"
     "  PREFIX.bin, PREFIX.idx   Megatron-LM token files\n"
     "  PREFIX.model             the tokenizer\n"
+    "  PREFIX.manifest          what each file of the corpus gave\n"
     "  PREFIX.json              what they were made from, with hashes\n"
     "(trainer/TOKEN_FILES.md has every byte). Work that was done before is "
-    "found in the cache, $XDG_CACHE_HOME/softmoe.";
+    "found in the cache, $XDG_CACHE_HOME/softmoe; what was stopped goes on.";
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -30,8 +34,11 @@ constexpr const char* kExamples =
     "  bazel run //:prepare_data -- --corpus debian-mix --vocab-size 2048\n"
     "  bazel run //:prepare_data -- --corpus path:novels.txt --vocab-size 4096 "
     "--out data/novels\n"
-    "  bazel run //:prepare_data -- --corpus owt:/data/openwebtext.tar.xz "
-    "--vocab-size 32768 --out /data/owt\n"
+    "  bazel run //:prepare_data -- --how owt\n"
+    "  bazel run //:prepare_data -- --corpus owt --place owt=/data/owt "
+    "--vocab-size 32768 --out /data/owt-tokens/owt\n"
+    "  bazel run //:prepare_data -- --corpus jsonl:mine.jsonl.zst --text-key "
+    "content --on-bad=skip\n"
     "\n"
     "Documents of path:FILE are separated by lines of <|endoftext|>; without "
     "these, by blank lines; without these, each line is one.\n"
@@ -41,8 +48,12 @@ constexpr const char* kExamples =
 struct Arguments {
   DataConfig data;
   int64_t vocab_size = 32768;
-  std::string out;
+  std::string out, how, on_bad = "fail";
+  std::string normalise = EnumName(Normalise::kNone);
+  std::vector<std::string> places;
+  ReadOptions read;
   int64_t threads = 0;
+  bool verify = false;
   bool list = false;
   bool quiet = false;
 };
@@ -50,7 +61,29 @@ struct Arguments {
 void AddOptions(CLI::App* app, Arguments* arguments) {
   app->footer(kExamples);
   app->add_option("--corpus", arguments->data.corpus,
-                  "A name of --list, path:FILE, owt:PATH or c4:PATH");
+                  "A name of --list, path:FILE, jsonl:PATH, owt:PATH or "
+                  "c4:PATH");
+  app->add_option("--place", arguments->places,
+                  "owt=PATH or c4=PATH: where the corpus of that name is, if "
+                  "not in the cache; may be repeated");
+  app->add_option("--text-key", arguments->read.text_key,
+                  "The member of a JSON line that is the document")
+      ->capture_default_str();
+  app->add_option("--normalise", arguments->normalise,
+                  "hf_openwebtext: as in Hugging Face's OpenWebText (key "
+                  "data.normalise)")
+      ->capture_default_str()
+      ->check(CLI::IsMember(EnumChoices<Normalise>()));
+  app->add_option("--on-bad", arguments->on_bad,
+                  "skip: leave out documents that are no text or too long, "
+                  "and say which; damaged files are errors in any case")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fail", "skip"}));
+  app->add_flag("--verify", arguments->verify,
+                "First compare the SHA-256 of the files with the publishers'");
+  app->add_option("--how", arguments->how,
+                  "Say how to get owt or c4, and stop; nothing is downloaded")
+      ->check(CLI::IsMember({"owt", "c4"}));
   app->add_option("--vocab-size", arguments->vocab_size,
                   "Pieces of the tokenizer (key model.vocab_size)")
       ->capture_default_str();
@@ -88,8 +121,11 @@ void ListCorpora() {
       "parts; plain owt: {}\n"
       "  c4:PATH      C4: a folder of c4-train.*.json.gz, or one such file; "
       "plain c4: {}\n"
-      "Your own:\n"
-      "  path:FILE    a UTF-8 text file\n",
+      "  (--place owt=PATH, c4=PATH: elsewhere, under the plain name; --how "
+      "says how to get them)\n"
+      "Your own, plain, or packed by gzip, xz or zstd:\n"
+      "  path:FILE    a UTF-8 text file\n"
+      "  jsonl:PATH   a file or folder of JSON lines\n",
       (cache / "corpora" / "owt").string(),
       (cache / "corpora" / "c4").string());
 }
@@ -104,11 +140,14 @@ void PrintResult(const PreparedCorpus& corpus, double seconds) {
       "tokens      {} of a vocabulary of {} ({:.2f} bytes each)\n"
       "tokens      SHA-256 {}\n"
       "tokenizer   SHA-256 {}\n"
-      "files       {}.{{bin,idx,model,json}}\n"
+      "files       {}.{{bin,idx,model,manifest,json}}\n"
       "time        {:.1f} s{}\n",
-      corpus.corpus, corpus.stand_in ? " (a stand-in)" : "", corpus.description,
-      corpus.provenance, corpus.num_documents, corpus.text_bytes,
-      corpus.num_tokens, corpus.vocab_size,
+      corpus.corpus,
+      corpus.stand_in           ? " (a stand-in)"
+      : !corpus.text_of.empty() ? " (" + corpus.text_of + ")"
+                                : "",
+      corpus.description, corpus.provenance, corpus.num_documents,
+      corpus.text_bytes, corpus.num_tokens, corpus.vocab_size,
       static_cast<double>(corpus.text_bytes) /
           static_cast<double>(std::max<int64_t>(1, corpus.num_tokens)),
       corpus.tokens.data_sha256, corpus.tokens.tokenizer_sha256,
@@ -116,7 +155,29 @@ void PrintResult(const PreparedCorpus& corpus, double seconds) {
       corpus.from_cache ? " (found in the cache)" : "");
 }
 
+CorpusPlaces PlacesOf(const Arguments& arguments) {
+  RuntimeConfig runtime;
+  for (const std::string& place : arguments.places) {
+    const size_t equals = place.find('=');
+    const std::string name = place.substr(0, equals);
+    std::string* const path = name == "owt"  ? &runtime.place_owt
+                              : name == "c4" ? &runtime.place_c4
+                                             : nullptr;
+    if (path == nullptr || equals == std::string::npos) {
+      throw ConfigError(fmt::format(
+          "--place {}: write --place owt=PATH or --place c4=PATH", place));
+    }
+    *path = place.substr(equals + 1);
+  }
+  return PlacesOf(runtime);
+}
+
 ExitCode Run(const Arguments& arguments) {
+  if (!arguments.how.empty()) {
+    fmt::print("{}",
+               HowToGet(arguments.how == "owt" ? FilesOf::kOwt : FilesOf::kC4));
+    return ExitCode::kDone;
+  }
   if (arguments.list) {
     ListCorpora();
     return ExitCode::kDone;
@@ -130,8 +191,13 @@ ExitCode Run(const Arguments& arguments) {
   PrepareOptions options;
   options.threads = arguments.threads;
   options.quiet = arguments.quiet;
-  PreparedCorpus corpus =
-      PrepareCorpus(arguments.data, arguments.vocab_size, options);
+  options.places = PlacesOf(arguments);
+  options.read = arguments.read;
+  if (arguments.on_bad == "skip") options.read.on_bad = OnBad::kSkip;
+  options.verify = arguments.verify;
+  DataConfig data = arguments.data;
+  data.normalise = *ParseEnum<Normalise>(arguments.normalise);
+  PreparedCorpus corpus = PrepareCorpus(data, arguments.vocab_size, options);
   if (!arguments.out.empty()) {
     corpus = CopyPreparedCorpus(corpus, UserPath(arguments.out));
   }

@@ -5,6 +5,8 @@
 #include <signal.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
+#include "trainer/tokens/manifest.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/tokenizer.h"
 
@@ -201,6 +204,149 @@ TEST_F(Prepare, SaysWhatIsWrongWithTextWithoutDocuments) {
   EXPECT_FALSE(Says(text, "max_bytes"));
 }
 
+// A corpus of several shards, some larger than others.
+class PrepareShards : public Prepare {
+ protected:
+  static constexpr int kShards = 7;
+
+  void SetUp() override {
+    Prepare::SetUp();
+    data_.corpus = "jsonl:" + (folder_ / "shards").string();
+    fs::create_directories(folder_ / "shards");
+    for (int i = 0; i < kShards; ++i) WriteShard(i, Lines(i));
+    notify_ = [this](const std::string& line) { notes_ += line + "\n"; };
+  }
+  static std::string Line(const std::string& text) {
+    return nlohmann::json{{"text", text}}.dump() + "\n";
+  }
+  static std::string Lines(int i) {
+    std::string lines;
+    for (const auto& text : TestDocuments(60 + 40 * i, i)) lines += Line(text);
+    return lines;
+  }
+  void WriteShard(int i, const std::string& lines) {
+    WriteGzip(folder_ / "shards" / (std::to_string(i) + ".json.gz"), lines);
+  }
+  static void ExpectEqual(const PreparedCorpus& a, const PreparedCorpus& b) {
+    for (const char* suffix : {".bin", ".idx", ".model", ".manifest"}) {
+      EXPECT_TRUE(ReadWholeFile(WithSuffix(a.prefix, suffix)) ==
+                  ReadWholeFile(WithSuffix(b.prefix, suffix)))
+          << suffix;
+    }
+    EXPECT_EQ(a.corpus_sha256, b.corpus_sha256);
+  }
+  std::string notes_;
+};
+
+TEST_F(PrepareShards, SameBytesForAnyNumberOfThreads) {
+  const PreparedCorpus one = Run(1, "one");
+  ExpectEqual(one, Run(3, "three"));
+  ExpectEqual(one, Run(20, "twenty"));
+}
+
+// All documents in order, and in the manifest what each shard gave.
+TEST_F(PrepareShards, TokensAreTheDocumentsInTheOrderOfTheShards) {
+  WriteShard(2, Line("twice") + Line("") + Line("twice") + Lines(2));
+  const PreparedCorpus corpus = Run(2);
+  const TokenFile file(corpus.prefix, kVocabSize);
+  const Tokenizer tokenizer =
+      Tokenizer::FromFile(WithSuffix(corpus.prefix, ".model"));
+  const Manifest manifest =
+      ReadManifest(WithSuffix(corpus.prefix, ".manifest"));
+  ASSERT_EQ(manifest.shards.size(), size_t{kShards});
+  int64_t d = 0, begin = 0;
+  for (int i = 0; i < kShards; ++i) {
+    const ShardRecord& shard = manifest.shards[static_cast<size_t>(i)];
+    Strings documents = TestDocuments(60 + 40 * i, i);
+    if (i == 2) documents.insert(documents.begin(), {"twice", "twice"});
+    EXPECT_EQ(shard.name, std::to_string(i) + ".json.gz");
+    EXPECT_EQ(shard.sha256, Sha256OfFile(folder_ / "shards" / shard.name));
+    EXPECT_EQ(shard.documents, static_cast<int64_t>(documents.size()));
+    EXPECT_EQ(shard.empty, i == 2 ? 1 : 0);
+    for (const std::string& document : documents) {
+      ASSERT_EQ(file.DocumentBegin(d), begin);
+      std::vector<int32_t> ids = tokenizer.Encode(document);
+      ids.push_back(tokenizer.end_of_document());
+      std::vector<int32_t> read(ids.size());
+      file.Read(begin, static_cast<int64_t>(read.size()), read.data());
+      ASSERT_EQ(read, ids) << d;
+      begin += static_cast<int64_t>(ids.size());
+      ++d;
+    }
+  }
+  EXPECT_EQ(corpus.num_documents, d);
+  EXPECT_EQ(corpus.num_tokens, begin);
+  // The grammar repeats itself, too.
+  std::set<std::string> distinct = {"twice"};
+  for (int i = 0; i < kShards; ++i) {
+    for (auto& text : TestDocuments(60 + 40 * i, i)) distinct.insert(text);
+  }
+  EXPECT_EQ(manifest.repeated, d - static_cast<int64_t>(distinct.size()));
+}
+
+// The sum of the documents' hashes is of the text, whatever its form.
+TEST_F(PrepareShards, TheSameTextInAnotherFormHasTheSameSum) {
+  const auto sum = [](const PreparedCorpus& corpus) {
+    return Total(ReadManifest(WithSuffix(corpus.prefix, ".manifest")).shards)
+        .documents_sum;
+  };
+  const std::string shards = sum(Run(2, "shards"));
+  std::string all;
+  for (int i = kShards; i > 0; --i) all += Lines(i - 1);
+  WritePacked(folder_ / "all.jsonl.zst", all, "zstd");
+  data_.corpus = "jsonl:" + (folder_ / "all.jsonl.zst").string();
+  EXPECT_EQ(sum(Run(2, "one")), shards);
+  WritePacked(folder_ / "all.jsonl.zst", all + Line("more"), "zstd");
+  EXPECT_NE(sum(Run(2, "more")), shards);
+}
+
+// What was finished before a bad shard is not lost: when that is replaced, only
+// it is read again.
+TEST_F(PrepareShards, GoesOnBehindWhatIsFinished) {
+  const PreparedCorpus unbroken = Run(1, "unbroken");
+  WriteShard(4, Lines(4) + "{\"text\": \"cut\n");
+  // So the sampling of all shards fails first; a tokenizer that is there is
+  // taken.
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Run(2); }),
+                   "4.json.gz:221: ", "--on-bad=skip"));
+  WriteShard(4, Lines(4));
+  ExpectEqual(Run(2), unbroken);
+}
+
+TEST_F(PrepareShards, LeavesOutBadDocumentsIfAsked) {
+  WriteShard(1, Lines(1) + "{\n[]\n");
+  PrepareOptions options;
+  options.cache = folder_ / "cache";
+  options.quiet = true;
+  options.notify = notify_;
+  options.read.on_bad = OnBad::kSkip;
+  const PreparedCorpus corpus = PrepareCorpus(data_, kVocabSize, options);
+  EXPECT_TRUE(Says(corpus.provenance, "2 bad documents were left out",
+                   "1.json.gz:101: no JSON", "1.json.gz:102: "));
+  EXPECT_TRUE(Run().from_cache);  // with its provenance
+}
+
+TEST_F(PrepareShards, ACopiedFolderIsTheSameText) {
+  const PreparedCorpus first = Run();
+  fs::copy(folder_ / "shards", folder_ / "copy");
+  data_.corpus = "jsonl:" + (folder_ / "copy").string();
+  const PreparedCorpus again = Run();
+  EXPECT_TRUE(again.from_cache);
+  EXPECT_EQ(again.prefix, first.prefix);
+  EXPECT_EQ(again.corpus, data_.corpus);
+}
+
+TEST_F(PrepareShards, NormalisedTextIsOtherText) {
+  const PreparedCorpus first = Run();
+  WriteShard(0, Line(" one ") + Lines(0));
+  data_.normalise = Normalise::kHfOpenWebText;
+  const PreparedCorpus normalised = Run();
+  data_.normalise = Normalise::kNone;
+  const PreparedCorpus raw = Run();
+  EXPECT_FALSE(raw.from_cache);
+  EXPECT_EQ(raw.text_bytes, normalised.text_bytes + 2);
+}
+
 // Files are copied a mebibyte at a time.
 TEST(CopyPreparedCorpus, CopiesLargeFiles) {
   const fs::path folder = FreshFolder("copies");
@@ -240,8 +386,9 @@ class Prepared : public Prepare {
 };
 
 TEST_F(Prepared, OpensWhereItWasCopied) {
-  EXPECT_EQ(FilesIn(folder_ / "sub"), (Strings{"out.v1.bin", "out.v1.idx",
-                                               "out.v1.json", "out.v1.model"}));
+  EXPECT_EQ(FilesIn(folder_ / "sub"),
+            (Strings{"out.v1.bin", "out.v1.idx", "out.v1.json",
+                     "out.v1.manifest", "out.v1.model"}));
   const PreparedCorpus opened = OpenPreparedCorpus(corpus_.prefix, kVocabSize);
   EXPECT_EQ(opened.prefix, folder_ / "sub" / "out.v1");
   EXPECT_EQ(opened.corpus, data_.corpus);

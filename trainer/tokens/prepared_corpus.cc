@@ -64,6 +64,18 @@ void CheckHash(const fs::path& path, const std::string& found,
       path.string(), found, expected, kRemedy));
 }
 
+// Token files are never changed, only replaced: a link is as good as a copy.
+bool LinkFile(const fs::path& from, const fs::path& to) {
+  const fs::path made = to.string() + ".link";
+  std::error_code error;
+  fs::remove(made, error);
+  fs::create_hard_link(from, made, error);
+  if (!error) fs::rename(made, to, error);
+  std::error_code ignored;
+  if (error) fs::remove(made, ignored);
+  return !error;
+}
+
 void CopyFile(const fs::path& from, const fs::path& to) {
   const InputFile source(from);
   AtomicFile file(to);
@@ -84,6 +96,7 @@ std::string PreparedCorpusText(const PreparedCorpus& corpus) {
   Json json = {{"format", kFormat}, {"version", kVersion}};
   VisitFields(corpus,
               [&](const char* key, const auto& field) { json[key] = field; });
+  if (!corpus.text_of.empty()) json["text_of"] = corpus.text_of;
   return Sealed(std::move(json)).dump(2) + "\n";
 }
 
@@ -125,6 +138,8 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
     }
     field = value->template get<T>();
   });
+  const Json text_of = json.value("text_of", Json());
+  if (text_of.is_string()) corpus.text_of = text_of.get<std::string>();
   return corpus;
 }
 
@@ -158,8 +173,12 @@ PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const fs::path& prefix) {
   if (prefix.has_parent_path()) MakeFolder(prefix.parent_path());
   // A concurrent reader finds no description, or one that does not fit.
-  for (const char* suffix : {".bin", ".idx", ".model"}) {
-    CopyFile(WithSuffix(corpus.prefix, suffix), WithSuffix(prefix, suffix));
+  for (const char* suffix : {".bin", ".idx", ".model", ".manifest"}) {
+    const fs::path from = WithSuffix(corpus.prefix, suffix);
+    // Earlier versions wrote no manifest.
+    if (suffix == std::string(".manifest") && !fs::exists(from)) continue;
+    const fs::path to = WithSuffix(prefix, suffix);
+    if (!LinkFile(from, to)) CopyFile(from, to);
   }
   PreparedCorpus copy = corpus;
   copy.prefix = prefix;

@@ -32,7 +32,10 @@ struct PreparedCorpus {
   int64_t num_tokens = 0;     // with one end-of-document token per document
   std::string corpus_sha256;  // of the documents, a NUL after each
   TokenIdentity tokens;       // of PREFIX.bin, .idx and .model
-  bool from_cache = false;    // not in PREFIX.json
+  // Of a published corpus: its name if this is the whole of it, else what is
+  // missing. Left out of PREFIX.json if empty, and in those of earlier versions.
+  std::string text_of;
+  bool from_cache = false;  // not in PREFIX.json
 };
 
 // Writes PREFIX.json. Throws EnvironmentError.
@@ -57,7 +60,8 @@ std::string PreparedCorpusText(const PreparedCorpus& corpus);
 PreparedCorpus ParsePreparedCorpus(const std::string& text,
                                    const std::filesystem::path& path);
 
-// Copies the four files to another prefix, PREFIX.json last.
+// Puts the files under another prefix, PREFIX.json last: links to them where
+// the file system can, else copies.
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const std::filesystem::path& prefix);
 

@@ -52,6 +52,27 @@ class IndexStream {
   Sha256 hash_;
 };
 
+// Returns the hash of what it writes.
+std::string WriteIndex(AtomicFile* file, int64_t vocab_size,
+                       std::span<const int32_t> lengths) {
+  const uint8_t type = TokenTypeFor(vocab_size);
+  IndexStream index(file);
+  index.Write(kTokenIndexMagic);
+  index.WriteValue(kTokenIndexVersion);
+  index.WriteValue(type);
+  index.WriteValue(static_cast<uint64_t>(lengths.size()));
+  index.WriteValue(static_cast<uint64_t>(lengths.size()) + 1);
+  for (const int32_t length : lengths) index.WriteValue(length);
+  int64_t pointer = 0;
+  for (const int32_t length : lengths) {
+    index.WriteValue(pointer);
+    pointer += length * TokenBytes(type);
+  }
+  const auto documents = static_cast<int64_t>(lengths.size());
+  for (int64_t d = 0; d <= documents; ++d) index.WriteValue(d);
+  return index.Hash();
+}
+
 }  // namespace
 
 TokenFile::TokenFile(const std::filesystem::path& prefix, int64_t vocab_size)
@@ -257,24 +278,19 @@ void TokenWriter::AddDocument(std::span<const int32_t> ids) {
 }
 
 TokenWriter::Hashes TokenWriter::Commit() {
-  const uint8_t type = TokenTypeFor(vocab_size_);
-  IndexStream index(&index_);
-  index.Write(kTokenIndexMagic);
-  index.WriteValue(kTokenIndexVersion);
-  index.WriteValue(type);
-  index.WriteValue(static_cast<uint64_t>(lengths_.size()));
-  index.WriteValue(static_cast<uint64_t>(lengths_.size()) + 1);
-  for (const int32_t length : lengths_) index.WriteValue(length);
-  int64_t pointer = 0;
-  for (const int32_t length : lengths_) {
-    index.WriteValue(pointer);
-    pointer += length * TokenBytes(type);
-  }
-  for (int64_t d = 0; d <= num_documents(); ++d) index.WriteValue(d);
-
+  const std::string index = WriteIndex(&index_, vocab_size_, lengths_);
   tokens_.Commit();
   index_.Commit();
-  return {Sha256Hex(tokens_hash_.Finish()), index.Hash()};
+  return {Sha256Hex(tokens_hash_.Finish()), index};
+}
+
+std::string WriteTokenIndex(const std::filesystem::path& path,
+                            int64_t vocab_size,
+                            std::span<const int32_t> lengths) {
+  AtomicFile file(path);
+  const std::string hash = WriteIndex(&file, vocab_size, lengths);
+  file.Commit();
+  return hash;
 }
 
 }  // namespace softmoe::trainer

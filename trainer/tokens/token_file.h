@@ -82,6 +82,12 @@ class TokenFile {
   InputFile tokens_;
 };
 
+// Writes the index of documents, one sequence each, of these lengths in tokens.
+// Returns its SHA-256. Throws EnvironmentError.
+std::string WriteTokenIndex(const std::filesystem::path& path,
+                            int64_t vocab_size,
+                            std::span<const int32_t> lengths);
+
 // Writes documents, one sequence each, to PREFIX.bin and PREFIX.idx. Neither
 // file exists under its name before Commit; memory holds four bytes per
 // document, but not the tokens.

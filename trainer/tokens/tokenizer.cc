@@ -24,6 +24,14 @@ constexpr int64_t kMaxVocabSize = 1 << 20;
 // words: longer lines are cut there, at a space.
 constexpr size_t kMaxSentence = 4000;
 
+// SentencePiece's sign for a space, in its pieces.
+constexpr std::string_view kSpace = "\u2581";
+
+// Of the words that a WordEncoder remembers: longer ones are rare, and a table
+// of so many words has some 6 MB.
+constexpr size_t kMaxWord = 32;
+constexpr size_t kMaxWords = size_t{1} << 16;
+
 // Hands documents to the trainer line by line.
 class Sentences final : public sentencepiece::SentenceIterator {
  public:
@@ -194,6 +202,15 @@ Tokenizer::Tokenizer(std::string_view model, const std::string& name)
                     "{} pieces)",
                     name, end_of_document_, vocab_size_));
   }
+  pieces_end_at_words_ = true;
+  for (int id = 0; id < vocab_size_; ++id) {
+    if (processor.IsControl(id) || processor.IsByte(id)) continue;
+    const std::string& piece = processor.IdToPiece(id);
+    if (piece.find(kSpace, 1) != std::string::npos ||
+        piece.find('\n') != std::string::npos) {
+      pieces_end_at_words_ = false;
+    }
+  }
 }
 
 Tokenizer Tokenizer::FromFile(const std::filesystem::path& path) {
@@ -211,6 +228,39 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text) const {
       absl::string_view(text.data(), text.size()), &ids);
   SOFTMOE_CHECK(status.ok()) << status.ToString();
   return ids;
+}
+
+WordEncoder::WordEncoder(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+
+void WordEncoder::Encode(std::string_view text, std::vector<int32_t>* ids) {
+  if (!tokenizer_->pieces_end_at_words()) return EncodeWord(text, ids);
+  while (!text.empty()) {
+    // A word has the space before it; a line end is one by itself.
+    const size_t end =
+        text[0] == '\n' ? 1
+                        : std::min(text.find_first_of(" \n", 1), text.size());
+    EncodeWord(text.substr(0, end), ids);
+    text.remove_prefix(end);
+  }
+}
+
+void WordEncoder::EncodeWord(std::string_view word, std::vector<int32_t>* ids) {
+  const auto found = known_.find(word);
+  if (found != known_.end()) {
+    const auto begin = known_ids_.begin() + found->second.begin;
+    ids->insert(ids->end(), begin, begin + found->second.count);
+    return;
+  }
+  const std::vector<int32_t> made = tokenizer_->Encode(word);
+  ids->insert(ids->end(), made.begin(), made.end());
+  if (word.size() > kMaxWord) return;
+  if (known_.size() == kMaxWords) {
+    known_.clear();  // the frequent ones are soon known again
+    known_ids_.clear();
+  }
+  known_[std::string(word)] = {static_cast<uint32_t>(known_ids_.size()),
+                               static_cast<uint32_t>(made.size())};
+  known_ids_.insert(known_ids_.end(), made.begin(), made.end());
 }
 
 std::string Tokenizer::Decode(std::span<const int32_t> ids) const {

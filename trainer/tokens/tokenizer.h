@@ -12,11 +12,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace softmoe::trainer {
@@ -52,6 +54,11 @@ class Tokenizer {
   int64_t vocab_size() const { return vocab_size_; }
   int32_t end_of_document() const { return end_of_document_; }
 
+  // Whether no piece reaches over the place before a space, or over either end
+  // of a line end, as in every model of TrainTokenizer. Then the ids of a text
+  // are those of its parts between such places.
+  bool pieces_end_at_words() const { return pieces_end_at_words_; }
+
   // Ids of a UTF-8 text, without the end of document. From any thread.
   std::vector<int32_t> Encode(std::string_view text) const;
   // The text of ids in [0, vocab_size); the end of a document has none.
@@ -70,6 +77,33 @@ class Tokenizer {
   std::unique_ptr<Impl> impl_;
   int64_t vocab_size_ = 0;
   int32_t end_of_document_ = 0;
+  bool pieces_end_at_words_ = false;
+};
+
+// Tokenizer::Encode for much text: a word is encoded once and remembered. Ids
+// are the same. Memory is bounded; one thread at a time.
+class WordEncoder {
+ public:
+  // `tokenizer` is to outlive this.
+  explicit WordEncoder(const Tokenizer& tokenizer);
+
+  // Appends the ids of a UTF-8 text to `*ids`.
+  void Encode(std::string_view text, std::vector<int32_t>* ids);
+
+ private:
+  void EncodeWord(std::string_view word, std::vector<int32_t>* ids);
+
+  // Finds texts without copying them.
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  struct Range {
+    uint32_t begin = 0, count = 0;  // in known_ids_
+  };
+
+  const Tokenizer* tokenizer_;
+  std::unordered_map<std::string, Range, Hash, std::equal_to<>> known_;
+  std::vector<int32_t> known_ids_;
 };
 
 }  // namespace softmoe::trainer

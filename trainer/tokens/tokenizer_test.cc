@@ -143,6 +143,38 @@ TEST(Tokenizer, TextBytesAreUnknownWhereTheModelChangesTexts) {
   EXPECT_EQ(Tokenizer(model, "prefix").TextBytes(counts), std::nullopt);
 }
 
+// With words remembered and forgotten, around spaces and line ends of all kinds.
+RC_GTEST_PROP(WordEncoder, GivesTheIdsOfTheTokenizer,
+              (const std::vector<std::string>& words)) {
+  static WordEncoder encoder(TestTokenizer());
+  ASSERT_TRUE(TestTokenizer().pieces_end_at_words());
+  std::string bytes;
+  for (const std::string& word : words) {
+    bytes += word + *rc::gen::element<std::string>(" ", "  ", "\n", " \n", "\t",
+                                                   "\u2581", " the river ");
+  }
+  int64_t repaired = 0;
+  const std::string text = RepairText(bytes, &repaired);
+  for (int i = 0; i < 2; ++i) {
+    std::vector<int32_t> ids = {7};
+    encoder.Encode(text, &ids);
+    RC_ASSERT(ids.front() == 7);
+    ids.erase(ids.begin());
+    RC_ASSERT(ids == TestTokenizer().Encode(text));
+  }
+}
+
+TEST(WordEncoder, ForgetsWordsWithoutChangingIds) {
+  WordEncoder encoder(TestTokenizer());
+  std::string text;
+  for (int i = 0; i < 70000; ++i) text += " word" + std::to_string(i);
+  for (int i = 0; i < 2; ++i) {
+    std::vector<int32_t> ids;
+    encoder.Encode(text, &ids);
+    EXPECT_TRUE(ids == TestTokenizer().Encode(text));
+  }
+}
+
 TEST(TrainTokenizer, CutsLongLinesBetweenCharacters) {
   // One line, no space: 4000 falls inside a character.
   std::string line = "x";

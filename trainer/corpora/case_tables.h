@@ -2,8 +2,8 @@
 //
 // case_tables.h - Unicode 14.0.0's case, as Python's str knows it. Made by
 // make_case_tables.py; nobody edits it.
-#ifndef SOFTMOE_TRAINER_TASKS_CASE_TABLES_H_
-#define SOFTMOE_TRAINER_TASKS_CASE_TABLES_H_
+#ifndef SOFTMOE_TRAINER_CORPORA_CASE_TABLES_H_
+#define SOFTMOE_TRAINER_CORPORA_CASE_TABLES_H_
 
 #include <cstdint>
 
@@ -472,4 +472,4 @@ inline constexpr CharacterRange kCaseIgnorable[] = {
 
 }  // namespace softmoe::trainer
 
-#endif  // SOFTMOE_TRAINER_TASKS_CASE_TABLES_H_
+#endif  // SOFTMOE_TRAINER_CORPORA_CASE_TABLES_H_

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/corpora/c4_corpus.h"
+#include "trainer/corpora/json_corpus.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "trainer/corpora/corpus_files.h"
 #include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
@@ -28,14 +30,24 @@ std::string Line(const std::string& text) {
 }
 
 Documents Read(const fs::path& path) {
-  return DocumentsOf(OpenC4(FindC4Files(path)));
+  Documents documents;
+  for (const fs::path& file : FindCorpusFiles(FilesOf::kC4, path)) {
+    for (std::string& text : DocumentsOf(OpenJsonLines(file))) {
+      documents.push_back(std::move(text));
+    }
+  }
+  return documents;
 }
+
+const std::string kRemedy =
+    "; correct it, or download this file again and compare its checksum, or "
+    "leave such documents out with `//:prepare_data --on-bad=skip`";
 
 std::string ErrorOf(const fs::path& path) {
   return MessageOf<DataError>([&] { Read(path); });
 }
 
-TEST(C4, ReadsTheFilesInOrder) {
+TEST(JsonLines, ReadsTheFilesInOrder) {
   const auto folder = FreshFolder("c4");
   const Documents documents = TestDocuments(30);
   std::string second;
@@ -50,7 +62,7 @@ TEST(C4, ReadsTheFilesInOrder) {
             (Documents{"held out"}));
 }
 
-TEST(C4, ReadsLongLinesSeveralMembersAndNoFinalLineEnd) {
+TEST(JsonLines, ReadsLongLinesSeveralMembersAndNoFinalLineEnd) {
   const auto folder = FreshFolder("c4_long");
   const std::string text(100000, 'x');
   std::string last = Line("last \u00E9 \u2028 \"quoted\"\n");
@@ -62,7 +74,7 @@ TEST(C4, ReadsLongLinesSeveralMembersAndNoFinalLineEnd) {
   EXPECT_EQ(Read(folder), (Documents{text, "last \u00E9 \u2028 \"quoted\"\n"}));
 }
 
-TEST(C4, RefusesTruncatedGzip) {
+TEST(JsonLines, RefusesTruncatedGzip) {
   const auto folder = FreshFolder("c4_truncated");
   std::string content;
   for (const auto& document : TestDocuments(500)) content += Line(document);
@@ -71,18 +83,21 @@ TEST(C4, RefusesTruncatedGzip) {
   bytes.resize(bytes.size() / 2);
   WriteFileAtomically(folder / "x.json.gz", bytes);
   const std::string error = ErrorOf(folder);
-  EXPECT_TRUE(Says(error, "damaged or truncated gzip", "x.json.gz:"));
+  EXPECT_TRUE(Says(error, "x.json.gz: damaged or truncated gzip data at byte ",
+                   "in member 1", "download this file again"));
   bytes[bytes.size() / 2] ^= 0x55;
   WriteFileAtomically(folder / "x.json.gz", bytes);
   EXPECT_NE(ErrorOf(folder), kNoError);
 }
 
-TEST(C4, RefusesWhatIsNoSuchJson) {
+TEST(JsonLines, RefusesWhatIsNoSuchJson) {
   const auto folder = FreshFolder("c4_json");
   const auto path = folder / "x.json.gz";
   for (const std::string bad :
        {"{\"text\": \"cut", "[1, 2]", "{\"url\": \"u\"}", "{\"text\": 3}",
-        "{\"text\": \"\xFF\"}", "{\"text\": \"\\u0000\"}", "plain text"}) {
+        "{\"text\": \"\xFF\"}", "{\"text\": \"\\u0000\"}", "plain text",
+        "{\"text\": \"a\", \"text\": 3}", "[{\"text\": \"a\"}]",
+        "{\"a\": {\"text\": \"b\"}}", "{\"text\": [\"a\"]}"}) {
     WriteGzip(path, Line("good") + bad + "\n" + Line("good"));
     const std::string error = ErrorOf(path);
     EXPECT_TRUE(Says(error, "x.json.gz:2: ")) << bad;
@@ -104,7 +119,7 @@ void WriteBlocks(const fs::path& path, const std::string& begin, int64_t count,
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-TEST(C4, RefusesDocumentsThatAreTooLong) {
+TEST(JsonLines, RefusesDocumentsThatAreTooLong) {
   const auto path = FreshFolder("c4_document") / "x.json.gz";
   const std::string block(kMiB, 'x');
   static_assert(kMaxDocumentBytes % kMiB == 0);
@@ -114,35 +129,30 @@ TEST(C4, RefusesDocumentsThatAreTooLong) {
   EXPECT_EQ(static_cast<int64_t>(longest[0].size()), kMaxDocumentBytes);
   WriteBlocks(path, "{\"text\": \"x", kMaxDocumentBytes / kMiB, block, "\"}\n");
   EXPECT_EQ(ErrorOf(path), path.string() +
-                               ":1: a document of 67108865 bytes; download "
-                               "this file again and compare its checksum");
+                               ":1: a document of 67108865 bytes, at most "
+                               "67108864 are read" +
+                               kRemedy);
 }
 
 // Each byte of a document can take six, its longest escape.
-TEST(C4, RefusesLinesThatAreTooLong) {
+TEST(JsonLines, RefusesLinesThatAreTooLong) {
   const auto path = FreshFolder("c4_line") / "x.json.gz";
   const std::string block(kMiB, 'x');
   WriteBlocks(path, "", 6 * kMaxDocumentBytes / kMiB, block, "");
-  EXPECT_EQ(ErrorOf(path), path.string() +
-                               ":1: no JSON in UTF-8; download this file again "
-                               "and compare its checksum");
+  EXPECT_EQ(ErrorOf(path), path.string() + ":1: no JSON in UTF-8" + kRemedy);
   WriteBlocks(path, "x", 6 * kMaxDocumentBytes / kMiB, block, "");
-  EXPECT_EQ(ErrorOf(path), path.string() +
-                               ":1: a line of over 402653184 bytes; download "
-                               "this file again and compare its checksum");
+  EXPECT_EQ(ErrorOf(path),
+            path.string() + ":1: a line of over 402653184 bytes" + kRemedy);
 }
 
-TEST(C4, SaysWhichFileCannotBeRead) {
+TEST(JsonLines, SaysWhichFileCannotBeRead) {
   const fs::path path = FreshFolder("c4_absent") / "none.json.gz";
-  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
-                     std::string document;
-                     OpenC4({path})->Next(&document);
-                   }),
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { OpenJsonLines(path); }),
                    path.string()));
 }
 
 // Lines are counted per file, including blank ones.
-TEST(C4, CountsLinesOfEachFile) {
+TEST(JsonLines, CountsLinesOfEachFile) {
   const auto folder = FreshFolder("c4_lines");
   WriteGzip(folder / "a.json.gz", Line("one") + Line("two"));
   WriteGzip(folder / "b.json.gz", Line("three") + " \t\r\n\n" + "[]\n");
@@ -152,20 +162,67 @@ TEST(C4, CountsLinesOfEachFile) {
                    "\"text\""));
 }
 
-TEST(C4, TakesOnlyTrainingFilesWhereThereAreSome) {
+TEST(JsonLines, TakesOnlyTrainingFilesWhereThereAreSome) {
   const auto folder = FreshFolder("c4_names");
   WriteFileAtomically(folder / "b.json", Line("b"));
   WriteFileAtomically(folder / "a.json.gz", Line("a"));
   WriteFileAtomically(folder / "c.jsonl", Line("c"));
-  EXPECT_EQ(Read(folder), (Documents{"a", "b"}));
+  EXPECT_EQ(Read(folder), (Documents{"a", "b", "c"}));
   WriteFileAtomically(folder / "c4-train.1.json", Line("d"));
   EXPECT_EQ(Read(folder), (Documents{"d"}));
 }
 
-TEST(C4, SaysWhereToGetIt) {
-  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
-                       [&] { FindC4Files(FreshFolder("c4_empty")); }),
-                   "--corpus c4:FOLDER"));
+TEST(JsonLines, ReadsTheMemberAskedFor) {
+  const auto path = FreshFolder("json_key") / "x.jsonl";
+  WriteFileAtomically(path,
+                      "{\"text\": \"no\", \"a\": {\"content\": 1}, "
+                      "\"content\": \"yes\"}\n");
+  EXPECT_EQ(DocumentsOf(OpenJsonLines(path, {.text_key = "content"})),
+            (Documents{"yes"}));
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     DocumentsOf(OpenJsonLines(path, {.text_key = "body"}));
+                   }),
+                   "x.jsonl:1: no JSON object with a string named \"body\""));
+}
+
+// Under kSkip bad lines are counted and named with their places, and the good
+// ones around them are read; empty documents are counted in any case.
+TEST(JsonLines, CountsWhatItLeavesOut) {
+  const auto path = FreshFolder("json_skip") / "x.json.gz";
+  std::string content = Line("one") + "{\"text\": \"cut\n" + Line("") + "[]\n" +
+                        Line(std::string("a\0b", 3)) + Line("two");
+  for (int i = 0; i < 30; ++i) content += "{}\n";
+  WriteGzip(path, content);
+  const auto source = OpenJsonLines(path, {.on_bad = OnBad::kSkip});
+  EXPECT_EQ(DocumentsOf(source), (Documents{"one", "two"}));
+  EXPECT_EQ(source->skipped().empty, 1);
+  EXPECT_EQ(source->skipped().bad, 33);
+  ASSERT_EQ(source->skipped().first.size(), Skipped::kNamed);
+  EXPECT_EQ(source->skipped().first[0], path.string() + ":2: no JSON in UTF-8");
+  EXPECT_TRUE(Says(source->skipped().first[2], ":5: ", "NUL"));
+}
+
+TEST(JsonLines, LeavesOutALineThatIsTooLongAndGoesOn) {
+  const auto path = FreshFolder("json_skip_long") / "x.json.gz";
+  const std::string block(kMiB, 'x');
+  WriteBlocks(path, Line("one") + "x", 6 * kMaxDocumentBytes / kMiB + 3, block,
+              "\n" + Line("two") + "[]\n");
+  const auto source = OpenJsonLines(path, {.on_bad = OnBad::kSkip});
+  EXPECT_EQ(DocumentsOf(source), (Documents{"one", "two"}));
+  EXPECT_EQ(source->skipped().bad, 2);
+  EXPECT_TRUE(Says(source->skipped().first[1], ":4: "));
+}
+
+// A damaged file may have lost any number of documents: never skipped.
+TEST(JsonLines, DoesNotSkipDamage) {
+  const auto path = FreshFolder("json_skip_damage") / "x.json.gz";
+  std::string content;
+  for (const auto& document : TestDocuments(500)) content += Line(document);
+  WriteGzip(path, content);
+  const std::string bytes = ReadWholeFile(path);
+  WriteFileAtomically(path, bytes.substr(0, bytes.size() - 3));
+  EXPECT_THROW(DocumentsOf(OpenJsonLines(path, {.on_bad = OnBad::kSkip})),
+               DataError);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // Every character is compared with Python's own answers in
 // property_tests/tasks_oracle_test.cc; here are cases to read.
-#include "trainer/tasks/python_text.h"
+#include "trainer/corpora/python_text.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 //
 // All texts are UTF-8 without errors (trainer/corpora/utf8.h); positions are
 // bytes. golden/oracles/tasks.json has Python's own answers.
-#ifndef SOFTMOE_TRAINER_TASKS_PYTHON_TEXT_H_
-#define SOFTMOE_TRAINER_TASKS_PYTHON_TEXT_H_
+#ifndef SOFTMOE_TRAINER_CORPORA_PYTHON_TEXT_H_
+#define SOFTMOE_TRAINER_CORPORA_PYTHON_TEXT_H_
 
 #include <cstdint>
 #include <string>
@@ -35,4 +35,4 @@ std::string RemoveBrackets(std::string_view text);
 
 }  // namespace softmoe::trainer
 
-#endif  // SOFTMOE_TRAINER_TASKS_PYTHON_TEXT_H_
+#endif  // SOFTMOE_TRAINER_CORPORA_PYTHON_TEXT_H_

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/tasks/python_text.h"
+#include "trainer/corpora/python_text.h"
 
 #include <algorithm>
 #include <iterator>
 #include <span>
 
-#include "trainer/tasks/case_tables.h"
+#include "trainer/corpora/case_tables.h"
 
 namespace softmoe::trainer {
 namespace {

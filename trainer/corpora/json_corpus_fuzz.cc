@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads any bytes as a file of C4: JSON lines, plain or gzip; also text that
+// Reads any bytes as JSON lines, plain or packed; also text that
 // the fuzzer compresses itself, so that mutations reach the JSON.
 #include <zlib.h>
 
 #include "core/fuzzing/fuzz_support.h"
-#include "trainer/corpora/c4_corpus.h"
+#include "trainer/corpora/json_corpus.h"
 #include "trainer/corpora/utf8.h"
 
 namespace softmoe::fuzz {
@@ -13,7 +13,9 @@ namespace softmoe::fuzz {
 void FuzzOne(std::string_view input) {
   Choices choices(input);
   const auto path = ScratchFolder() / "c4.json.gz";
-  if (choices.OneIn(4)) {
+  const uint8_t form = choices.Byte();
+  const bool skips = form >= 128;
+  if (form % 4 == 3) {
     gzFile file = gzopen(path.c_str(), "wb1");
     const std::string_view text = choices.Rest();
     gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
@@ -22,7 +24,9 @@ void FuzzOne(std::string_view input) {
     WriteScratch(path, choices.Rest());
   }
   Accepts([&] {
-    const auto source = trainer::OpenC4({path, path});
+    const auto source = trainer::OpenJsonLines(
+        path,
+        {.on_bad = skips ? trainer::OnBad::kSkip : trainer::OnBad::kFail});
     std::string document;
     while (source->Next(&document)) {
       Require(!document.empty(), "an empty document");

@@ -72,8 +72,8 @@ def main():
 //
 // case_tables.h - Unicode {unicodedata.unidata_version}'s case, as Python's str knows it. Made by
 // make_case_tables.py; nobody edits it.
-#ifndef SOFTMOE_TRAINER_TASKS_CASE_TABLES_H_
-#define SOFTMOE_TRAINER_TASKS_CASE_TABLES_H_
+#ifndef SOFTMOE_TRAINER_CORPORA_CASE_TABLES_H_
+#define SOFTMOE_TRAINER_CORPORA_CASE_TABLES_H_
 
 #include <cstdint>
 
@@ -96,7 +96,7 @@ struct CharacterRange {{ uint32_t first, last; }};""")
     print("""
 }  // namespace softmoe::trainer
 
-#endif  // SOFTMOE_TRAINER_TASKS_CASE_TABLES_H_""")
+#endif  // SOFTMOE_TRAINER_CORPORA_CASE_TABLES_H_""")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/corpus_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/input_file.h"
+#include "core/files/paths.h"
+#include "core/files/sha256.h"
+#include "core/parallel_for.h"
+#include "trainer/corpora/packed_file.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Files = std::vector<fs::path>;
+
+// Counted by Hugging Face, datasets/openwebtext and datasets/c4 (en, train).
+constexpr int64_t kOwtDocuments = 8'013'769;
+constexpr int64_t kC4Documents = 364'868'892;
+
+constexpr int64_t kOwtArchiveBytes = 12'880'027'468;
+constexpr const char* kOwtArchiveSha256 =
+    "9fe39d154c5bc67da8c359415372b79510eb1e2edb0d035fe4f7fc3a732b9336";
+constexpr int64_t kOwtSubsets = 21;
+constexpr const char* kC4Table = "trainer/corpora/c4_en_train_shards.tsv";
+
+constexpr const char* kAgain =
+    "download it again, or compare with //:prepare_data --verify";
+
+std::string NameOf(const fs::path& path) { return path.filename().string(); }
+
+// Without what a packer has added.
+std::string Unpacked(std::string name) {
+  for (const char* end : {".gz", ".xz", ".zst"}) {
+    if (name.ends_with(end)) name.resize(name.size() - std::string(end).size());
+  }
+  return name;
+}
+
+bool IsKind(FilesOf kind, const std::string& name) {
+  if (name.starts_with('.')) return false;
+  const std::string plain = Unpacked(name);
+  const bool json = plain.ends_with(".json") || plain.ends_with(".jsonl");
+  if (kind != FilesOf::kOwt) return json;
+  return !json && (name.ends_with(".xz") || name.ends_with(".tar"));
+}
+
+void AddFiles(FilesOf kind, const fs::path& folder, Files* files) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (IsKind(kind, NameOf(entry.path()))) files->push_back(entry.path());
+  }
+}
+
+[[noreturn]] void RefuseDouble(const fs::path& one, const fs::path& other) {
+  throw DataError(fmt::format(
+      "{} and {} hold the same text, which would be read twice; move one of "
+      "them out of the folder",
+      one.string(), other.string()));
+}
+
+// Whether `name` is of a part of the archive `whole`: of urlsf_subset00.tar is
+// urlsf_subset00-1_data.xz, and of openwebtext.tar.xz any of urlsf_subset*.
+bool IsPart(const std::string& whole, const std::string& name) {
+  const std::string stem = Unpacked(whole);
+  if (!stem.ends_with(".tar") || name == whole) return false;
+  return stem == "openwebtext.tar"
+             ? name.starts_with("urlsf_subset")
+             : name.starts_with(stem.substr(0, stem.size() - 4) + "-");
+}
+
+void RefuseDoubleNames(FilesOf kind, const Files& files) {
+  std::map<std::string, const fs::path*> names;
+  for (const fs::path& file : files) {
+    const auto [there, is_new] = names.emplace(Unpacked(NameOf(file)), &file);
+    if (!is_new) RefuseDouble(*there->second, file);
+  }
+  if (kind != FilesOf::kOwt) return;
+  for (const fs::path& whole : files) {
+    for (const fs::path& part : files) {
+      if (IsPart(NameOf(whole), NameOf(part))) RefuseDouble(whole, part);
+    }
+  }
+}
+
+[[noreturn]] void RefuseEmpty(FilesOf kind, const fs::path& place) {
+  if (kind == FilesOf::kOwt) {
+    throw EnvironmentError(fmt::format(
+        "no OpenWebText in {}: there are no *.tar.xz, *.tar or *.xz files; put "
+        "openwebtext.tar.xz there, or say where it is with `--place owt=PATH` "
+        "or `--corpus owt:PATH` (`//:prepare_data --how owt` says how to get "
+        "it)",
+        place.string()));
+  }
+  if (kind == FilesOf::kC4) {
+    throw EnvironmentError(fmt::format(
+        "no C4 in {}: there are no *.json.gz files; put the publishers' files "
+        "there, or say where they are with `--place c4=FOLDER` or `--corpus "
+        "c4:FOLDER` (`//:prepare_data --how c4` says how to get them)",
+        place.string()));
+  }
+  throw EnvironmentError(fmt::format(
+      "{}: no file or folder of *.jsonl or *.json files, plain or with .gz, "
+      ".xz or .zst; say where they are with `--corpus jsonl:PATH`",
+      place.string()));
+}
+
+struct Published {
+  int64_t bytes = 0;
+  std::string sha256;
+};
+
+// The publishers' shards of C4 by their names.
+std::map<std::string, Published> C4Shards() {
+  std::istringstream table(ReadWholeFile(RunfilePath(kC4Table)));
+  std::map<std::string, Published> shards;
+  std::string name;
+  Published shard;
+  std::getline(table, name);  // titles
+  while (table >> name >> shard.bytes >> shard.sha256) shards[name] = shard;
+  SOFTMOE_CHECK(shards.size() == 1024) << shards.size() << " shards of C4";
+  return shards;
+}
+
+// `names` of the first few.
+std::string Missing(const std::vector<std::string>& names) {
+  if (names.empty()) return "";
+  const auto shown = std::min<size_t>(names.size(), 5);
+  return fmt::format(
+      " (missing: {}{})",
+      fmt::join(names.begin(), names.begin() + static_cast<int64_t>(shown),
+                ", "),
+      shown < names.size() ? ", ..." : "");
+}
+
+std::string CompareC4(const std::vector<DigestedFile>& files) {
+  const auto shards = C4Shards();
+  int64_t right = 0;
+  const DigestedFile* wrong = nullptr;
+  std::set<std::string> there;
+  for (const DigestedFile& file : files) {
+    const auto shard = shards.find(NameOf(file.path));
+    if (shard != shards.end() && shard->second.bytes == file.bytes) {
+      ++right;
+      there.insert(shard->first);
+    } else if (wrong == nullptr) {
+      wrong = &file;
+    }
+  }
+  if (right == 0) return "";
+  if (wrong != nullptr) {
+    const auto shard = shards.find(NameOf(wrong->path));
+    throw DataError(fmt::format(
+        "{}: {}, while other files here are those of C4 `en`: damaged, or of "
+        "another variant such as en.noblocklist; {}",
+        wrong->path.string(),
+        shard == shards.end() ? "no name of a shard of C4"
+                              : fmt::format("{} bytes, the publishers' has {}",
+                                            wrong->bytes, shard->second.bytes),
+        kAgain));
+  }
+  std::vector<std::string> missing;
+  for (const auto& [name, shard] : shards) {
+    if (!there.contains(name)) missing.push_back(name);
+  }
+  if (missing.empty()) return "all 1024 shards";
+  return fmt::format("{} of 1024 shards{}", right, Missing(missing));
+}
+
+std::string CompareOwt(const std::vector<DigestedFile>& files) {
+  if (files.size() == 1 && files[0].bytes == kOwtArchiveBytes) {
+    return "the whole archive";
+  }
+  std::vector<std::string> missing;
+  for (int64_t i = 0; i < kOwtSubsets; ++i) {
+    const std::string name = fmt::format("urlsf_subset{:02}.tar", i);
+    const bool is_there = std::any_of(
+        files.begin(), files.end(),
+        [&](const DigestedFile& file) { return NameOf(file.path) == name; });
+    if (!is_there) missing.push_back(name);
+  }
+  const auto there = kOwtSubsets - static_cast<int64_t>(missing.size());
+  if (there == 0) return "";
+  if (there < static_cast<int64_t>(files.size())) {
+    for (const DigestedFile& file : files) {
+      if (NameOf(file.path).starts_with("urlsf_subset")) continue;
+      throw DataError(fmt::format(
+          "{}: not one of the 21 tars that other files here are; move it out "
+          "of the folder",
+          file.path.string()));
+    }
+  }
+  if (missing.empty()) return "all 21 tars";
+  return fmt::format("{} of 21 tars{}", there, Missing(missing));
+}
+
+// Blocks of a file that stand for it: both ends, and some in between.
+constexpr int64_t kEnd = 1 << 16;
+constexpr int64_t kSample = 1 << 12;
+constexpr int64_t kSamples = 16;
+
+void HashPart(const InputFile& file, int64_t begin, int64_t count,
+              Sha256* hash) {
+  begin = std::clamp<int64_t>(begin, 0, file.size());
+  std::string bytes(static_cast<size_t>(std::min(count, file.size() - begin)),
+                    '\0');
+  file.Read(begin, static_cast<int64_t>(bytes.size()), bytes.data());
+  hash->Update(bytes);
+}
+
+}  // namespace
+
+Files FindCorpusFiles(FilesOf kind, const fs::path& place) {
+  std::error_code error;
+  if (fs::is_regular_file(place, error)) return {place};
+  Files files;
+  AddFiles(kind, place, &files);
+  if (kind == FilesOf::kOwt) AddFiles(kind, place / "subsets", &files);
+  if (kind == FilesOf::kC4) {
+    AddFiles(kind, place / "en", &files);
+    Files training;
+    std::copy_if(files.begin(), files.end(), std::back_inserter(training),
+                 [](const fs::path& file) {
+                   return NameOf(file).starts_with("c4-train.");
+                 });
+    if (!training.empty()) files = training;
+  }
+  if (files.empty()) RefuseEmpty(kind, place);
+  std::sort(files.begin(), files.end(),
+            [](const fs::path& a, const fs::path& b) {
+              return std::pair(NameOf(a), a) < std::pair(NameOf(b), b);
+            });
+  RefuseDoubleNames(kind, files);
+  return files;
+}
+
+bool HasFiles(FilesOf kind, const fs::path& folder) {
+  Files files;
+  AddFiles(kind, folder, &files);
+  if (kind == FilesOf::kOwt) AddFiles(kind, folder / "subsets", &files);
+  return !files.empty();
+}
+
+DigestedFile Digest(const fs::path& path) {
+  const InputFile file(path);
+  RefuseForeign(file);
+  DigestedFile result{path, file.size(), ""};
+  const FileForm form = FormOf(file);
+  if (form != FileForm::kGzip && form != FileForm::kXz) {
+    result.digest = Sha256OfFile(path);
+    return result;
+  }
+  Sha256 hash;
+  hash.Update(fmt::format("{}\n", file.size()));
+  HashPart(file, 0, kEnd, &hash);
+  for (int64_t i = 1; i < kSamples; ++i) {
+    HashPart(file, file.size() / kSamples * i, kSample, &hash);
+  }
+  HashPart(file, file.size() - kEnd, kEnd, &hash);
+  result.digest = Sha256Hex(hash.Finish());
+  return result;
+}
+
+std::vector<DigestedFile> DigestFiles(const Files& paths) {
+  std::vector<DigestedFile> files(paths.size());
+  ThreadPool pool;
+  pool.ParallelFor(static_cast<int64_t>(paths.size()), [&](int64_t i) {
+    files[static_cast<size_t>(i)] = Digest(paths[static_cast<size_t>(i)]);
+  });
+  std::map<std::string, const fs::path*> contents;
+  for (const DigestedFile& file : files) {
+    const auto [there, is_new] = contents.emplace(file.digest, &file.path);
+    if (!is_new) RefuseDouble(*there->second, file.path);
+  }
+  return files;
+}
+
+std::string CompareWithPublishers(FilesOf kind,
+                                  const std::vector<DigestedFile>& files) {
+  if (kind == FilesOf::kC4) return CompareC4(files);
+  return kind == FilesOf::kOwt ? CompareOwt(files) : "";
+}
+
+std::string VerifyFiles(FilesOf kind, const Files& paths) {
+  std::map<std::string, Published> published;
+  if (kind == FilesOf::kC4) published = C4Shards();
+  if (kind == FilesOf::kOwt) {
+    published["openwebtext.tar.xz"] = {kOwtArchiveBytes, kOwtArchiveSha256};
+  }
+  std::erase_if(published, [&](const auto& file) {
+    return std::none_of(paths.begin(), paths.end(), [&](const fs::path& path) {
+      return NameOf(path) == file.first;
+    });
+  });
+  ThreadPool pool;
+  pool.ParallelFor(static_cast<int64_t>(paths.size()), [&](int64_t i) {
+    const fs::path& path = paths[static_cast<size_t>(i)];
+    const auto file = published.find(NameOf(path));
+    if (file == published.end()) return;
+    const std::string found = Sha256OfFile(path);
+    if (found == file->second.sha256) return;
+    throw DataError(fmt::format(
+        "{}: its SHA-256 is {}, the publishers' {}: damaged, or of another "
+        "variant; download this file again",
+        path.string(), found, file->second.sha256));
+  });
+  return fmt::format(
+      "{} of {} files have the publishers' SHA-256{}", published.size(),
+      paths.size(),
+      published.size() < paths.size() ? "; of the others none is known" : "");
+}
+
+std::string TextOf(FilesOf kind, int64_t documents, int64_t bad) {
+  if (kind == FilesOf::kJson) return "";
+  const bool owt = kind == FilesOf::kOwt;
+  const char* name = owt ? "owt" : "c4";
+  const int64_t all = owt ? kOwtDocuments : kC4Documents;
+  if (documents == all && bad == 0) return name;
+  if (documents + bad > all) {
+    return fmt::format("not {}: {} documents, its publishers count {}", name,
+                       documents + bad, all);
+  }
+  return fmt::format("a part of {}: {} of {} documents", name, documents, all);
+}
+
+std::string HowToGet(FilesOf kind) {
+  if (kind == FilesOf::kOwt) {
+    return fmt::format(
+        "OpenWebText: {} bytes, 8,013,769 documents, CC0 (texts of others).\n"
+        "At 100 Mbit/s 17 minutes. Either of\n"
+        "  openwebtext.tar.xz, from the place that "
+        "https://skylion007.github.io/OpenWebTextCorpus names;\n"
+        "    SHA-256 {}\n"
+        "  the same text in 21 tars, urlsf_subset00.tar to "
+        "urlsf_subset20.tar:\n"
+        "    git lfs install\n"
+        "    git clone https://huggingface.co/datasets/Skylion007/openwebtext "
+        "/data/owt\n"
+        "Then\n"
+        "  bazel run //:prepare_data -- --corpus owt --place owt=/data/owt "
+        "--verify --out /data/owt-tokens/owt\n"
+        "Tokens take about 18 GB (vocabulary 32768).\n",
+        kOwtArchiveBytes, kOwtArchiveSha256);
+  }
+  return "C4 `en`: 326,778,635,540 bytes in 1024 files, 364,868,892 documents, "
+         "ODC-BY.\n"
+         "At 1 Gbit/s 44 minutes, at 100 Mbit/s 7.3 hours.\n"
+         "  git lfs install\n"
+         "  GIT_LFS_SKIP_SMUDGE=1 git clone "
+         "https://huggingface.co/datasets/allenai/c4 /data/c4\n"
+         "  cd /data/c4 && git lfs pull --include 'en/c4-train.*'\n"
+         "(git keeps a second copy in .git: `rm -r .git` afterwards.) Then\n"
+         "  bazel run //:prepare_data -- --corpus c4 --place c4=/data/c4 "
+         "--verify --out /data/c4-tokens/c4\n"
+         "Tokens take about 400 GB, their index 7.3 GB (vocabulary 32768). A "
+         "part of the files trains, too,\n"
+         "but its results are not comparable with the paper's.\n";
+}
+
+}  // namespace softmoe::trainer

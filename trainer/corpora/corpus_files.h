@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// corpus_files.h - which files are a corpus, whether they are what its
+// publishers have, and what tells them from others.
+#ifndef SOFTMOE_TRAINER_CORPORA_CORPUS_FILES_H_
+#define SOFTMOE_TRAINER_CORPORA_CORPUS_FILES_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace softmoe::trainer {
+
+enum class FilesOf { kOwt, kC4, kJson };
+
+// The files of a folder in order of their names, or `place` itself if it is a
+// file. Of a folder one more is looked into: `subsets` of OpenWebText, `en` of
+// C4.
+//   kOwt   *.tar.xz, *.tar and *.xz
+//   kC4    c4-train.*.json, also with .gz, .xz or .zst; without any, kJson's
+//   kJson  *.json and *.jsonl, also with .gz, .xz or .zst
+// Throws EnvironmentError with the remedy if there is none; DataError if names
+// say that a text is there twice (x.json beside x.json.gz, an archive beside
+// its parts).
+std::vector<std::filesystem::path> FindCorpusFiles(
+    FilesOf kind, const std::filesystem::path& place);
+
+// Whether the folder has such files.
+bool HasFiles(FilesOf kind, const std::filesystem::path& folder);
+
+struct DigestedFile {
+  std::filesystem::path path;
+  int64_t bytes = 0;
+  std::string digest;  // of the content
+};
+
+// Hashes the content of a file. Files of gzip and xz end with checksums of what
+// they hold, so of these the size, the ends and blocks in between are enough: C4
+// would take minutes where its disk is fast, and an hour where it is not.
+DigestedFile Digest(const std::filesystem::path& path);
+
+// All of them, by several threads. Throws DataError if two have one content.
+std::vector<DigestedFile> DigestFiles(
+    const std::vector<std::filesystem::path>& paths);
+
+// What the sizes and names of files say about their being the publishers', for
+// provenance: "all 1024 shards", "3 of 1024 shards (missing: ...)", or "" where
+// nothing is known of such files. Throws DataError that names the file if some
+// are the publishers' and one is of another size.
+std::string CompareWithPublishers(FilesOf kind,
+                                  const std::vector<DigestedFile>& files);
+
+// Compares SHA-256 with the publishers', where they are known, and says of how
+// many files they were. Throws DataError that names the file.
+std::string VerifyFiles(FilesOf kind,
+                        const std::vector<std::filesystem::path>& paths);
+
+// What `documents`, of which `bad` more were left out, are: "owt" or "c4" if
+// they are as many as the publishers count, else what is missing.
+std::string TextOf(FilesOf kind, int64_t documents, int64_t bad);
+
+// How to get the corpus: commands, sizes and times.
+std::string HowToGet(FilesOf kind);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_CORPORA_CORPUS_FILES_H_

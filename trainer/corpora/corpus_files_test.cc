@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/corpus_files.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/paths.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
+#include "trainer/testing/corpus_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+// A folder with files of these names, each of its own content.
+fs::path Folder(const std::string& name, const Strings& files) {
+  const fs::path folder = FreshFolder(name);
+  for (const std::string& file : files) {
+    fs::create_directories((folder / file).parent_path());
+    WriteFileAtomically(folder / file, file);
+  }
+  return folder;
+}
+
+Strings Found(FilesOf kind, const fs::path& folder) {
+  Strings names;
+  for (const fs::path& file : FindCorpusFiles(kind, folder)) {
+    names.push_back(fs::relative(file, folder).string());
+  }
+  return names;
+}
+
+TEST(FindCorpusFiles, LooksOneFolderDown) {
+  EXPECT_EQ(
+      Found(FilesOf::kOwt,
+            Folder("down_owt",
+                   {"subsets/urlsf_subset01.tar", "subsets/urlsf_subset00.tar",
+                    "other/a.tar", "subsets/README"})),
+      (Strings{"subsets/urlsf_subset00.tar", "subsets/urlsf_subset01.tar"}));
+  EXPECT_EQ(Found(FilesOf::kC4,
+                  Folder("down_c4",
+                         {"en/c4-train.1.json.gz", "en/c4-validation.0.json.gz",
+                          "en.noblocklist/c4-train.0.json.gz"})),
+            (Strings{"en/c4-train.1.json.gz"}));
+}
+
+TEST(FindCorpusFiles, TakesJsonLinesOfAllForms) {
+  EXPECT_EQ(
+      Found(FilesOf::kJson,
+            Folder("forms", {"e.json", "d.jsonl", "c.jsonl.gz", "b.json.xz",
+                             "a.jsonl.zst", "x.txt", ".hidden.json"})),
+      (Strings{"a.jsonl.zst", "b.json.xz", "c.jsonl.gz", "d.jsonl", "e.json"}));
+}
+
+TEST(FindCorpusFiles, RefusesATextThatIsThereTwice) {
+  const auto refused = [](FilesOf kind, const Strings& files) {
+    const fs::path folder = Folder("twice", files);
+    return Says(MessageOf<DataError>([&] { FindCorpusFiles(kind, folder); }),
+                (folder / files[0]).string(), (folder / files[1]).string(),
+                "the same text, which would be read twice");
+  };
+  EXPECT_TRUE(refused(FilesOf::kJson, {"x.json", "x.json.gz"}));
+  EXPECT_TRUE(
+      refused(FilesOf::kC4, {"c4-train.0.json.gz", "en/c4-train.0.json.gz"}));
+  EXPECT_TRUE(refused(FilesOf::kOwt,
+                      {"openwebtext.tar.xz", "urlsf_subset00-1_data.xz"}));
+  EXPECT_TRUE(refused(FilesOf::kOwt,
+                      {"openwebtext.tar.xz", "subsets/urlsf_subset00.tar"}));
+  EXPECT_TRUE(refused(FilesOf::kOwt,
+                      {"urlsf_subset00.tar", "urlsf_subset00-1_data.xz"}));
+  // Nothing is there twice.
+  Found(FilesOf::kOwt,
+        Folder("once", {"urlsf_subset00.tar", "urlsf_subset01-1_data.xz"}));
+}
+
+TEST(DigestFiles, RefusesTwoFilesOfOneContent) {
+  const fs::path folder = Folder("copies", {"a.json", "b.json"});
+  EXPECT_EQ(DigestFiles(FindCorpusFiles(FilesOf::kJson, folder)).size(), 2u);
+  WriteFileAtomically(folder / "b.json", "a.json");
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     DigestFiles(FindCorpusFiles(FilesOf::kJson, folder));
+                   }),
+                   "a.json and ", "b.json hold the same text"));
+}
+
+TEST(Digest, FollowsTheContentAndNotTheName) {
+  const fs::path folder = FreshFolder("digest");
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += std::to_string(i * 7919) + "\n";
+  for (const std::string form : {"plain", "gzip", "xz", "zstd"}) {
+    WritePacked(folder / "a", text, form);
+    fs::copy_file(folder / "a", folder / "b",
+                  fs::copy_options::overwrite_existing);
+    const std::string digest = Digest(folder / "a").digest;
+    EXPECT_EQ(Digest(folder / "b").digest, digest) << form;
+    std::string other = text;
+    other[other.size() / 2] ^= 1;
+    WritePacked(folder / "b", other, form);
+    EXPECT_NE(Digest(folder / "b").digest, digest) << form;
+  }
+}
+
+// 1024 files with the publishers' sizes, in their order.
+std::vector<DigestedFile> AllOfC4() {
+  std::vector<DigestedFile> files;
+  std::istringstream table(
+      ReadWholeFile(RunfilePath("trainer/corpora/c4_en_train_shards.tsv")));
+  std::string name, bytes, sha256;
+  table >> name >> bytes >> sha256;
+  while (table >> name >> bytes >> sha256) {
+    files.push_back({"/c4/" + name, std::stoll(bytes), ""});
+  }
+  return files;
+}
+
+TEST(CompareWithPublishers, KnowsC4) {
+  auto files = AllOfC4();
+  ASSERT_EQ(files.size(), 1024u);
+  int64_t sum = 0;
+  for (const DigestedFile& file : files) sum += file.bytes;
+  EXPECT_EQ(sum, 326'778'635'540);
+  EXPECT_EQ(CompareWithPublishers(FilesOf::kC4, files), "all 1024 shards");
+  files.erase(files.begin() + 3);
+  EXPECT_EQ(CompareWithPublishers(FilesOf::kC4, files),
+            "1023 of 1024 shards (missing: c4-train.00003-of-01024.json.gz)");
+  files.resize(10);
+  EXPECT_TRUE(Says(CompareWithPublishers(FilesOf::kC4, files),
+                   "10 of 1024 shards",
+                   "c4-train.00014-of-01024.json.gz, ..."));
+  files[7].bytes -= 1;
+  EXPECT_TRUE(Says(
+      MessageOf<DataError>([&] { CompareWithPublishers(FilesOf::kC4, files); }),
+      files[7].path.string(), "the publishers' has ", "en.noblocklist"));
+  // Another variant, or made by a test: it trains, and the count of documents
+  // tells.
+  for (DigestedFile& file : files) file.bytes = 5;
+  EXPECT_EQ(CompareWithPublishers(FilesOf::kC4, files), "");
+}
+
+TEST(CompareWithPublishers, KnowsOpenWebText) {
+  EXPECT_EQ(CompareWithPublishers(FilesOf::kOwt,
+                                  {{"/owt.tar.xz", 12'880'027'468, ""}}),
+            "the whole archive");
+  std::vector<DigestedFile> files;
+  for (int i = 0; i < 21; ++i) {
+    files.push_back({fmt::format("/urlsf_subset{:02}.tar", i), 630, ""});
+  }
+  EXPECT_EQ(CompareWithPublishers(FilesOf::kOwt, files), "all 21 tars");
+  files.erase(files.begin() + 20);
+  EXPECT_EQ(CompareWithPublishers(FilesOf::kOwt, files),
+            "20 of 21 tars (missing: urlsf_subset20.tar)");
+  files.push_back({"/news.tar", 1, ""});
+  EXPECT_TRUE(Says(MessageOf<DataError>(
+                       [&] { CompareWithPublishers(FilesOf::kOwt, files); }),
+                   "/news.tar: not one of the 21 tars"));
+}
+
+TEST(TextOf, IsThePublishersWhereTheyCountAsMany) {
+  EXPECT_EQ(TextOf(FilesOf::kOwt, 8'013'769, 0), "owt");
+  EXPECT_EQ(TextOf(FilesOf::kC4, 364'868'892, 0), "c4");
+  EXPECT_EQ(TextOf(FilesOf::kJson, 364'868'892, 0), "");
+  EXPECT_EQ(TextOf(FilesOf::kOwt, 8'013'768, 0),
+            "a part of owt: 8013768 of 8013769 documents");
+  EXPECT_EQ(TextOf(FilesOf::kOwt, 8'013'768, 1),
+            "a part of owt: 8013768 of 8013769 documents");
+  EXPECT_TRUE(TextOf(FilesOf::kOwt, 8'013'769, 1).starts_with("not owt: "));
+  // en.noblocklist
+  EXPECT_EQ(TextOf(FilesOf::kC4, 393'391'519, 0),
+            "not c4: 393391519 documents, its publishers count 364868892");
+}
+
+TEST(VerifyFiles, ComparesTheHashesThatAreKnown) {
+  const fs::path folder = Folder("verify", {"c4-train.00000-of-01024.json.gz"});
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     VerifyFiles(FilesOf::kC4,
+                                 FindCorpusFiles(FilesOf::kC4, folder));
+                   }),
+                   "c4-train.00000-of-01024.json.gz: its SHA-256 is ",
+                   "8ef8d75b0e045dec4aa5123a671b4564466b0707086a7ed1ba8721626"
+                   "dfffbc9"));
+  EXPECT_EQ(VerifyFiles(FilesOf::kOwt, {folder / "mine.tar"}),
+            "0 of 1 files have the publishers' SHA-256; of the others none is "
+            "known");
+}
+
+TEST(FindCorpusFiles, SaysWhereToGetThem) {
+  const fs::path empty = FreshFolder("empty");
+  const auto error = [&](FilesOf kind) {
+    return MessageOf<EnvironmentError>([&] { FindCorpusFiles(kind, empty); });
+  };
+  EXPECT_TRUE(Says(error(FilesOf::kOwt), "--corpus owt:PATH", "--how owt"));
+  EXPECT_TRUE(Says(error(FilesOf::kC4), "--corpus c4:FOLDER", "--how c4"));
+  EXPECT_TRUE(Says(error(FilesOf::kJson), "--corpus jsonl:PATH"));
+  EXPECT_TRUE(Says(HowToGet(FilesOf::kC4), "326,778,635,540", "git lfs"));
+  EXPECT_TRUE(Says(HowToGet(FilesOf::kOwt), "9fe39d154c5bc67d"));
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// packed_file.h - the bytes of a file that may be compressed. What a file is,
+// its first bytes say; its name says nothing.
+#ifndef SOFTMOE_TRAINER_CORPORA_PACKED_FILE_H_
+#define SOFTMOE_TRAINER_CORPORA_PACKED_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/files/input_file.h"
+
+namespace softmoe::trainer {
+
+enum class FileForm { kPlain, kGzip, kXz, kZstd, kTar, kParquet, kLfs, kHtml };
+
+// What a file is that begins with these bytes; 512 of them, where it has as
+// many, decide.
+FileForm FormOf(std::string_view beginning);
+FileForm FormOf(const InputFile& file);
+
+// Throws DataError with the remedy if the file is what often lies under the
+// name of a file of text: the pointer that Git LFS leaves, an HTML page, or
+// Parquet, which nothing here reads.
+void RefuseForeign(const InputFile& file);
+
+// One pass over the bytes of a plain file, or of what a file of gzip, xz or
+// zstd holds (all members or frames, one after another).
+class PackedFile {
+ public:
+  // `file` is to outlive this.
+  explicit PackedFile(const InputFile& file);
+  ~PackedFile();
+
+  // Writes the next `size` bytes to `out`, fewer only at the end, and returns
+  // how many. Throws DataError with file, place and remedy if the file is
+  // damaged or truncated: gzip and xz have checksums of all they hold, zstd
+  // where its writer wanted them.
+  int64_t Read(char* out, int64_t size);
+
+  // Bytes of the file that were used so far.
+  int64_t position() const;
+  // SHA-256 of the file, when Read has come to the end.
+  std::string sha256();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_CORPORA_PACKED_FILE_H_

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/packed_file.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
+#include "trainer/testing/corpus_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using std::string_literals::operator""s;
+
+// What the file holds, read `block` bytes at a time.
+std::string Read(const fs::path& path, int64_t block = 1000) {
+  const InputFile file(path);
+  PackedFile packed(file);
+  std::string text;
+  for (std::string part(static_cast<size_t>(block), '\0');;) {
+    const int64_t count = packed.Read(part.data(), block);
+    text.append(part, 0, static_cast<size_t>(count));
+    if (count < block) break;
+  }
+  EXPECT_EQ(packed.sha256(), Sha256OfFile(path));
+  EXPECT_EQ(packed.position(), file.size());
+  return text;
+}
+
+std::string LongText() {
+  std::string text;
+  for (int i = 0; i < 60000; ++i) text += std::to_string(i * 7919) + "\n";
+  return text;
+}
+
+class Packed : public ::testing::TestWithParam<std::string> {
+ protected:
+  fs::path Write(const std::string& text) {
+    const fs::path path = FreshFolder("packed") / "text";
+    WritePacked(path, text, GetParam());
+    return path;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Forms, Packed,
+                         ::testing::Values("plain", "gzip", "xz", "zstd"));
+
+TEST_P(Packed, GivesWhatWasPacked) {
+  const std::string text = LongText();
+  EXPECT_TRUE(Read(Write(text)) == text);
+  EXPECT_TRUE(Read(Write(text), 1 << 20) == text);
+  EXPECT_EQ(Read(Write("")), "");
+  EXPECT_EQ(Read(Write("x")), "x");
+}
+
+// As `cat a.gz b.gz` makes them, and packers that use several threads.
+TEST_P(Packed, ReadsOneMemberAfterAnother) {
+  const std::string one = ReadWholeFile(Write("one"));
+  const std::string two = ReadWholeFile(Write(LongText()));
+  const fs::path path = Write("");
+  WriteFileAtomically(path, one + two + one);
+  EXPECT_TRUE(Read(path) == "one" + LongText() + "one");
+}
+
+TEST_P(Packed, RefusesWhatEndsEarly) {
+  if (GetParam() == "plain") return;
+  const fs::path path = Write(LongText());
+  const std::string bytes = ReadWholeFile(path);
+  for (const size_t size : {size_t{6}, bytes.size() / 2, bytes.size() - 1}) {
+    WriteFileAtomically(path, bytes.substr(0, size));
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(path); }),
+                     path.string() + ": damaged or truncated " + GetParam(),
+                     "byte " + std::to_string(size) + " of ",
+                     "download this file again"))
+        << size;
+  }
+}
+
+// Gzip and xz have checksums that find any changed byte.
+TEST_P(Packed, RefusesAChangedByte) {
+  if (GetParam() != "gzip" && GetParam() != "xz") return;
+  const fs::path path = Write(LongText());
+  const std::string bytes = ReadWholeFile(path);
+  for (const size_t at : {bytes.size() / 3, bytes.size() / 2}) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 0x10);
+    WriteFileAtomically(path, changed);
+    EXPECT_NE(MessageOf<DataError>([&] { Read(path); }), kNoError) << at;
+  }
+}
+
+TEST(PackedFile, NamesTheMemberOfGzipThatIsDamaged) {
+  const fs::path path = FreshFolder("packed_member") / "x.gz";
+  WriteGzip(path, "one");
+  std::string one = ReadWholeFile(path);
+  std::string damaged = one;
+  damaged[damaged.size() - 8] ^= 1;  // the checksum
+  WriteFileAtomically(path, one + one + damaged);
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(path); }), "in member 3",
+                   "incorrect data check"));
+  WriteFileAtomically(path, one + "garbage");
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(path); }), "in member 2"));
+}
+
+TEST(FormOf, LooksAtTheFirstBytes) {
+  EXPECT_EQ(FormOf(""), FileForm::kPlain);
+  EXPECT_EQ(FormOf("{\"text\": 1}"), FileForm::kPlain);
+  EXPECT_EQ(FormOf("\x1F\x8B\x08"), FileForm::kGzip);
+  EXPECT_EQ(FormOf("\xFD"
+                   "7zXZ\0\0"s),
+            FileForm::kXz);
+  EXPECT_EQ(FormOf("\x28\xB5\x2F\xFD"), FileForm::kZstd);
+  EXPECT_EQ(FormOf(std::string(257, 'x') + "ustar"), FileForm::kTar);
+  EXPECT_EQ(FormOf("\n <!DOCTYPE HTML>"), FileForm::kHtml);
+  EXPECT_EQ(FormOf("<html lang=en>"), FileForm::kHtml);
+  EXPECT_EQ(FormOf("<httpd>"), FileForm::kPlain);
+}
+
+TEST(RefuseForeign, SaysWhatToDo) {
+  const fs::path path = FreshFolder("foreign") / "c4-train.json.gz";
+  const auto error = [&](const std::string& content) {
+    WriteFileAtomically(path, content);
+    return MessageOf<DataError>([&] { RefuseForeign(InputFile(path)); });
+  };
+  EXPECT_TRUE(Says(error("version https://git-lfs.github.com/spec/v1\noid "),
+                   path.string(), "git lfs pull"));
+  EXPECT_TRUE(Says(error("<!doctype html><title>404</title>"), "HTML page",
+                   "download it again"));
+  EXPECT_TRUE(Says(error("PAR1\x15"), "Parquet", "parquet_to_jsonl.py"));
+  EXPECT_EQ(error("{}"), kNoError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

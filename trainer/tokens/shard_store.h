@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// shard_store.h - the tokens of a corpus while they are made, so that a process
+// that is killed loses only the shards at work.
+//
+// Shards are encoded in any order, each into files of its own, and then
+// appended in the order of the corpus. In the folder:
+//   tokens.bin      the ids of the shards that were appended
+//   lengths         tokens of each of their documents, int32
+//   documents       the first eight bytes of each document's SHA-256
+//   appended.jsonl  their ShardRecords, a line each
+//   shards/N.bin    the ids of shard N, which was not appended yet
+//   shards/N.rest   its ShardRecord, a line, then its lengths and documents
+// What a kill, or the machine's end, left behind counts only as far as its
+// hashes are right.
+#ifndef SOFTMOE_TRAINER_TOKENS_SHARD_STORE_H_
+#define SOFTMOE_TRAINER_TOKENS_SHARD_STORE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
+#include "trainer/tokens/manifest.h"
+
+namespace softmoe::trainer {
+
+// Writes one shard; it is in the store after Commit. One thread at a time.
+class ShardWriter {
+ public:
+  ShardWriter(const std::filesystem::path& folder, int64_t shard,
+              int64_t vocab_size);
+
+  // ids in [0, vocab_size), fewer than 2^31; the last one ends the document.
+  void AddDocument(std::string_view text, std::span<const int32_t> ids);
+
+  // `about` says name, digest, sha256, bytes, empty, bad and first.
+  void Commit(ShardRecord about);
+
+ private:
+  std::filesystem::path prefix_;
+  int64_t vocab_size_;
+  AtomicFile tokens_;
+  std::vector<uint16_t> short_ids_;
+  std::vector<int32_t> lengths_;
+  std::vector<uint64_t> documents_;
+  int64_t text_bytes_ = 0, num_tokens_ = 0;
+  Sha256 tokens_hash_, text_hash_;
+  DigestSum sum_;
+};
+
+class ShardStore {
+ public:
+  // Opens a store in `folder`, which one process has for itself, with the
+  // shards that were appended earlier, as far as they are whole. Throws
+  // EnvironmentError.
+  ShardStore(std::filesystem::path folder, int64_t vocab_size);
+  ~ShardStore();
+
+  const std::filesystem::path& folder() const { return folder_; }
+  // The shards that were appended, in order.
+  const std::vector<ShardRecord>& appended() const { return appended_; }
+  // Forgets all of them but the first `count`.
+  void Keep(int64_t count);
+
+  // Whether shard N was encoded, and of this content. From any thread.
+  bool Has(int64_t shard, const std::string& digest) const;
+  // Whether anything would be lost with the folder.
+  bool HasWork() const;
+  // Appends the next shard, which it Has.
+  void AppendNext();
+
+  // Writes PREFIX.bin, .idx and .manifest, where `prefix` lies in the same file
+  // system; the store is empty then. Throws EnvironmentError.
+  struct Result {
+    Manifest manifest;
+    std::string tokens_sha256, index_sha256;
+  };
+  Result Finish(const std::filesystem::path& prefix);
+
+ private:
+  class AppendedFile;
+
+  void ReadAppended();
+
+  std::filesystem::path folder_;
+  int64_t vocab_size_;
+  std::unique_ptr<AppendedFile> tokens_, lengths_, documents_, records_;
+  std::vector<ShardRecord> appended_;
+  Sha256 tokens_hash_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TOKENS_SHARD_STORE_H_

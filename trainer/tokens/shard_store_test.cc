@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/shard_store.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
+#include "trainer/tokens/token_file.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kVocabSize = 100;
+
+// Shard N has N + 1 documents, the last of which is the same in all.
+void Encode(const fs::path& folder, int64_t shard) {
+  ShardWriter writer(folder, shard, kVocabSize);
+  for (int32_t d = 0; d < shard; ++d) {
+    const int32_t id = static_cast<int32_t>(shard) * 7 + d;
+    writer.AddDocument("text " + std::to_string(id), std::vector{id, 2, 1});
+  }
+  writer.AddDocument("same", std::vector<int32_t>{5, 1});
+  ShardRecord about;
+  about.name = "shard " + std::to_string(shard);
+  about.digest = "digest " + std::to_string(shard);
+  about.bytes = 10;
+  writer.Commit(about);
+}
+
+class Store : public ::testing::Test {
+ protected:
+  void SetUp() override { folder_ = FreshFolder("store"); }
+  // The files that all shards give, the first `there` of which are appended.
+  std::vector<std::string> Finish(int64_t there = 0) {
+    ShardStore store(folder_, kVocabSize);
+    EXPECT_EQ(static_cast<int64_t>(store.appended().size()), there);
+    while (store.appended().size() < 5) {
+      const auto next = static_cast<int64_t>(store.appended().size());
+      if (!store.Has(next, "digest " + std::to_string(next))) {
+        Encode(folder_, next);
+      }
+      store.AppendNext();
+    }
+    const fs::path prefix = folder_ / "out";
+    const auto result = store.Finish(prefix);
+    EXPECT_EQ(result.manifest.repeated, 4);
+    std::vector<std::string> files;
+    for (const char* suffix : {".bin", ".idx", ".manifest"}) {
+      files.push_back(ReadWholeFile(WithSuffix(prefix, suffix)));
+    }
+    EXPECT_EQ(Sha256Hex(files[0]), result.tokens_sha256);
+    EXPECT_EQ(Sha256Hex(files[1]), result.index_sha256);
+    return files;
+  }
+  // As Finish, in a folder of its own.
+  std::vector<std::string> Unbroken() {
+    const fs::path folder = folder_;
+    folder_ = FreshFolder("unbroken");
+    const auto files = Finish();
+    folder_ = folder;
+    return files;
+  }
+  fs::path folder_;
+};
+
+TEST_F(Store, WritesTokenFiles) {
+  Finish();
+  const TokenFile file(folder_ / "out", kVocabSize);
+  EXPECT_EQ(file.num_documents(), 15);
+  EXPECT_EQ(file.num_tokens(), 5 * 2 + 10 * 3);
+  const Manifest manifest = ReadManifest(folder_ / "out.manifest");
+  EXPECT_EQ(Total(manifest.shards).documents, 15);
+}
+
+// Killed after a shard was encoded, after it was appended, or in between.
+TEST_F(Store, GoesOnWhereItWasLeft) {
+  const auto unbroken = Unbroken();
+  Encode(folder_, 1);
+  Encode(folder_, 0);
+  {
+    ShardStore store(folder_, kVocabSize);
+    ASSERT_TRUE(store.Has(0, "digest 0"));
+    EXPECT_FALSE(store.Has(0, "another"));
+    EXPECT_FALSE(store.Has(2, "digest 2"));
+    store.AppendNext();
+  }
+  EXPECT_TRUE(Finish(1) == unbroken);
+}
+
+// Whatever of the files a kill left: the bytes behind the last whole shard are
+// cut, and what is damaged is made again.
+TEST_F(Store, BelievesOnlyWhatIsWhole) {
+  const auto unbroken = Unbroken();
+  const auto append = [&](int64_t count) {
+    ShardStore store(folder_, kVocabSize);
+    for (int64_t i = 0; i < count; ++i) {
+      Encode(folder_, i);
+      store.AppendNext();
+    }
+  };
+  const auto change = [&](const char* name, const auto& change) {
+    std::string bytes = ReadWholeFile(folder_ / name);
+    change(&bytes);
+    WriteFileAtomically(folder_ / name, bytes);
+  };
+  const auto cut = [](std::string* bytes) { bytes->pop_back(); };
+  const auto add = [](std::string* bytes) { *bytes += "torn"; };
+  const auto restart = [&] {
+    folder_ = FreshFolder("store");
+    append(3);
+  };
+  for (const char* name :
+       {"tokens.bin", "lengths", "documents", "appended.jsonl"}) {
+    restart();
+    change(name, cut);
+    EXPECT_TRUE(Finish(2) == unbroken) << name;
+    restart();
+    change(name, add);
+    EXPECT_TRUE(Finish(3) == unbroken) << name;
+  }
+  restart();
+  change("tokens.bin", [](std::string* bytes) { (*bytes)[4] ^= 1; });
+  EXPECT_TRUE(Finish(1) == unbroken);
+  restart();
+  change("appended.jsonl", [](std::string* bytes) {
+    bytes->replace(bytes->find("\"bad\""), 5, "\"bat\"");
+  });
+  EXPECT_TRUE(Finish(0) == unbroken);
+}
+
+TEST_F(Store, DoesNotTakeADamagedShard) {
+  const auto unbroken = Unbroken();
+  for (const std::string name : {"0.bin", "0.rest"}) {
+    folder_ = FreshFolder("store");
+    ShardStore store(folder_, kVocabSize);
+    Encode(folder_, 0);
+    const fs::path path = folder_ / "shards" / name;
+    std::string bytes = ReadWholeFile(path);
+    bytes[bytes.size() / 2] ^= 1;
+    if (name == "0.rest") bytes.pop_back();
+    WriteFileAtomically(path, bytes);
+    EXPECT_FALSE(store.Has(0, "digest 0")) << name;
+    EXPECT_TRUE(Finish(0) == unbroken) << name;
+  }
+}
+
+TEST_F(Store, ForgetsShardsThatChanged) {
+  const auto unbroken = Unbroken();
+  ShardStore store(folder_, kVocabSize);
+  for (int64_t i = 0; i < 3; ++i) {
+    Encode(folder_, i);
+    store.AppendNext();
+  }
+  store.Keep(1);
+  EXPECT_EQ(store.appended().size(), 1u);
+  EXPECT_TRUE(Finish(1) == unbroken);
+}
+
+TEST(DigestSum, DoesNotDependOnTheOrderAndCountsTwice) {
+  Sha256Digest one = {}, most;
+  one[31] = 1;
+  most.fill(0xFF);
+  DigestSum sum, other;
+  sum.Add(one);
+  sum.Add(one);
+  EXPECT_EQ(sum.Hex(), std::string(63, '0') + "2");
+  other.Add(most);
+  EXPECT_EQ(other.Hex(), std::string(64, 'f'));
+  other.Add(one);  // carries through all words, and is lost
+  EXPECT_EQ(other.Hex(), std::string(64, '0'));
+  other.Add(most);
+  other.Add(sum);
+  EXPECT_EQ(other.Hex(), std::string(63, '0') + "1");
+  EXPECT_EQ(ParseDigestSum(sum.Hex()).Hex(), sum.Hex());
+  for (const std::string bad : {"", "0", std::string(64, 'g').c_str()}) {
+    EXPECT_THROW(ParseDigestSum(bad), DataError);
+  }
+}
+
+TEST_F(Store, ManifestsAreRefusedIfChanged) {
+  Finish();
+  const fs::path path = folder_ / "out.manifest";
+  const std::string whole = ReadWholeFile(path);
+  const auto error = [&](const std::string& text) {
+    WriteFileAtomically(path, text);
+    return MessageOf<DataError>([&] { ReadManifest(path); });
+  };
+  EXPECT_EQ(error(whole), kNoError);
+  EXPECT_TRUE(Says(error(""), "out.manifest: its last line", "prepare_data"));
+  const size_t second = whole.find('\n') + 1;
+  EXPECT_TRUE(Says(error(whole.substr(second)), "damaged, or changed"));
+  std::string text = whole;
+  text.replace(text.rfind("\"version\":1"), 11, "\"version\":2");
+  EXPECT_TRUE(Says(error(text), "of another version"));
+  text = whole;
+  text.replace(text.find("\"documents\":"), 12, "\"documentz\":");
+  EXPECT_TRUE(Says(error(text), "out.manifest:1: \"documents\" is missing"));
+  text = whole;
+  text.replace(text.find("\"tokens\":2"), 10, "\"tokens\":3");
+  EXPECT_TRUE(Says(error(text), "damaged, or changed"));
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
