@@ -210,7 +210,10 @@ void RememberCounts(const fs::path& prefix, TokenFacts facts, int64_t first,
 
 void ForgetTokens() {
   std::error_code ignored;
-  fs::remove_all(MemoryFolder(), ignored);
+  try {
+    fs::remove_all(MemoryFolder(), ignored);
+  } catch (const EnvironmentError&) {  // no cache folder is known
+  }
 }
 
 }  // namespace softmoe::trainer

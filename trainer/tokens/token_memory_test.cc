@@ -155,6 +155,13 @@ TEST_F(TokenMemory, WorksWithoutACache) {
   EXPECT_EQ(CheckTokens(prefix_).counts, Counts({4, 0, 3}));
   EXPECT_FALSE(RecallTokens(prefix_));
   ForgetTokens();
+  ::setenv("XDG_CACHE_HOME", "not/absolute", 1);
+  const char* home = std::getenv("HOME");
+  const std::string old_home = home == nullptr ? "" : home;
+  ::unsetenv("HOME");
+  ForgetTokens();
+  EXPECT_EQ(CheckTokens(prefix_).counts, Counts({4, 0, 3}));
+  if (!old_home.empty()) ::setenv("HOME", old_home.c_str(), 1);
 }
 
 TEST_F(TokenMemory, SaysWhichFileIsMissing) {
