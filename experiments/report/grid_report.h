@@ -38,7 +38,7 @@ struct ReportOptions {
 //   results.h5   the golden form (golden/FORMAT.md); results-calibrated.h5
 //                beside it where rows come in both readings of tau. Equal runs
 //                give equal bytes.
-//   report.html, report.md, report.json   the page in the formats asked for
+//   report.html, .md, .json   the page in the formats asked for
 //                (report_html.h, report_formats.h); as CSV: tables/ID.csv
 //   plots/       behind every figure the points, ID.csv, and the drawing,
 //                ID.svg, unless gnuplot is missing

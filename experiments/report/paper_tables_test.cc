@@ -81,9 +81,8 @@ const PaperCell& Find(const std::vector<PaperCell>& cells,
 
 using Place = std::array<std::string, 3>;
 
-// The cells of the paper that `shown` has where they belong: in the line of
-// their row, which is the `n`-th of the paper's lines there, with a verdict or a
-// reason under it.
+// The cells of the paper that `shown` has where they belong: the paper's lines
+// there are its rows in their order, each with a verdict or a reason under it.
 void CollectPlaces(const EvaluationTable& shown, const golden::Table& table,
                    std::set<Place>* places) {
   size_t line = 0;

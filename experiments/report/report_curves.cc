@@ -55,8 +55,8 @@ std::string Points(const Series& series) {
   return text;
 }
 
-// From dark to light, equally far apart to the eye (matplotlib's viridis without
-// its yellow end).
+// From dark to light, equally far apart to the eye (matplotlib's viridis
+// without its yellow end).
 constexpr const char* kShades[] = {"#440154", "#482576", "#414487", "#35608d",
                                    "#2a788e", "#21918c", "#22a884", "#43bf71",
                                    "#7ad151", "#bddf26"};

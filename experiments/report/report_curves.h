@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// report_curves.h - what happened during training, as line plots with bands over
-// seeds: SVG, drawn by gnuplot, and the points as CSV.
+// report_curves.h - what happened during training, as line plots with bands
+// over seeds: SVG, drawn by gnuplot, and the points as CSV.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_REPORT_CURVES_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_REPORT_CURVES_H_
 
@@ -31,7 +31,7 @@ struct Plot {
   // Marks the points, for lines with only a few, at whole numbers of x.
   bool points = false;
   std::string title = {};  // of one of several plots of a figure
-  // The series have an order, as layers do: their colours go from dark to light.
+  // The series have an order, as layers do: colours go from dark to light.
   bool ordered = false;
   // A bar for each series at every x, a whole number, instead of lines; without
   // bands.

@@ -15,8 +15,8 @@ constexpr const char* kStyle = R"(
   --good: #0a6b2d; --bad: #a81212; --open: #7a5b00; --code: #f4f4f4; }
 @media (prefers-color-scheme: dark) { :root { --line: #444; --soft: #aaa;
   --good: #6fd58f; --bad: #ff8f8f; --open: #e5c35a; --code: #222; } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto;
-  padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem;
+  margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; }
 h2 { font-size: 1.25rem; margin-top: 2.4rem;
   border-bottom: 1px solid var(--line); }
@@ -62,7 +62,7 @@ bool IsNumber(const std::string& text) {
          std::string::npos;
 }
 
-// The colour of a text that begins with a verdict, or says whose numbers follow.
+// The colour of a text that begins with a verdict or says whose numbers follow.
 std::string CssOf(const std::string& text) {
   static const std::map<std::string, std::string> kClasses = {
       {"PASS", "pass"},           {"FAIL", "fail"},

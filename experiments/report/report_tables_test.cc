@@ -195,6 +195,34 @@ TEST(EvaluationTables, ShowInferenceTauOverSeeds) {
   EXPECT_EQ(csv.find("seed3"), std::string::npos) << csv;
 }
 
+// Accuracies 0.5 and 0.75: mean 62.5 %, deviation 25 % / sqrt(2); the third
+// seed was not asked.
+TEST(EvaluationTables, ShowTasksOverSeeds) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  double accuracy = 0.5;
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.row.id != "soft-2" || run.run.seed == 3) continue;
+    trainer::TaskResult task;
+    task.name = "piqa";
+    for (const double more : {0.0, 0.0625, 0.125, 0.25}) {
+      task.measures.push_back({1, accuracy + more, 0.125});
+    }
+    task.right = {1, 0, 0, 1};
+    EvaluationsOf(run).tasks = {task};
+    accuracy = 0.75;
+  }
+  const auto tables = EvaluationTables(outcome);
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_EQ(tables[0].header,
+            (Texts{"row", "task", "items", "acc", "acc_norm", "acc_bytes",
+                   "acc_tokens", "sd", "se", "runs"}));
+  EXPECT_EQ(tables[0].rows,
+            (std::vector<Texts>{{"foldoc/soft-2", "piqa", "4", "62.50", "68.75",
+                                 "75.00", "87.50", "17.68", "12.50", "2/3"}}));
+  EXPECT_EQ(MakeGridTable(outcome).legend.find("not measured"),
+            std::string::npos);
+}
+
 TEST(EvaluationTables, ShowRouterHealthOverLayersAndSeeds) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
   for (RunOutcome& run : outcome.runs) {
