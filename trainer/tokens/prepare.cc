@@ -138,10 +138,10 @@ class ShardWorkers {
   ~ShardWorkers() { Stop(); }
 
   void Start(int workers, int threads_each) {
+    running_ = workers;  // before one of them may end
     for (int i = 0; i < workers; ++i) {
       threads_.emplace_back([this, threads_each] { Work(threads_each); });
     }
-    running_ = workers;
   }
   // They end as soon as they can; what they are at is lost.
   void Stop() {

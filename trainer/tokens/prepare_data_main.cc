@@ -155,7 +155,7 @@ void PrintResult(const PreparedCorpus& corpus, double seconds) {
       corpus.from_cache ? " (found in the cache)" : "");
 }
 
-CorpusPlaces PlacesOf(const Arguments& arguments) {
+CorpusPlaces PlacesIn(const Arguments& arguments) {
   RuntimeConfig runtime;
   for (const std::string& place : arguments.places) {
     const size_t equals = place.find('=');
@@ -191,7 +191,7 @@ ExitCode Run(const Arguments& arguments) {
   PrepareOptions options;
   options.threads = arguments.threads;
   options.quiet = arguments.quiet;
-  options.places = PlacesOf(arguments);
+  options.places = PlacesIn(arguments);
   options.read = arguments.read;
   if (arguments.on_bad == "skip") options.read.on_bad = OnBad::kSkip;
   options.verify = arguments.verify;

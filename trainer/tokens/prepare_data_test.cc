@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // prepare_data_test.cc - //:prepare_data as a user meets it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/files/atomic_file.h"
+#include "core/philox.h"
 #include "core/process/process.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -50,11 +54,71 @@ TEST_F(PrepareData, WritesTheFourFiles) {
       "--corpus",   "path:t.txt",  "--vocab-size", "400",       "--out",
       "sub/tokens", "--max-bytes", "100 KB",       "--threads", "2"};
   Expect(Run(arguments), 0, {"of a vocabulary of 400", "sub/tokens.{bin"});
-  EXPECT_EQ(FilesIn(folder_ / "sub"), (Strings{"tokens.bin", "tokens.idx",
-                                               "tokens.json", "tokens.model"}));
+  EXPECT_EQ(FilesIn(folder_ / "sub"),
+            (Strings{"tokens.bin", "tokens.idx", "tokens.json",
+                     "tokens.manifest", "tokens.model"}));
   const PreparedCorpus corpus = OpenPreparedCorpus(folder_ / "sub/tokens", 400);
   EXPECT_LE(corpus.text_bytes, 100000);
+  // Linked, not copied.
+  EXPECT_EQ(fs::hard_link_count(folder_ / "sub/tokens.bin"), 2u);
   Expect(Run(arguments), 0, {"found in the cache"});
+}
+
+// A process that is killed at any moment, again and again, at last gives the
+// bytes of one that was not.
+TEST_F(PrepareData, GoesOnAfterKills) {
+  fs::create_directories(folder_ / "shards");
+  for (int i = 0; i < 12; ++i) {
+    std::string lines;
+    for (const std::string& text : TestDocuments(1500, i)) {
+      lines += nlohmann::json{{"text", text}}.dump() + "\n";
+    }
+    WriteGzip(folder_ / "shards" / fmt::format("{:02}.json.gz", i), lines);
+  }
+  const auto arguments = [&](const std::string& out) {
+    return Strings{program_,
+                   "--corpus",
+                   "jsonl:shards",
+                   "--vocab-size",
+                   "400",
+                   "--threads",
+                   "2",
+                   "--out",
+                   out,
+                   "--quiet"};
+  };
+  const auto start = std::chrono::steady_clock::now();
+  Expect(RunProgram(arguments("unbroken"), folder_), 0, {});
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  fs::remove_all(folder_ / "cache");
+  int kills = 0;
+  for (int i = 0; i < 20; ++i) {
+    Process process({.arguments = arguments("killed"), .folder = folder_});
+    const double moment = UniformFromWord(PhiloxWords(
+        {1, RandomStream::kTestData, 0}, static_cast<uint64_t>(i))[0]);
+    if (!process.Wait(moment * seconds)) ++kills;
+    process.Kill();
+  }
+  EXPECT_GT(kills, 5);
+  Expect(RunProgram(arguments("killed"), folder_), 0, {});
+  for (const char* suffix : {".bin", ".idx", ".model", ".manifest", ".json"}) {
+    EXPECT_TRUE(ReadWholeFile(folder_ / (std::string("killed") + suffix)) ==
+                ReadWholeFile(folder_ / (std::string("unbroken") + suffix)))
+        << suffix;
+  }
+  // Nothing is left of the work.
+  EXPECT_EQ(FilesIn(folder_ / "cache/softmoe/tokens").size(), 1u);
+}
+
+TEST_F(PrepareData, SaysHowToGetTheCorpora) {
+  Expect(Run({"--how", "owt"}), 0, {"12880027468 bytes", "--place owt="});
+  Expect(Run({"--how", "c4"}), 0, {"326,778,635,540 bytes", "git lfs"});
+  Expect(Run({"--corpus", "owt", "--place", "owl=/x"}), 2, {"--place owl=/x"});
+  Expect(Run({"--corpus", "owt", "--place", "owt=/nowhere"}), 5,
+         {"no OpenWebText in /nowhere", "--how owt"});
+  Expect(Run({"--corpus", "path:t.txt", "--on-bad", "drop"}), 2, {"--on-bad"});
 }
 
 TEST_F(PrepareData, Teaches) {

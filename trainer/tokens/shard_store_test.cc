@@ -82,10 +82,10 @@ TEST_F(Store, WritesTokenFiles) {
 // Killed after a shard was encoded, after it was appended, or in between.
 TEST_F(Store, GoesOnWhereItWasLeft) {
   const auto unbroken = Unbroken();
-  Encode(folder_, 1);
-  Encode(folder_, 0);
   {
     ShardStore store(folder_, kVocabSize);
+    Encode(folder_, 1);
+    Encode(folder_, 0);
     ASSERT_TRUE(store.Has(0, "digest 0"));
     EXPECT_FALSE(store.Has(0, "another"));
     EXPECT_FALSE(store.Has(2, "digest 2"));
