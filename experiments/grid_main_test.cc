@@ -304,6 +304,8 @@ TEST_F(GridMain, MakesEventFilesOfRunsAtWork) {
   EXPECT_GT(events(1).size(), half.size());
   EXPECT_NE(events(0), events(1));
   EXPECT_TRUE(EndedWith(Grid(make), 0, "0 new, 0 longer, 2 as they were"));
+  EXPECT_EQ(Grid({"clean", "micro.toml", "--yes"}).exit_status, 0);
+  EXPECT_FALSE(events(0).empty());
   Strings other = make;
   other.insert(other.end(), {"--set", "training.steps=9"});
   EXPECT_TRUE(EndedWith(Grid(other), 5, "no run of grid 'micro'", "--set"));

@@ -63,10 +63,11 @@ void FinishRows(const Block& block, int64_t piece) {
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     const int64_t token = block.tokens.begin + r;
     float* logits = block.logits + r * block.stride;
-    CrossEntropyRow(SimdLane(), args.vocab_size, args.targets[token],
-                    args.grad_scale, logits,
-                    args.d_hidden != nullptr ? logits : nullptr,
-                    &args.token_loss[token]);
+    CrossEntropyRow(
+        SimdLane(), args.vocab_size, args.targets[token], args.grad_scale,
+        logits, args.d_hidden != nullptr ? logits : nullptr,
+        &args.token_loss[token],
+        args.is_greedy != nullptr ? &args.is_greedy[token] : nullptr);
   }
 }
 

@@ -24,6 +24,9 @@ struct HeadCrossEntropyArgsOf {
   float* d_head_weight = nullptr;  // [vocab_size, d_model], =
   // [1], nats: the token losses added in double, in order; null: not wanted.
   double* loss_sum = nullptr;
+  // [num_tokens]: 1 where the target is the most likely token, of equals the
+  // first; else 0. Null: not wanted.
+  int32_t* is_greedy = nullptr;
   // GPU only: scratch for the logits of chunk_tokens tokens at a time.
   int64_t chunk_tokens = 0;
   float* logits = nullptr;  // [chunk_tokens, vocab_size]
@@ -41,6 +44,7 @@ void ForEachArray(HeadCrossEntropyArgsOf<Activation>& a, const F& f) {
   f("d_hidden", a.d_hidden, a.num_tokens * a.d_model);
   f("d_head_weight", a.d_head_weight, a.vocab_size * a.d_model);
   f("loss_sum", a.loss_sum, 1);
+  f("is_greedy", a.is_greedy, a.num_tokens);
   f("logits", a.logits, a.chunk_tokens * a.vocab_size);
   f("d_logits", a.d_logits, a.chunk_tokens * a.vocab_size);
 }

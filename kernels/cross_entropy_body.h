@@ -5,6 +5,7 @@
 //
 //   loss = logsumexp(logits) - logits[target]                        (nats)
 //   d_logits = grad_scale * (softmax(logits) - one_hot(target))
+//   is_greedy = target is the first of the largest logits
 #ifndef SOFTMOE_KERNELS_CROSS_ENTROPY_BODY_H_
 #define SOFTMOE_KERNELS_CROSS_ENTROPY_BODY_H_
 
@@ -20,12 +21,19 @@ SOFTMOE_INLINE void CrossEntropyRow(Group group, int64_t vocab_size,
                                     R* logits,    // [vocab_size]
                                     T* d_logits,  // [vocab_size]; may be
                                                   // logits; null: not wanted
-                                    R* loss) {    // [1]
+                                    R* loss,      // [1]
+                                    // [1]; null: not wanted
+                                    int32_t* is_greedy = nullptr) {
   using Real = typename Group::Real;
   const R lowest = R(-__builtin_inff());
   const R largest = group.RowMax(
       vocab_size, [&](Columns at) { return group.LoadOr(logits, at, lowest); });
   const R target_logit = logits[target] - largest;
+  if (is_greedy != nullptr) {
+    const R before = group.RowMax(
+        target, [&](Columns at) { return group.LoadOr(logits, at, lowest); });
+    if (group.IsFirst()) *is_greedy = target_logit == 0 && before < largest;
+  }
   group.Sync();  // all have read it before its owner overwrites it
   const R sum = group.RowSum(vocab_size, [&](Columns at) {
     const Real e = Exp(group.LoadOr(logits, at, lowest) - Real(largest));

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "core/parallel_for.h"
@@ -56,6 +57,41 @@ TEST(HeadCrossEntropy, AddsTheLossesInOrder) {
     HeadCrossEntropy(args, pool);
     for (const float loss : head.loss) expected += loss;
     EXPECT_EQ(sum, expected);
+  }
+}
+
+// Logits of small whole numbers, which are exact and often equal, in rows that
+// fill vectors and that do not.
+TEST(HeadCrossEntropy, TheFirstOfTheLargestLogitsIsGreedy) {
+  ThreadPool pool(2);
+  for (const int64_t vocab : {1, 2, 7, 16, 33, 100}) {
+    for (const int32_t values : {2, 3, 50}) {
+      Head head(200, 1, vocab);
+      for (float& x : head.weight) {
+        x = std::floor(static_cast<float>(values) * (x - std::floor(x)));
+      }
+      std::vector<int32_t> is_greedy(head.tokens, -1);
+      HeadCrossEntropyArgs args = head.Args();
+      args.is_greedy = is_greedy.data();
+      int greedy = 0;
+      for (int64_t t = 0; t < head.tokens; ++t) {
+        head.hidden[t] = static_cast<float>(t % 3 - 1);  // all equal, too
+      }
+      HeadCrossEntropy(args, pool);
+      for (int64_t t = 0; t < head.tokens; ++t) {
+        int32_t first = 0;
+        for (int32_t id = 1; id < vocab; ++id) {
+          if (head.hidden[t] * head.weight[id] >
+              head.hidden[t] * head.weight[first]) {
+            first = id;
+          }
+        }
+        EXPECT_EQ(is_greedy[t], head.targets[t] == first)
+            << vocab << " tokens, target " << head.targets[t];
+        greedy += is_greedy[t];
+      }
+      EXPECT_GT(greedy, 0);
+    }
   }
 }
 

@@ -174,6 +174,7 @@ void BackendModel::Head(const Pass& pass, double loss_scale, float* gradients) {
        .d_hidden = gradients ? work_.d_normed.data() : nullptr,
        .d_head_weight = gradients ? gradients + layout_.head_weight : nullptr,
        .loss_sum = work_.report.loss_sum(pass.report),
+       .is_greedy = gradients ? nullptr : work_.is_greedy.data(),
        .chunk_tokens = work_.head_chunk,
        .logits = work_.logits.data(),
        .d_logits = work_.d_logits.data()},
@@ -334,6 +335,13 @@ std::span<const float> BackendModel::LastTokenLosses() {
                       groups_[last_group_].num_tokens);
   Finish(queue_);
   return token_losses_.view();
+}
+
+std::span<const int32_t> BackendModel::LastTokensGreedy() {
+  tokens_greedy_.Start(queue_, work_.is_greedy.data(),
+                       groups_[last_group_].num_tokens);
+  Finish(queue_);
+  return tokens_greedy_.view();
 }
 
 RoutingView BackendModel::LastRouting(int64_t layer) {

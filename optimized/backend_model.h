@@ -46,6 +46,7 @@ class BackendModel : public ModelInterface {
   std::vector<float> CollectSoftWeightRatios(
       const Batch& batch, const RoutingState& routing) override;
   std::span<const float> LastTokenLosses() override;
+  std::span<const int32_t> LastTokensGreedy() override;
   RoutingView LastRouting(int64_t layer) override;
   int64_t MemoryBytes() const override;
   std::unique_ptr<UpdaterInterface> MakeUpdater() override;
@@ -115,6 +116,7 @@ class BackendModel : public ModelInterface {
   // Copies for the host, where it cannot read arrays in place.
   std::vector<RoutingCopy> routing_copies_;  // of each layer
   FetchedArray<float> token_losses_;
+  FetchedArray<int32_t> tokens_greedy_;
   Buffer<float> gradients_;
 };
 

@@ -283,6 +283,7 @@ PassArraysOf<Activation> TakePassArrays(const Config& config,
   scratch("targets", device ? n : 0, &arrays.targets);
   scratch("budget_shares", device ? m.num_layers : 0, &arrays.budget_shares);
   logits("token_loss", n, &arrays.token_loss);
+  logits("is_greedy", n, &arrays.is_greedy);
   const int64_t logits_size = HeadChunk(config, n, kind) * m.vocab_size;
   logits("logits", logits_size, &arrays.logits);
   logits("d_logits", kIsBf16<Activation> ? logits_size : 0, &arrays.d_logits);

@@ -127,6 +127,7 @@ struct PassArraysOf {
   std::span<Activation> final_normed;    // [N, d]
   std::span<float> final_rstd;           // [N]
   std::span<float> token_loss;           // [N]
+  std::span<int32_t> is_greedy;          // [N]
   std::span<int32_t> inputs, targets;    // [N], GPU only
   std::span<double> budget_shares;       // [num_layers], GPU only
 

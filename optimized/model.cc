@@ -58,6 +58,10 @@ std::span<const float> Model::LastTokenLosses() {
   return on_backend_->LastTokenLosses();
 }
 
+std::span<const int32_t> Model::LastTokensGreedy() {
+  return on_backend_->LastTokensGreedy();
+}
+
 RoutingView Model::LastRouting(int64_t layer) {
   return on_backend_->LastRouting(layer);
 }

@@ -74,6 +74,10 @@ class Model {
   // the next one.
   std::span<const float> LastTokenLosses();
 
+  // For each token of the last Forward, whether its target is the most likely
+  // one, of equals the first: 1 or 0 [num_tokens]; valid until the next pass.
+  std::span<const int32_t> LastTokensGreedy();
+
   // The routing of `layer` in the last pass; valid until the next one.
   RoutingView LastRouting(int64_t layer);
 

@@ -64,6 +64,7 @@ class ModelInterface {
   virtual std::vector<float> CollectSoftWeightRatios(
       const Batch& batch, const RoutingState& routing) = 0;
   virtual std::span<const float> LastTokenLosses() = 0;
+  virtual std::span<const int32_t> LastTokensGreedy() = 0;
   virtual RoutingView LastRouting(int64_t layer) = 0;
   virtual int64_t MemoryBytes() const = 0;
   // Keeps a reference to this model.

@@ -55,9 +55,10 @@ void Enqueue(const HeadCrossEntropyArgsOf<Activation>& args, Queue& queue) {
                                        .transpose_b = true},
          queue);
     TokenCrossEntropy(
-        TokenCrossEntropyArgsOf<Activation>{count, v, args.targets + first,
-                                            args.grad_scale, args.logits,
-                                            d_logits, args.token_loss + first},
+        TokenCrossEntropyArgsOf<Activation>{
+            count, v, args.targets + first, args.grad_scale, args.logits,
+            d_logits, args.token_loss + first,
+            args.is_greedy == nullptr ? nullptr : args.is_greedy + first},
         queue.stream());
     if (d_logits != nullptr) {
       Gemm(GemmArgsOf<Activation, Activation>{.a = d_logits,

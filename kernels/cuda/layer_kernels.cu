@@ -100,7 +100,8 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t token = blockIdx.x, at = token * a.vocab_size;
   Activation* d_logits = a.d_logits == nullptr ? nullptr : a.d_logits + at;
   CrossEntropyRow(CudaBlock<kThreads>(), a.vocab_size, a.targets[token],
-                  a.grad_scale, a.logits + at, d_logits, a.token_loss + token);
+                  a.grad_scale, a.logits + at, d_logits, a.token_loss + token,
+                  a.is_greedy == nullptr ? nullptr : a.is_greedy + token);
 }
 
 template <typename Activation>

@@ -63,6 +63,7 @@ SOFTMOE_DECLARE_CUDA_KERNEL_OF(SwigluBackward);
 
 // token_loss = logsumexp(logits) - logits[target], in nats;
 // d_logits = grad_scale * (softmax(logits) - one_hot(target)).
+// is_greedy = target is the first of the largest logits.
 template <typename Activation>
 struct TokenCrossEntropyArgsOf {
   int64_t num_tokens, vocab_size;
@@ -72,6 +73,7 @@ struct TokenCrossEntropyArgsOf {
   Activation* d_logits;  // [num_tokens, vocab_size]; may be logits; null: not
                          // wanted
   float* token_loss;     // [num_tokens]; NaN where a logit is not finite
+  int32_t* is_greedy = nullptr;  // [num_tokens]; null: not wanted
 };
 SOFTMOE_DECLARE_CUDA_KERNEL_OF(TokenCrossEntropy);
 

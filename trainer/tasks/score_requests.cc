@@ -54,19 +54,19 @@ std::vector<RequestBatch> MakeBatches(std::span<const RequestTokens> requests,
 
 }  // namespace
 
-std::vector<double> ScoreRequests(std::span<const RequestTokens> requests,
-                                  optimized::Model& model,
-                                  const optimized::RoutingState& routing,
-                                  int64_t batch_tokens,
-                                  optimized::Communicator& communicator,
-                                  const std::function<void()>& poll) {
+std::vector<RequestScore> ScoreRequests(std::span<const RequestTokens> requests,
+                                        optimized::Model& model,
+                                        const optimized::RoutingState& routing,
+                                        int64_t batch_tokens,
+                                        optimized::Communicator& communicator,
+                                        const std::function<void()>& poll) {
   const int64_t window = model.config().model.sequence_length;
   SOFTMOE_CHECK(batch_tokens >= window) << batch_tokens << " tokens at once";
   std::vector<size_t> order;
   const std::vector<RequestBatch> batches =
       MakeBatches(requests, window, batch_tokens, &order);
 
-  std::vector<double> ordered(requests.size());
+  std::vector<RequestScore> ordered(requests.size());
   std::vector<int32_t> inputs, targets;
   const auto score = [&](const RequestBatch& batch) {
     const int64_t length = batch.length, count = batch.end - batch.begin;
@@ -85,13 +85,18 @@ std::vector<double> ScoreRequests(std::span<const RequestTokens> requests,
                    .sequence_length = length},
                   routing);
     const std::span<const float> losses = model.LastTokenLosses();
+    const std::span<const int32_t> greedy = model.LastTokensGreedy();
     for (int64_t s = 0; s < count; ++s) {
       const RequestTokens& request = requests[order[batch.begin + s]];
       const auto end =
           s * length + static_cast<int64_t>(request.ids.size()) - 1;
       double sum = 0;
-      for (int64_t t = end - request.scored; t < end; ++t) sum += losses[t];
-      ordered[static_cast<size_t>(batch.begin + s)] = -sum;
+      bool is_greedy = true;
+      for (int64_t t = end - request.scored; t < end; ++t) {
+        sum += losses[t];
+        is_greedy &= greedy[t] != 0;
+      }
+      ordered[static_cast<size_t>(batch.begin + s)] = {-sum, is_greedy};
     }
   };
 
@@ -116,9 +121,9 @@ std::vector<double> ScoreRequests(std::span<const RequestTokens> requests,
   for (optimized::Shard& shard : shards) {
     shard = {first_request(shard.begin), first_request(shard.end)};
   }
-  communicator.Gather<double>(shards, ordered);
+  communicator.Gather<RequestScore>(shards, ordered);
 
-  std::vector<double> scores(requests.size());
+  std::vector<RequestScore> scores(requests.size());
   for (size_t i = 0; i < order.size(); ++i) scores[order[i]] = ordered[i];
   return scores;
 }
@@ -146,7 +151,7 @@ ScoredTask ScoreTask(TaskItems task, optimized::Model& model,
       scored.cut_continuations += requests.back().continuation_cut;
     }
   }
-  const std::vector<double> log_likelihoods = ScoreRequests(
+  const std::vector<RequestScore> of_requests = ScoreRequests(
       requests, model, routing,
       config.training.balance_group_sequences * window, communicator, poll);
 
@@ -154,7 +159,8 @@ ScoredTask ScoreTask(TaskItems task, optimized::Model& model,
   for (const TaskItem& item : task.items) {
     std::vector<ChoiceScore> choices;
     for (size_t c = 0; c < item.choices.size(); ++c, ++next) {
-      choices.push_back({log_likelihoods[next], requests[next].scored});
+      choices.push_back({of_requests[next].log_likelihood,
+                         requests[next].scored, of_requests[next].is_greedy});
     }
     scored.scores.push_back(ScoreItem(item, std::move(choices)));
   }

@@ -17,8 +17,17 @@
 
 namespace softmoe::trainer {
 
-// The log-likelihood of each request's scored tokens given those before, in
-// nats, added in double in their order.
+struct RequestScore {
+  // Of the scored tokens given those before, in nats, added in double in their
+  // order.
+  double log_likelihood = 0;
+  // Whether each of them is what the model finds most likely, of equals the
+  // first.
+  bool is_greedy = false;
+  bool operator==(const RequestScore&) const = default;
+};
+
+// The score of each request.
 //
 // Requests of about a length go through the model together, filled up behind
 // with tokens that nothing looks at. On the CPU a token's loss depends on those
@@ -32,12 +41,12 @@ namespace softmoe::trainer {
 //   poll          called before every batch, by all ranks equally often; may
 //                 throw
 // Errors   as Model::Forward
-std::vector<double> ScoreRequests(std::span<const RequestTokens> requests,
-                                  optimized::Model& model,
-                                  const optimized::RoutingState& routing,
-                                  int64_t batch_tokens,
-                                  optimized::Communicator& communicator,
-                                  const std::function<void()>& poll);
+std::vector<RequestScore> ScoreRequests(std::span<const RequestTokens> requests,
+                                        optimized::Model& model,
+                                        const optimized::RoutingState& routing,
+                                        int64_t batch_tokens,
+                                        optimized::Communicator& communicator,
+                                        const std::function<void()>& poll);
 
 // The answers of a model to all items of a task, in batches of as many tokens
 // as its balance groups have.

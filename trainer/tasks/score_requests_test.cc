@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -49,10 +50,10 @@ std::vector<RequestTokens> Requests(const Config& config, int64_t count) {
   return requests;
 }
 
-std::vector<double> Score(const Config& config,
-                          std::span<const RequestTokens> requests, int threads,
-                          int64_t group_sequences,
-                          optimized::Communicator& communicator) {
+std::vector<RequestScore> Score(const Config& config,
+                                std::span<const RequestTokens> requests,
+                                int threads, int64_t group_sequences,
+                                optimized::Communicator& communicator) {
   ThreadPool pool(threads);
   optimized::Model model(config, group_sequences, pool);
   model.InitializeParameters(3);
@@ -90,8 +91,8 @@ TEST_P(ScoreRequestsTest, AddsTheLossesOfTheContinuationAlone) {
     EXPECT_EQ(all, whole);
     const auto end = static_cast<int64_t>(request.ids.size()) - 1;
     for (int64_t t = end - request.scored; t < end; ++t) sum += losses[t];
-    EXPECT_EQ(scores[i], -sum) << "request " << i;
-    EXPECT_LT(scores[i], 0);
+    EXPECT_EQ(scores[i].log_likelihood, -sum) << "request " << i;
+    EXPECT_LT(scores[i].log_likelihood, 0);
   }
 }
 
@@ -114,6 +115,44 @@ TEST_P(ScoreRequestsTest, GivesTheSameBitsForAnyBatchThreadsAndRanks) {
       EXPECT_EQ(all, scores) << ranks << " ranks";
     });
   }
+}
+
+// Against the losses of every other token in the target's place.
+TEST_P(ScoreRequestsTest, IsGreedyIfEachTokenIsTheMostLikelyOne) {
+  const Config config = LongConfig(GetParam());
+  ThreadPool pool(1);
+  optimized::Model model(config, 2, pool);
+  model.InitializeParameters(3);
+  const auto most_likely = [&](const std::vector<int32_t>& context) {
+    std::vector<int32_t> inputs(kWindow), targets(kWindow);
+    std::ranges::copy(context, inputs.begin());
+    const size_t last = context.size() - 1;
+    int32_t best = 0;
+    float least = std::numeric_limits<float>::infinity();
+    for (int32_t id = 0; id < config.model.vocab_size; ++id) {
+      targets[last] = id;
+      model.Forward({.num_sequences = 1, .inputs = inputs, .targets = targets},
+                    kRouting);
+      const float loss = model.LastTokenLosses()[last];
+      if (loss < least) best = id, least = loss;
+    }
+    return best;
+  };
+  RequestTokens said{.ids = {4, 2, 7}, .scored = 3};
+  for (int i = 0; i < 3; ++i) said.ids.push_back(most_likely(said.ids));
+  std::vector<RequestTokens> requests(4, said);
+  const auto other = [&](int32_t id) {
+    return static_cast<int32_t>((id + 1) % config.model.vocab_size);
+  };
+  requests[1].ids[3] = other(said.ids[3]);  // its first token
+  requests[2].ids[5] = other(said.ids[5]);  // its last
+  requests[3].scored = 1;
+  optimized::SingleCommunicator alone;
+  const auto scores = Score(config, requests, 1, 2, alone);
+  EXPECT_TRUE(scores[0].is_greedy);
+  EXPECT_FALSE(scores[1].is_greedy);
+  EXPECT_FALSE(scores[2].is_greedy);
+  EXPECT_TRUE(scores[3].is_greedy);
 }
 
 INSTANTIATE_TEST_SUITE_P(Routers, ScoreRequestsTest,

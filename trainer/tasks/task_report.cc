@@ -38,7 +38,7 @@ void WriteTask(const ScoredTask& scored, Hdf5Writer& file) {
   const TaskItems& task = scored.task;
   const std::string group = "/" + task.name;
   std::vector<int64_t> choices, gold, answers, tokens;
-  std::vector<uint8_t> correct;
+  std::vector<uint8_t> correct, is_greedy;
   std::vector<double> log_likelihood;
   std::vector<std::string> hashes;
   for (size_t i = 0; i < task.items.size(); ++i) {
@@ -52,6 +52,7 @@ void WriteTask(const ScoredTask& scored, Hdf5Writer& file) {
     for (const ChoiceScore& score : scored.scores[i].choices) {
       log_likelihood.push_back(score.log_likelihood);
       tokens.push_back(score.tokens);
+      is_greedy.push_back(score.is_greedy);
     }
     hashes.push_back(HashItem(item).document);
   }
@@ -69,6 +70,7 @@ void WriteTask(const ScoredTask& scored, Hdf5Writer& file) {
   file.WriteDataset<uint8_t>(group + "/correct", correct, by_measure);
   file.WriteDataset(group + "/log_likelihood", log_likelihood);
   file.WriteDataset(group + "/tokens", tokens);
+  file.WriteDataset(group + "/is_greedy", is_greedy);
   file.WriteDataset(group + "/doc_hash", hashes);
 }
 
@@ -174,7 +176,8 @@ std::string TaskSamples(const ScoredTask& scored) {
       arguments[fmt::format("gen_args_{}", c)] = {
           {"arg_0", item.context}, {"arg_1", Continuation(item.choices[c])}};
       const ordered_json response = ordered_json::array(
-          {ordered_json(score.choices[c].log_likelihood).dump(), nullptr});
+          {ordered_json(score.choices[c].log_likelihood).dump(),
+           score.choices[c].is_greedy ? "True" : "False"});
       responses.push_back(ordered_json::array({response}));
       filtered.push_back(response);
     }

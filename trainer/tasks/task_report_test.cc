@@ -37,7 +37,7 @@ std::vector<ScoredTask> Tasks() {
                   .scores = {},
                   .cut_contexts = 3,
                   .cut_continuations = 1};
-  task.scores = {ScoreItem(task.task.items[0], {{-2, 1}, {-3, 3}}),
+  task.scores = {ScoreItem(task.task.items[0], {{-2, 1}, {-3, 3, true}}),
                  ScoreItem(task.task.items[1], {{-0.125, 1}, {-4, 1}})};
   return {task};
 }
@@ -76,9 +76,10 @@ TEST(TaskReport, HasASampleALine) {
   EXPECT_EQ(first.at("target"), "0");
   EXPECT_EQ(first.at("arguments").at("gen_args_1"),
             (json{{"arg_0", "c"}, {"arg_1", " yyy"}}));
-  EXPECT_EQ(first.at("resps").dump(), R"([[["-2.0",null]],[["-3.0",null]]])");
+  EXPECT_EQ(first.at("resps").dump(),
+            R"([[["-2.0","False"]],[["-3.0","True"]]])");
   EXPECT_EQ(first.at("filtered_resps").dump(),
-            R"([["-2.0",null],["-3.0",null]])");
+            R"([["-2.0","False"],["-3.0","True"]])");
   EXPECT_EQ(first.at("acc"), 1.0);
   EXPECT_EQ(first.at("acc_norm"), 0.0);
   EXPECT_EQ(first.at("doc_hash"), Sha256Hex("{\n  \"goal\": \"g\"\n}"));
@@ -105,6 +106,8 @@ TEST(TaskReport, IsWrittenWhole) {
             (std::vector<double>{-2, -3, -0.125, -4}));
   EXPECT_EQ(file.ReadDataset<int64_t>("/piqa/tokens").values,
             (std::vector<int64_t>{1, 3, 1, 1}));
+  EXPECT_EQ(file.ReadDataset<uint8_t>("/piqa/is_greedy").values,
+            (std::vector<uint8_t>{0, 1, 0, 0}));
   const auto correct = file.ReadDataset<uint8_t>("/piqa/correct");
   EXPECT_EQ(correct.shape, (std::vector<int64_t>{2, 4}));
   EXPECT_EQ(correct.values, (std::vector<uint8_t>{1, 0, 0, 0, 1, 1, 1, 1}));

@@ -18,6 +18,7 @@ namespace softmoe::trainer {
 struct ChoiceScore {
   double log_likelihood = 0;  // nats, of the tokens that were scored
   int64_t tokens = 0;         // how many; at least one
+  bool is_greedy = false;     // each of them the most likely one
 };
 
 // What the model answers to one item.

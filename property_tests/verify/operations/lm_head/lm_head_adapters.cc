@@ -35,6 +35,39 @@ void CheckLossSum(const Floats& losses, double got) {
   }
 }
 
+// Throws NumericsError where a token is called the most likely one, or not,
+// against the logits. Those are dot products, within n u sum |ab| in any order;
+// what that leaves open may be either.
+void CheckGreedy(const Case& c, const TensorMap& inputs,
+                 const std::vector<int32_t>& targets,
+                 const std::vector<int32_t>& is_greedy) {
+  const int64_t d = c.Size("d_model"), vocab = c.Size("vocab_size");
+  const Doubles& hidden = At(inputs, "hidden").values;
+  const Doubles& weight = At(inputs, "head_weight").values;
+  for (size_t t = 0; t < targets.size(); ++t) {
+    Doubles logits(vocab), error(vocab);
+    for (int64_t i = 0; i < vocab * d; ++i) {
+      const double term = hidden[t * d + i % d] * weight[i];
+      logits[i / d] += term;
+      error[i / d] +=
+          static_cast<double>(d + 1) * (std::abs(term) * 0x1p-24 + 0x1p-149);
+    }
+    const int32_t target = targets[t];
+    bool surely = true, surely_not = false;
+    for (int64_t id = 0; id < vocab; ++id) {
+      if (id == target) continue;
+      const double above = logits[id] - logits[target];
+      const double either = error[id] + error[target];
+      surely &= above < -either;
+      surely_not |= above > either;
+    }
+    if (is_greedy[t] == 1 ? !surely_not : is_greedy[t] == 0 && !surely)
+      continue;
+    throw NumericsError(fmt::format("is_greedy is {} of token {}, target {}",
+                                    is_greedy[t], t, target));
+  }
+}
+
 }  // namespace
 
 template <typename Activation>
@@ -74,7 +107,10 @@ TensorMap RunLmHead(const Case& c, const TensorMap& inputs,
   args.token_loss = only.data();
   args.d_hidden = nullptr;
   args.d_head_weight = nullptr;
+  Guarded<int32_t> is_greedy("is_greedy", n);
+  args.is_greedy = is_greedy.data();
   run.head_cross_entropy(args);
+  CheckGreedy(c, inputs, targets, is_greedy.Take());
   logits.Take();
   d_logits.Take();
   CheckLossSum(loss.Take(), loss_sum.Take()[0]);
