@@ -298,6 +298,22 @@ TEST(ResultsDocument, ThePapersSetUpIsJudged) {
   EXPECT_EQ(status("owt/sparse/k1", "piqa"), Status::kUnsupported);
 }
 
+// A part of OpenWebText trains, but is not the paper's corpus; the whole of it
+// is, wherever it lies.
+TEST(ResultsDocument, APartOfACorpusIsAnother) {
+  GridOutcome outcome =
+      ExampleOutcome({.both_variants = true, .paper_sizes = true});
+  ASSERT_FALSE(outcome.corpora.empty());
+  const auto judge = [&](const std::string& text_of) {
+    for (auto& corpus : outcome.corpora) corpus.text_of = text_of;
+    return golden::Judge(Results(outcome, "paper"), Paper());
+  };
+  EXPECT_TRUE(judge("owt").fingerprint_differences.empty());
+  const auto part = judge("a part of owt: 5 of 8013769 documents");
+  ASSERT_FALSE(part.fingerprint_differences.empty());
+  EXPECT_EQ(part.fingerprint_differences.front().field.name, "data.corpus");
+}
+
 // Sums of an allocation differ in their last bits between builds, and the
 // allocation itself between seeds: no FAIL unless the noise is tested.
 TEST(ResultsDocument, ServesAsTheGoldenOfLaterRuns) {

@@ -300,17 +300,33 @@ TEST_F(PrepareShards, TheSameTextInAnotherFormHasTheSameSum) {
   EXPECT_NE(sum(Run(2, "more")), shards);
 }
 
-// What was finished before a bad shard is not lost: when that is replaced, only
-// it is read again.
+// What was finished before a shard that turns out to be bad is not lost: when
+// that is replaced, only it and those behind it are read again.
 TEST_F(PrepareShards, GoesOnBehindWhatIsFinished) {
   const PreparedCorpus unbroken = Run(1, "unbroken");
-  WriteShard(4, Lines(4) + "{\"text\": \"cut\n");
-  // So the sampling of all shards fails first; a tokenizer that is there is
-  // taken.
+  notify_ = [this](const std::string& line) {
+    notes_ += line + "\n";
+    // After the first pass has read it.
+    if (line.starts_with("training")) WriteShard(4, Lines(4) + "{\n");
+  };
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { Run(2); }),
                    "4.json.gz:221: ", "--on-bad=skip"));
+  EXPECT_FALSE(Says(notes_, "going on behind"));
   WriteShard(4, Lines(4));
   ExpectEqual(Run(2), unbroken);
+  EXPECT_TRUE(Says(notes_, "going on behind 4 shards that are finished"));
+}
+
+// Shards behind one that has changed since are not believed.
+TEST_F(PrepareShards, AChangedShardIsReadAgain) {
+  notify_ = [this](const std::string& line) {
+    if (line.starts_with("training")) WriteShard(4, "{\n");
+  };
+  EXPECT_THROW(Run(2), DataError);
+  WriteShard(1, Lines(1) + Line("another text"));
+  WriteShard(4, Lines(4));
+  notify_ = [](const std::string&) {};
+  ExpectEqual(Run(2), Run(1, "fresh"));
 }
 
 TEST_F(PrepareShards, LeavesOutBadDocumentsIfAsked) {
