@@ -111,8 +111,9 @@ TEST(MemoryPlan, OfThePapersWholeStepInBf16) {
   // the log-sum-exp of 10 heads.
   const int64_t layer = tokens * (640 * (8 * 2 + 4) + (2 + 10) * 4);
   expect_bytes("activations", 10 * layer + tokens * (2 * 640 * 2 + 4));
-  // The logits of 2048 tokens at a time, and their gradients.
-  expect_bytes("logits", tokens * 4 + 2048 * 32768 * (4 + 2));
+  // Loss of each token and whether it is greedy; the logits of 2048 tokens at a
+  // time, and their gradients.
+  expect_bytes("logits", tokens * (4 + 4) + 2048 * 32768 * (4 + 2));
   const auto scratch = [](const MemoryPlan& of, const std::string& name) {
     int64_t bytes = 0;
     for (const PlannedArray& array : of.arrays()) {

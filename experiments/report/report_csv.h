@@ -24,8 +24,8 @@ std::string CsvLine(const std::vector<std::string>& fields);
 // Units: GRIDS.md.
 std::string RunsCsv(const GridOutcome& outcome);
 
-// One line for each step of each finished run that `every`, at least 1, divides,
-// and for its last one: run, step, and the metrics of a step
+// One line for each step of each finished run that `every`, at least 1,
+// divides, and for its last one: run, step, and the metrics of a step
 // (trainer/results/metrics.h) except lists and clock times.
 std::string StepsCsv(const GridOutcome& outcome, int64_t every = 1);
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event files by TensorBoard itself: its protocol buffers, checksums and readers.
 
-    python3 events_oracle.py --out events.tfevents   (tensorboard; a second)
-    python3 events_oracle.py --check GRID_FOLDER
+    python3 events_oracle.py --out ../../trainer/results/testdata/events.tfevents
+    python3 events_oracle.py --check GRID_FOLDER             (tensorboard; seconds)
 
-The first makes of events.jsonl, a made-up metrics.jsonl, what `grid tensorboard` must
-write, to the byte. The second loads what it wrote into a grid's folder, and compares
+The first makes of events.jsonl beside it, a made-up metrics.jsonl, what
+`grid tensorboard` must write, to the byte. The second loads what it wrote into a grid's folder, and compares
 every value, step and time with metrics.jsonl of the runs there. Tags and times are
 written from trainer/results/event_file.h.
 """
@@ -20,8 +20,6 @@ import sys
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
-
-HERE = pathlib.Path(__file__).resolve().parent
 
 
 def single(number):
@@ -60,7 +58,7 @@ def record(out):
     with open(out, "wb") as file:
         writer = RecordWriter(file)
         writer.write(event_pb2.Event(file_version="brain.Event:2").SerializeToString())
-        for seconds, step, values in events(HERE / "events.jsonl"):
+        for seconds, step, values in events(out.with_suffix(".jsonl")):
             summary = summary_pb2.Summary(value=[
                 summary_pb2.Summary.Value(tag=tag, simple_value=value)
                 for tag, value in values])

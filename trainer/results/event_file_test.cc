@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 // A log with numbers of every kind, and what TensorBoard's own writer makes of
 // it: golden/oracles/events_oracle.py.
-constexpr char kLog[] = "golden/oracles/events.jsonl";
-constexpr char kEvents[] = "golden/oracles/events.tfevents";
+constexpr char kLog[] = "trainer/results/testdata/events.jsonl";
+constexpr char kEvents[] = "trainer/results/testdata/events.tfevents";
 
 std::string Replaced(std::string text, const std::string& old,
                      const std::string& by) {

@@ -6,8 +6,8 @@
 //   {"kind":"step","step":1,"loss":...,...}             VisitStepMetrics
 //   {"kind":"validation","step":...,"temperature":...}  VisitEvaluationMetrics
 //
-// Names and units: METRICS.md. Doubles are written so that they read back as the
-// same bits.
+// Names and units: METRICS.md. Doubles are written so that they read back as
+// the same bits.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
 

@@ -12,7 +12,8 @@
 // Levels of optimization, threads and machines with the instruction set are no
 // reason (DESIGN.md, ruling 9). On a machine that has both levels,
 //
-//   SOFTMOE_RENEW=1 ./bazelw run //trainer/run:test -- --gtest_filter='*RunBits*'
+//   SOFTMOE_RENEW=1 ./bazelw run //trainer/run:test -- \
+//       --gtest_filter='*RunBits*'
 //
 // writes testdata/bits_v3.txt and bits_v4.txt anew.
 #include <fmt/format.h>
