@@ -166,9 +166,11 @@ void RequirePrepared(const Config& config, const RuntimeConfig& runtime) {
   if (!size.here && size.bytes > 0) {
     trainer::RefuseToPrepare(config.data, config.model.vocab_size);
   }
-  (void)trainer::PrepareCorpus(
-      config.data, config.model.vocab_size,
-      {.places = places, .quiet = true, .only_find = true});
+  trainer::PrepareOptions options;
+  options.places = places;
+  options.quiet = true;
+  options.only_find = true;
+  (void)trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
 }
 
 class GridRunner {
