@@ -79,7 +79,7 @@ RC_GTEST_PROP(Tokenizer, RoundTripsAnyText, (const std::string& bytes)) {
   RC_ASSERT(TestTokenizer().Decode(ids) == text);
 }
 
-// With words remembered and forgotten, around spaces and line ends of all kinds.
+// With words remembered, around spaces and line ends of all kinds.
 RC_GTEST_PROP(WordEncoder, GivesTheIdsOfTheTokenizer,
               (const std::vector<std::string>& words)) {
   static WordEncoder encoder(TestTokenizer());
