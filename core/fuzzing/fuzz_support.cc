@@ -63,7 +63,8 @@ uint64_t Choices::Word() {
 }
 
 std::string Choices::Text(size_t limit) {
-  const size_t length = std::min(Below(limit + 1), rest_.size());
+  const size_t wanted = Below(limit + 1);  // before the rest is looked at
+  const size_t length = std::min(wanted, rest_.size());
   const std::string text(rest_.substr(0, length));
   rest_.remove_prefix(length);
   return text;

@@ -36,8 +36,8 @@ struct DigestedFile {
 };
 
 // Hashes the content of a file. Files of gzip and xz end with checksums of what
-// they hold, so of these the size, the ends and blocks in between are enough: C4
-// would take minutes where its disk is fast, and an hour where it is not.
+// they hold, so of these the size, the ends and blocks in between are enough:
+// C4 would take minutes where its disk is fast, and an hour where it is not.
 DigestedFile Digest(const std::filesystem::path& path);
 
 // All of them, by several threads. Throws DataError if two have one content.

@@ -95,7 +95,10 @@ TEST_F(PrepareData, GoesOnAfterKills) {
   fs::remove_all(folder_ / "cache");
   int kills = 0;
   for (int i = 0; i < 20; ++i) {
-    Process process({.arguments = arguments("killed"), .folder = folder_});
+    ProcessOptions options;
+    options.arguments = arguments("killed");
+    options.folder = folder_;
+    Process process(options);
     const double moment = UniformFromWord(PhiloxWords(
         {1, RandomStream::kTestData, 0}, static_cast<uint64_t>(i))[0]);
     if (!process.Wait(moment * seconds / 2)) ++kills;

@@ -33,7 +33,7 @@ struct PreparedCorpus {
   std::string corpus_sha256;  // of the documents, a NUL after each
   TokenIdentity tokens;       // of PREFIX.bin, .idx and .model
   // Of a published corpus: its name if this is the whole of it, else what is
-  // missing. Left out of PREFIX.json if empty, and in those of earlier versions.
+  // missing. PREFIX.json leaves it out if empty, as those of earlier versions.
   std::string text_of;
   bool from_cache = false;  // not in PREFIX.json
 };

@@ -143,7 +143,7 @@ TEST(Tokenizer, TextBytesAreUnknownWhereTheModelChangesTexts) {
   EXPECT_EQ(Tokenizer(model, "prefix").TextBytes(counts), std::nullopt);
 }
 
-// With words remembered and forgotten, around spaces and line ends of all kinds.
+// With words remembered, around spaces and line ends of all kinds.
 RC_GTEST_PROP(WordEncoder, GivesTheIdsOfTheTokenizer,
               (const std::vector<std::string>& words)) {
   static WordEncoder encoder(TestTokenizer());
