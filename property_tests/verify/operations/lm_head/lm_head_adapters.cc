@@ -53,7 +53,9 @@ void CheckGreedy(const Case& c, const TensorMap& inputs,
           static_cast<double>(d + 1) * (std::abs(term) * 0x1p-24 + 0x1p-149);
     }
     const int32_t target = targets[t];
-    bool surely = true, surely_not = false;
+    // Of logits that are not finite, in float, nothing is known.
+    bool surely = std::isfinite(static_cast<float>(logits[target]));
+    bool surely_not = false;
     for (int64_t id = 0; id < vocab; ++id) {
       if (id == target) continue;
       const double above = logits[id] - logits[target];
