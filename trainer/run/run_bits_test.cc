@@ -10,9 +10,9 @@
 // (CONTRIBUTING.md, "Commits"). Or glibc does: of its log, cos and exp come
 // random numbers, schedules, shares of the budget and the loss of the unigram.
 // Levels of optimization, threads and machines with the instruction set are no
-// reason (DESIGN.md, ruling 9). On a machine that has both levels,
+// reason (DESIGN.md, ruling 9). On a machine that has both levels, this line
 //
-//   SOFTMOE_RENEW=1 ./bazelw run //trainer/run:test -- \
+//   SOFTMOE_RENEW=1 ./bazelw run //trainer/run:test --
 //       --gtest_filter='*RunBits*'
 //
 // writes testdata/bits_v3.txt and bits_v4.txt anew.

@@ -18,9 +18,9 @@
 namespace softmoe::trainer {
 
 struct PrepareOptions {
-  std::filesystem::path cache;  // empty: CacheFolder()
-  CorpusPlaces places;          // of published corpora
-  ReadOptions read;
+  std::filesystem::path cache = {};  // empty: CacheFolder()
+  CorpusPlaces places = {};          // of published corpora
+  ReadOptions read = {};
   bool verify = false;  // compare the files with their publishers' hashes
   int64_t threads = 0;  // 0: one per available core
   bool quiet = false;   // no progress on stderr
@@ -28,7 +28,7 @@ struct PrepareOptions {
   // tokens are not there yet.
   bool only_find = false;
   // Receives one line per stage; empty: printed on stderr, unless `quiet`.
-  std::function<void(const std::string&)> notify;
+  std::function<void(const std::string&)> notify = {};
 };
 
 // Makes the token files of `data.corpus` for a vocabulary of `vocab_size`, or

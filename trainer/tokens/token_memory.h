@@ -36,7 +36,7 @@ struct TokenFacts {
   // if its last ids do not. Empty if some id is negative or 2^20 or more.
   std::vector<int64_t> counts;
   // The same for the tokens from position `first` to the end.
-  std::map<int64_t, std::vector<int64_t>> counts_from;
+  std::map<int64_t, std::vector<int64_t>> counts_from = {};
   bool operator==(const TokenFacts&) const = default;
 };
 
