@@ -349,7 +349,8 @@ class RegimeJudge {
       for (const RegimeControl& control : verdicts_.controls) {
         if (!of_primary || !control.failed) continue;
         estimate.leaning = RegimeStatus::kMistrusted;
-        estimate.reason = fmt::format("a control failed: {}", control.text);
+        estimate.reason = fmt::format(
+            "a control failed, for it does not hold that {}", control.text);
       }
     }
     verdicts_.estimates.push_back(std::move(estimate));
