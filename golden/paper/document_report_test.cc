@@ -76,7 +76,7 @@ word
 row                     loss          piqa  params
 -------------  -------------  ------------  ------
 owt/sparse/k1  2.84 (0.004)*  61.53 (0.12)  107.74
-owt/sparse/k2              -        62.63!  156.94
+owt/sparse/k2              -  62.63 (0.5)!  156.94
 
 column  unit        lane         margin  what it is
 ------  ----------  -----------  ------  ------------------
@@ -106,7 +106,7 @@ TEST(DescribeCells, WritesWhatEachNumberStandsFor) {
 main/owt/sparse/k1/loss      2.84*    2.835    2.845  -                -     3      0.004  N1
 main/owt/sparse/k1/piqa      61.53   61.525   61.535  1130 or 1131  1838     2      0.125  CONFLICTS_WITH DERIVED
 main/owt/sparse/k1/params   107.74  107.735  107.745  -                -     1          -
-main/owt/sparse/k2/piqa      62.63   62.625   62.635                1838     1          -  GRIM_IMPOSSIBLE
+main/owt/sparse/k2/piqa      62.63   62.625   62.635                1838     2        0.5  GRIM_IMPOSSIBLE
 main/owt/sparse/k2/params   156.94  156.935  156.945  -                -     1          -
 )");
   EXPECT_EQ(DescribeCells(document, &document.tables[0]),
