@@ -450,9 +450,8 @@ std::string StepMemoryText(const Config& config, Recompute recompute,
     text += (each == kRecomputes[0] ? "" : ", ") + Quoted(each) + " takes " +
             FormatBytes(plan(each).bytes());
   }
-  const auto least =
-      LeastForFirstStep(config, kProductWorkspaces,
-                        PlannableMemory(kH100, ranks), ranks);
+  const auto least = LeastForFirstStep(config, kProductWorkspaces,
+                                       PlannableMemory(kH100, ranks), ranks);
   return text + "; an H100 with 80 GB " +
          (least ? "holds the step with " + Quoted(*least)
                 : std::string("holds none of them: ") + kSmallerGroups) +

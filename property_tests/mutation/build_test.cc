@@ -200,11 +200,10 @@ TEST(Project, ReadsListingsAndRefusesOthers) {
       std::filesystem::path(::testing::TempDir()) / "a.mutants.json";
   Project project;
   WriteFileAtomically(
-      file,
-      R"({"sources":[["golden/a.cc","golden/a.cc"]],)"
-      R"("units":[{"key":"golden/a/a.cc.o","source":"golden/a.cc",)"
-      R"("flags":["-DX"],"always_linked":true,"compiler":"",)"
-      R"("is_test":false}],"program":null})");
+      file, R"({"sources":[["golden/a.cc","golden/a.cc"]],)"
+            R"("units":[{"key":"golden/a/a.cc.o","source":"golden/a.cc",)"
+            R"("flags":["-DX"],"always_linked":true,"compiler":"",)"
+            R"("is_test":false}],"program":null})");
   ReadListing(file, "/root", project);
   EXPECT_EQ(project.sources.at("golden/a.cc"), "/root/golden/a.cc");
   EXPECT_EQ(project.units.at("golden/a/a.cc.o").flags,
