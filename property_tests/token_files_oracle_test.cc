@@ -117,8 +117,8 @@ constexpr Range kRanges[] = {
     {0x1F3FB, 5},
     {0x200B, 5},
     // Not in the text of which the model was made: controls, flags, variation
-    // selectors, SentencePiece's own sign for a space, byte order marks, private
-    // letters, what is no character, ends of planes.
+    // selectors, SentencePiece's own sign for a space, byte order marks,
+    // private letters, what is no character, ends of planes.
     {1, 31},
     {0x7F, 33},
     {0x310, 96},
@@ -199,7 +199,8 @@ TEST(TokenizerOracle, EncodesAndDecodesAsSentencePiece) {
   const std::vector<std::string> documents = DrawnDocuments();
   const std::vector<std::string> lines = LinesOf(documents);
   ASSERT_EQ(HashOf(documents), oracle.at("text_sha256"));
-  // Of whole documents by the newest sentencepiece, of lines by spm_encode, too.
+  // Of whole documents by the newest sentencepiece, of lines by spm_encode,
+  // too.
   EXPECT_EQ(HashOfIds(tokenizer, documents), oracle.at("ids_sha256"));
   EXPECT_EQ(HashOfIds(tokenizer, lines), oracle.at("ids_of_lines_sha256"));
   std::vector<std::string> decoded;

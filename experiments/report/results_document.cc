@@ -76,8 +76,8 @@ struct Measure {
   std::function<const trainer::TaskResult*(const RunResult&)> answers = {};
 };
 
-// The answers that a column is about. nullptr if the task was not asked, or some
-// of its items were not.
+// The answers that a column is about. nullptr if the task was not asked, or
+// some of its items were not.
 const trainer::TaskResult* AnswersOf(
     const std::vector<trainer::TaskResult>& tasks,
     const AccuracyColumn& column) {

@@ -149,7 +149,8 @@ TEST(FlipShare, IsTheMeanOverPairsOfSeeds) {
 
 // Made-up runs of two rows that are equally good: an item is answered rightly
 // with its own probability, which is `shift` higher or lower (uniform) for all
-// items of a run. How often p of one seed and of the mean of three is below 5 %.
+// items of a run. How often p of one seed and of the mean of three is below 5
+// %.
 struct Rejections {
   double one_seed = 0, mean = 0;
 };

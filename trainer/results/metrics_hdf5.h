@@ -61,7 +61,8 @@ void VisitList(File& file, const std::string& group, const Metric& metric,
 }
 
 // A double, int64_t, optional<double> (an attribute that may be absent),
-// vector<double>, or vector<vector<int64_t>>, whose rows have one length. What is read has the sizes that metric.shape says.
+// vector<double>, or vector<vector<int64_t>>, whose rows have one length. What
+// is read has the sizes that metric.shape says.
 template <typename File, typename Value>
 void VisitMetric(File& file, const std::string& group, const Metric& metric,
                  const ModelConfig& model, Value& value) {
