@@ -41,19 +41,17 @@ void FuzzOne(std::string_view input) {
 }
 
 std::vector<std::string> Seeds() {
-  return {
-      "plain",
-      std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03\xcb\x48\xcd\xc9\xc9\x07\0"
-                  "\x86\xa6\x10\x36\x05\0\0\0",
-                  25),
-      std::string("\xfd"
-                  "7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0!\x01\x16\0\0\0t/\xe5"
-                  "\xa3\x01\0\x04hello\0\0\0\0",
-                  38),
-      std::string("\x28\xb5\x2f\xfd\x04\x58\x29\0\0hello\x8c\x93\x5a\x49", 18),
-      "PAR1",
-      "<html>",
-      "version https://git-lfs"};
+  using namespace std::string_literals;  // with the zeros that they hold
+  return {"plain",
+          "\x1f\x8b\x08\0\0\0\0\0\0\x03\xcb\x48\xcd\xc9\xc9\x07\0"
+          "\x86\xa6\x10\x36\x05\0\0\0"s,
+          "\xfd"
+          "7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0!\x01\x16\0\0\0t/\xe5"
+          "\xa3\x01\0\x04hello\0\0\0\0"s,
+          "\x28\xb5\x2f\xfd\x04\x58\x29\0\0hello\x8c\x93\x5a\x49"s,
+          "PAR1",
+          "<html>",
+          "version https://git-lfs"};
 }
 
 }  // namespace softmoe::fuzz
