@@ -50,26 +50,13 @@ class FileBytes : public Bytes {
   explicit FileBytes(const fs::path& path) : file_(path) {
     RefuseForeign(file_);
   }
-  std::string_view Next() override {
-    const int64_t count =
-        std::min<int64_t>(block_.size(), file_.size() - position_);
-    file_.Read(position_, count, block_.data());
-    position_ += count;
-    const std::string_view bytes(block_.data(), static_cast<size_t>(count));
-    hash_.Update(bytes);
-    return bytes;
-  }
-  int64_t position() const { return position_; }
-  std::string Hash() {
-    while (!Next().empty()) continue;  // tar ends before its padding
-    return Sha256Hex(hash_.Finish());
-  }
+  std::string_view Next() override { return raw_.Next(); }
+  int64_t position() const { return raw_.position(); }
+  std::string Hash() { return raw_.Hash(); }
 
  private:
   InputFile file_;
-  int64_t position_ = 0;
-  std::array<char, 1 << 16> block_;
-  Sha256 hash_;
+  RawBytes raw_{file_};
 };
 
 class MemoryBytes : public Bytes {

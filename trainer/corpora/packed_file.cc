@@ -10,17 +10,14 @@
 #include <array>
 #include <cerrno>
 #include <string>
-#include <vector>
 
 #include "core/errors.h"
-#include "core/files/sha256.h"
 
 namespace softmoe::trainer {
 namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr int64_t kBlock = int64_t{1} << 17;  // bytes read at a time
 constexpr int64_t kBeginning = 512;
 
 bool IsHtml(std::string_view text) {
@@ -49,35 +46,6 @@ const char* Name(FileForm form) {
 [[noreturn]] void RefuseForm(const InputFile& file, const char* what) {
   throw DataError(fmt::format("{}: {}", file.path().string(), what));
 }
-
-// The file's bytes in order, and their hash.
-class RawBytes {
- public:
-  explicit RawBytes(const InputFile& file) : file_(&file) {}
-
-  // The next bytes, valid until the next call; none at the end.
-  std::string_view Next() {
-    const int64_t count = std::min(kBlock, file_->size() - position_);
-    file_->Read(position_, count, block_.data());
-    position_ += count;
-    const std::string_view bytes(block_.data(), static_cast<size_t>(count));
-    hash_.Update(bytes);
-    return bytes;
-  }
-
-  const InputFile& file() const { return *file_; }
-  int64_t position() const { return position_; }
-  std::string Hash() {
-    while (!Next().empty()) continue;  // a decoder may stop before the end
-    return Sha256Hex(hash_.Finish());
-  }
-
- private:
-  const InputFile* file_;
-  int64_t position_ = 0;
-  std::vector<char> block_ = std::vector<char>(kBlock);
-  Sha256 hash_;
-};
 
 [[noreturn]] void RefuseDamage(const RawBytes& raw, FileForm form, int64_t at,
                                const std::string& where,
@@ -232,6 +200,20 @@ class ArchiveDecoder : public Decoder {
 };
 
 }  // namespace
+
+std::string_view RawBytes::Next() {
+  const int64_t count = std::min(std::ssize(block_), file_->size() - position_);
+  file_->Read(position_, count, block_.data());
+  position_ += count;
+  const std::string_view bytes(block_.data(), static_cast<size_t>(count));
+  hash_.Update(bytes);
+  return bytes;
+}
+
+std::string RawBytes::Hash() {
+  while (!Next().empty()) continue;  // a decoder may stop before the end
+  return Sha256Hex(hash_.Finish());
+}
 
 FileForm FormOf(std::string_view beginning) {
   if (beginning.starts_with("\x1F\x8B"sv)) return FileForm::kGzip;

@@ -9,8 +9,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/files/input_file.h"
+#include "core/files/sha256.h"
 
 namespace softmoe::trainer {
 
@@ -25,6 +27,27 @@ FileForm FormOf(const InputFile& file);
 // name of a file of text: the pointer that Git LFS leaves, an HTML page, or
 // Parquet, which nothing here reads.
 void RefuseForeign(const InputFile& file);
+
+// A file's bytes as they are, in order, and their hash.
+class RawBytes {
+ public:
+  // `file` is to outlive this.
+  explicit RawBytes(const InputFile& file) : file_(&file) {}
+
+  // The next bytes, valid until the next call; none at the end.
+  std::string_view Next();
+
+  const InputFile& file() const { return *file_; }
+  int64_t position() const { return position_; }
+  // SHA-256 of the whole file; Next has come to its end then.
+  std::string Hash();
+
+ private:
+  const InputFile* file_;
+  int64_t position_ = 0;
+  std::vector<char> block_ = std::vector<char>(1 << 17);
+  Sha256 hash_;
+};
 
 // One pass over the bytes of a plain file, or of what a file of gzip, xz or
 // zstd holds (all members or frames, one after another).
