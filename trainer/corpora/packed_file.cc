@@ -16,8 +16,6 @@
 namespace softmoe::trainer {
 namespace {
 
-using std::string_view_literals::operator""sv;
-
 constexpr int64_t kBeginning = 512;
 
 bool IsHtml(std::string_view text) {
@@ -216,12 +214,13 @@ std::string RawBytes::Hash() {
 }
 
 FileForm FormOf(std::string_view beginning) {
-  if (beginning.starts_with("\x1F\x8B"sv)) return FileForm::kGzip;
+  using namespace std::string_view_literals;  // xz's magic ends with a zero
+  if (beginning.starts_with("\x1F\x8B")) return FileForm::kGzip;
   if (beginning.starts_with("\xFD"
                             "7zXZ\0"sv)) {
     return FileForm::kXz;
   }
-  if (beginning.starts_with("\x28\xB5\x2F\xFD"sv)) return FileForm::kZstd;
+  if (beginning.starts_with("\x28\xB5\x2F\xFD")) return FileForm::kZstd;
   if (beginning.starts_with("PAR1")) return FileForm::kParquet;
   if (beginning.starts_with("version https://git-lfs")) return FileForm::kLfs;
   if (beginning.size() >= 262 && beginning.substr(257, 5) == "ustar") {
