@@ -72,7 +72,7 @@ const char* ColorOf(const Plot& plot, size_t series) {
 // stands below, a line for each name or for four short ones; gnuplot's own
 // layout would take its room from the plot.
 constexpr int kWidth = 560, kPlotHeight = 270, kTitleHeight = 46,
-              kAxisHeight = 56, kKeyLine = 19;
+              kAxisHeight = 66, kKeyLine = 19;
 constexpr size_t kShortName = 10, kKeyColumns = 4;
 
 std::string Script(const Plot& plot) {

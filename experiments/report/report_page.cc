@@ -262,7 +262,7 @@ ReportPart ProvenancePart(const GridOutcome& outcome,
   }
   return {"How this came about",
           {{std::move(corpora)},
-           {std::move(runs)},
+           Folded(runs.title, runs),
            Folded("Configurations, of the first seed of each row",
                   Verbatim{configs}),
            {Paragraph{"Paper: " + paper.provenance.source}}}};
