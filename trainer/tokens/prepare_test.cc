@@ -239,6 +239,11 @@ class PrepareShards : public Prepare {
 };
 
 TEST_F(PrepareShards, SameBytesForAnyNumberOfThreads) {
+  // More than what the tokenizer is trained on.
+  std::string lines;
+  for (const auto& text : TestDocuments(20000, kShards)) lines += Line(text);
+  ASSERT_GT(std::ssize(lines), TokenizerSampleBytes(kVocabSize));
+  WriteShard(2, lines);
   const PreparedCorpus one = Run(1, "one");
   ExpectEqual(one, Run(3, "three"));
   ExpectEqual(one, Run(20, "twenty"));
