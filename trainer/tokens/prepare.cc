@@ -24,6 +24,7 @@
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
 #include "core/text/progress.h"
+#include "core/text/text_table.h"
 #include "trainer/corpora/document_sample.h"
 #include "trainer/tokens/shard_store.h"
 #include "trainer/tokens/shard_workers.h"
@@ -45,6 +46,14 @@ constexpr int kPreparationVersion = 2;
 // read, so that any number of threads draws from the same.
 constexpr int64_t kSampledFileBytes = 3'000'000'000;
 constexpr int64_t kSampledShardText = 8'000'000'000;
+
+// Size, place and boundary of a document of one sequence in PREFIX.idx.
+constexpr int64_t kIndexBytesOfDocument = 4 + 8 + 8;
+
+// SentencePiece's tokens of such a vocabulary: Llama's make 198e9 of the 790 GB
+// of C4.
+constexpr int64_t kPaperVocabSize = 32000;
+constexpr double kPaperBytesPerToken = 4;
 
 // Documents are encoded in batches of this size; no result depends on it.
 constexpr int64_t kBatchBytes = 1 << 20;
@@ -302,6 +311,13 @@ class Preparation {
   void Prepare(const fs::path& work) {
     Note(fmt::format("{}: {}", corpus_.name, corpus_.description));
     const fs::path prefix = work / "done" / "tokens";
+    // At the least, before a part is read to know it better.
+    const auto expected =
+        ExpectedDisk(data_, vocab_size_,
+                     SizeOfCorpus(data_.corpus, cache_, options_.places));
+    if (expected && !expected->at_most) {
+      RequireDisk(work, expected->tokens + expected->index);
+    }
     const std::string model = MakeTokenizer(work);
     CheckDisk(work);
     const Tokenizer tokenizer(model, WithSuffix(prefix, ".model").string());
@@ -459,8 +475,14 @@ class Preparation {
     int64_t text_bytes = whole(sampled_.text_bytes);
     if (data_.max_bytes != 0)
       text_bytes = std::min(text_bytes, data_.max_bytes);
-    int64_t needed = DiskForTokens(text_bytes, bytes_per_token_,
-                                   whole(sampled_.documents), vocab_size_);
+    RequireDisk(work, DiskForTokens(text_bytes, bytes_per_token_,
+                                    whole(sampled_.documents), vocab_size_)
+                          .total());
+  }
+
+  // Throws EnvironmentError unless there are `needed` bytes, with those that
+  // the work has taken already.
+  void RequireDisk(const fs::path& work, int64_t needed) const {
     for (const auto& file : fs::recursive_directory_iterator(work)) {
       if (file.is_regular_file()) {
         needed -= static_cast<int64_t>(file.file_size());
@@ -620,16 +642,49 @@ PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
   return Preparation(data, vocab_size, options).Run();
 }
 
-int64_t DiskForTokens(int64_t text_bytes, double bytes_per_token,
-                      int64_t documents, int64_t vocab_size) {
+TokenDisk DiskForTokens(int64_t text_bytes, double bytes_per_token,
+                        int64_t documents, int64_t vocab_size) {
   const double tokens = static_cast<double>(text_bytes) / bytes_per_token +
                         static_cast<double>(documents);
-  // Of a document 20 bytes in the index and 12 while it is made; shards that
-  // wait to be appended, and the deviation of the rest from what was sampled.
-  return static_cast<int64_t>(
-             tokens * 1.1 *
-             static_cast<double>(TokenBytes(TokenTypeFor(vocab_size)))) +
-         32 * documents + (16 << 20);
+  TokenDisk disk;
+  disk.tokens = static_cast<int64_t>(
+      tokens * static_cast<double>(TokenBytes(TokenTypeFor(vocab_size))));
+  disk.index = kIndexBytesOfDocument * documents;
+  // Lengths and hashes of documents; shards that wait to be appended, and the
+  // deviation of the rest from what was sampled.
+  disk.work = 12 * documents + disk.tokens / 10 + (16 << 20);
+  return disk;
+}
+
+std::optional<TokenDisk> ExpectedDisk(const DataConfig& data,
+                                      int64_t vocab_size,
+                                      const CorpusSize& size) {
+  if (size.text_bytes == 0) return std::nullopt;
+  double share = 1;
+  if (data.max_bytes != 0) {
+    share = std::min(1.0, static_cast<double>(data.max_bytes) /
+                              static_cast<double>(size.text_bytes));
+  }
+  const auto part = [share](int64_t whole) {
+    return static_cast<int64_t>(share * static_cast<double>(whole));
+  };
+  const bool known = size.documents > 0 && vocab_size >= kPaperVocabSize;
+  TokenDisk disk =
+      DiskForTokens(part(size.text_bytes), known ? kPaperBytesPerToken : 1,
+                    part(size.documents), vocab_size);
+  disk.at_most = !known;
+  return disk;
+}
+
+std::string Describe(const std::optional<TokenDisk>& disk) {
+  if (!disk) return "as much as the first shards will show";
+  std::string text =
+      fmt::format("{} {} of tokens", disk->at_most ? "at most" : "about",
+                  FormatBytes(disk->tokens));
+  if (disk->index > 0) {
+    text += fmt::format(" and {} of index", FormatBytes(disk->index));
+  }
+  return text;
 }
 
 }  // namespace softmoe::trainer

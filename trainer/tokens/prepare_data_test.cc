@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -113,6 +115,16 @@ TEST_F(PrepareData, GoesOnAfterKills) {
   }
   // Nothing is left of the work.
   EXPECT_EQ(FilesIn(folder_ / "cache/softmoe/tokens").size(), 1u);
+}
+
+TEST_F(PrepareData, SaysThatTheDiskIsFull) {
+  if (!kBeginsOnFullDisk) GTEST_SKIP() << "this program cannot start there";
+  const Strings arguments = {"--corpus", "path:t.txt", "--vocab-size", "400"};
+  {
+    const FullDisk disk(10000);
+    Expect(Run(arguments), 5, {"cache/softmoe/tokens/", std::strerror(EFBIG)});
+  }
+  Expect(Run(arguments), 0, {"of a vocabulary of 400"});
 }
 
 TEST_F(PrepareData, SaysHowToGetTheCorpora) {
