@@ -506,8 +506,15 @@ class Preparation {
   // Second pass: tokens.
   void Encode(const Tokenizer& tokenizer, const fs::path& work,
               PreparedCorpus* result) {
-    ShardStore store(work, vocab_size_);
-    ShardList shards = KeepWhatFits(&store);
+    // Finished shards are kept that are still the first of the corpus.
+    ShardList shards = Shards();
+    Shard taken;  // the last one from the list
+    int64_t num_taken = 0;
+    ShardStore store(work, vocab_size_, [&](const ShardRecord& record) {
+      if (!shards(&taken)) return false;
+      ++num_taken;
+      return taken.digest == record.digest;
+    });
     Kept kept;
     for (const ShardRecord& shard : store.appended()) {
       ++kept.shards;
@@ -516,6 +523,9 @@ class Preparation {
     if (kept.shards > 0) {
       Note(fmt::format("going on behind {} shards that are finished",
                        kept.shards));
+    }
+    if (num_taken > kept.shards) {
+      shards = Before(std::move(taken), std::move(shards));
     }
     const int workers = Workers();
     const int threads_each = Threads() / workers;
@@ -590,27 +600,12 @@ class Preparation {
     }
   }
 
-  // Keeps the finished shards of the store that are still the first of the
-  // corpus, and returns the list of the others.
-  ShardList KeepWhatFits(ShardStore* store) const {
-    ShardList shards = Shards();
-    const std::vector<ShardRecord>& appended = store->appended();
-    size_t kept = 0;
-    std::optional<Shard> next;  // taken from the list
-    while (kept < appended.size() && !next) {
-      Shard shard;
-      if (!shards(&shard)) break;
-      if (shard.digest == appended[kept].digest) {
-        ++kept;
-      } else {
-        next = std::move(shard);
-      }
-    }
-    if (kept == appended.size()) return shards;
-    store->Keep(static_cast<int64_t>(kept));
-    return [shards, next](Shard* shard) mutable {
-      if (!next) return shards(shard);
-      *shard = *std::exchange(next, std::nullopt);
+  // `shard`, then those of `others`.
+  static ShardList Before(Shard shard, ShardList others) {
+    return [first = std::optional(std::move(shard)),
+            others = std::move(others)](Shard* next) mutable {
+      if (!first) return others(next);
+      *next = *std::exchange(first, std::nullopt);
       return true;
     };
   }

@@ -142,7 +142,8 @@ TEST(ExpectedDisk, IsOfAllShardsOfC4) {
   EXPECT_FALSE(ExpectedDisk(data, 32768, {}));
 }
 
-// Before the first pass, which takes minutes. C4's ids of four bytes are 800 GB.
+// Before the first pass, which takes minutes. Of C4, ids of four bytes take 800
+// GB.
 TEST_F(Prepare, RefusesACorpusForWhichThereIsNoRoom) {
   if (FreeDiskBytes(folder_) > 800'000'000'000) GTEST_SKIP() << "a large disk";
   data_.corpus = "c4";
