@@ -127,6 +127,22 @@ TEST_F(PrepareData, SaysThatTheDiskIsFull) {
   Expect(Run(arguments), 0, {"of a vocabulary of 400"});
 }
 
+// How fast is not tested.
+TEST_F(PrepareData, IsTimedBesideSpmEncode) {
+  const ProgramResult result =
+      RunProgram({fs::absolute("trainer/tokens/bench").string(),
+                  "--benchmark_filter=^corpus/", "--benchmark_min_time=0"},
+                 folder_);
+  for (const char* form : {"plain", "gzip", "xz", "zstd"}) {
+    Expect(result, 0, {fmt::format("corpus/read/{}/", form)});
+  }
+  Expect(result, 0, {"corpus/gzip_to_tokens", "MB_per_s="});
+  EXPECT_NE(Says(result.output, "ratio="),
+            Says(result.output,
+                 "not measured: spm_encode missing, apt-get "
+                 "install sentencepiece"));
+}
+
 TEST_F(PrepareData, SaysHowToGetTheCorpora) {
   Expect(Run({"--how", "owt"}), 0, {"12880027468 bytes", "--place owt="});
   Expect(Run({"--how", "c4"}), 0, {"326,778,635,540 bytes", "git lfs"});
