@@ -527,7 +527,8 @@ ExitCode Plan(const Arguments& arguments) {
   fmt::print(
       "{}",
       DescribePlan(grid, PlaceOf(GridFolder(grid, arguments.out), arguments),
-                   arguments.launcher.value_or(DefaultLauncher(grid))));
+                   arguments.launcher.value_or(DefaultLauncher(grid)),
+                   TokensOf(arguments)));
   if (!IsMiniature(grid) && !IsRegime(grid)) return ExitCode::kDone;
   const DesignPower power =
       PowerOf(grid,
@@ -764,10 +765,13 @@ class CommandLine {
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
     Runtime(run, "--device", "device",
             "cpu, or cuda: not yet verified on a device [cpu]");
-    run->add_option("--tokens", arguments_.tokens,
-                    "CORPUS=PREFIX of token files to train on, for which its "
-                    "text is not needed; may be repeated")
-        ->take_all();
+    for (CLI::App* command : {plan, run}) {
+      command
+          ->add_option("--tokens", arguments_.tokens,
+                       "CORPUS=PREFIX of token files to train on, for which "
+                       "its text is not needed; may be repeated")
+          ->take_all();
+    }
     run->add_flag("--recheck", arguments_.recheck,
                   "read token files whole again, which this machine remembers "
                   "as long as their size, time and inode stay");

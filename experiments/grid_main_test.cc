@@ -219,6 +219,9 @@ TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   trainer::CopyPreparedCorpus(
       trainer::PrepareCorpus(data, 400, {.quiet = true}), folder_ / "t");
   fs::current_path(current);
+  const Strings plan = {"plan", "micro.toml", "--launcher=local", "--tokens",
+                        "path:text.txt=t"};
+  EXPECT_TRUE(EndedWith(Grid(plan), 0, " epochs of the "));
   EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 rows finished"));
   // Finished runs need nothing.
   EXPECT_TRUE(EndedWith(Grid(run), 0, "3 of 3 rows finished"));

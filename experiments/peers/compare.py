@@ -3,7 +3,7 @@
 """Our speed against PyTorch's, in turn on one machine (DESIGN.md, ruling 16).
 
     ./bazelw build //:bench
-    python3 experiments/peers/compare.py bazel-bin/optimized/bench
+    python3 experiments/peers/compare.py bazel-bin/trainer/tokens/bench
 
 Whole training steps at the sizes of the smoke and midi grids, and LapSum
 forward + backward at those of their routers and the paper's. In every round

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <string>
 
+#include "core/errors.h"
+#include "core/text/suggestion.h"
 #include "golden/document/fingerprint.h"
 #include "trainer/run/resources.h"
 
@@ -107,6 +109,33 @@ std::vector<RowEstimate> EstimateGrid(const Grid& grid,
     }
   }
   return rows;
+}
+
+void RefuseTokens(const std::string& name, const std::filesystem::path& prefix,
+                  const std::vector<std::string>& corpora) {
+  throw ConfigError(fmt::format("--tokens {}={}: no run has that corpus; {}",
+                                name, prefix.string(),
+                                Suggestion(name, corpora)));
+}
+
+void UsePrepared(const TokenPrefixes& tokens, std::vector<RowEstimate>* rows) {
+  for (const auto& [name, prefix] : tokens) {
+    std::vector<std::string> names;
+    bool used = false;
+    for (RowEstimate& row : *rows) {
+      const Config& config = row.run.config;
+      names.push_back(config.data.corpus);
+      if (config.data.corpus != name) continue;
+      used = true;
+      row.prepared =
+          trainer::ReadPreparedCorpus(prefix, config.model.vocab_size);
+      trainer::RequireTokensOf(config.data, *row.prepared);
+      row.epochs = static_cast<double>(row.cost.tokens) /
+                   (static_cast<double>(row.prepared->num_tokens) *
+                    (1 - config.data.validation_fraction));
+    }
+    if (!used) RefuseTokens(name, prefix, names);
+  }
 }
 
 GridTotal Total(const std::vector<RowEstimate>& rows) {

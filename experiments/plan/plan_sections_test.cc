@@ -67,6 +67,18 @@ TEST(PlanProtocol, ShowsEachSoftRowOnce) {
   EXPECT_EQ(DescribeStillRuns({sparse}), "");
 }
 
+TEST(DescribeCorpus, SaysOfWhichTokensTheStepsAreEpochs) {
+  RowEstimate row;
+  row.epochs = 1.25;
+  EXPECT_TRUE(Says(DescribeCorpus({row}),
+                   "1.25 epochs of as many tokens as the paper's"));
+  row.prepared.emplace();
+  row.prepared->prefix = "/data/owt";
+  row.prepared->num_tokens = 1234567;
+  EXPECT_TRUE(Says(DescribeCorpus({row}),
+                   "1.25 epochs of the 1,234,567 tokens of /data/owt"));
+}
+
 // ---- Disk space.
 
 RowEstimate DiskRow(const std::string& corpus) {
@@ -120,26 +132,54 @@ TEST(PlanDisk, CheckpointsThatAreKeptCount) {
                    FormatBytes(3000) + " once all runs are finished"));
 }
 
-TEST(PlanDisk, APublishedCorpusIsAsLargeAsItsTokensSay) {
-  RowEstimate row = DiskRow("owt");
-  row.run.corpus.paper_dataset = "owt";
-  row.run.config.data.validation_fraction = 0.5;
-  row.cost.tokens = 1 << 20;
-  const fs::path folder = FreshFolder("plan_disk_owt");
-  const std::string text = DescribeDisk({row}, folder, folder);
-  EXPECT_TRUE(Says(OneLine(text),
-                   "corpus owt: as large as its publishers' files, not there",
-                   "tokens of owt, vocabulary 1024: about 4.0 MiB"));
+TEST(PlanDisk, APublishedCorpusIsAsLargeAsItsFilesSay) {
+  RowEstimate row = DiskRow("c4");
+  row.run.config.model.vocab_size = 32768;
+  const fs::path folder = FreshFolder("plan_disk_c4");
+  const auto plan = [&] {
+    return OneLine(DescribeDisk({row}, folder, folder));
+  };
+  EXPECT_TRUE(Says(plan(),
+                   "corpus c4: as large as its publishers' files, not there",
+                   "tokens of c4, vocabulary 32768: about 368.6 GiB of tokens "
+                   "and 6.8 GiB of index"));
+  // A thousandth of the shards' bytes is here; sparse.
+  fs::create_directories(folder / "corpora" / "c4");
+  WriteFileAtomically(folder / "corpora" / "c4" / "1.json.gz", "\x1F\x8B");
+  fs::resize_file(folder / "corpora" / "c4" / "1.json.gz", 326'778'636);
+  EXPECT_TRUE(Says(plan(), "about 377.4 MiB of tokens and 7.0 MiB of index"));
+  // One that is prepared needs no more room.
+  row.prepared.emplace();
+  row.prepared->prefix = "/data/c4";
+  EXPECT_TRUE(Says(plan(), "tokens of c4: there: /data/c4 "));
 }
 
 TEST(PlanDisk, TokensAreNoMoreThanTheBytesThatAreRead) {
+  const fs::path folder = FreshFolder("plan_disk_most");
   RowEstimate row = DiskRow("foldoc");
-  EXPECT_EQ(TokenBytesAtMost(row, 5000), 10000);
   row.run.config.data.max_bytes = 2000;
-  EXPECT_EQ(TokenBytesAtMost(row, 5000), 4000);
-  EXPECT_EQ(TokenBytesAtMost(row, 1000), 2000);
+  const auto plan = [&] {
+    return OneLine(DescribeDisk({row}, folder, folder));
+  };
+  EXPECT_TRUE(Says(plan(), "at most " + FormatBytes(4000) + " of tokens"));
   row.run.config.model.vocab_size = 100'000;
-  EXPECT_EQ(TokenBytesAtMost(row, 1000), 4000);
+  EXPECT_TRUE(Says(plan(), "at most " + FormatBytes(8000) + " of tokens"));
+}
+
+TEST(PlanDisk, WarnsIfTokensHaveNoRoom) {
+  const fs::path folder = FreshFolder("plan_disk_room");
+  std::vector<RowEstimate> rows = {DiskRow("foldoc")};
+  EXPECT_EQ(TokenDiskProblem(rows, folder), "");
+  // More vocabularies than any disk has room for.
+  for (int64_t vocab_size = 32768; vocab_size < 34768; ++vocab_size) {
+    rows.push_back(DiskRow("c4"));
+    rows.back().run.config.model.vocab_size = vocab_size;
+  }
+  EXPECT_TRUE(Says(TokenDiskProblem(rows, folder),
+                   "not prepared yet take up to ", folder.string(),
+                   "XDG_CACHE_HOME"));
+  for (RowEstimate& row : rows) row.prepared.emplace();
+  EXPECT_EQ(TokenDiskProblem(rows, folder), "");
 }
 
 // ---- Warnings.

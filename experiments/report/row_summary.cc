@@ -83,13 +83,23 @@ const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
   return nullptr;
 }
 
-const trainer::TaskResult* FindTask(const trainer::RunResult& result,
-                                    const std::string& name) {
-  if (!result.final_evaluations) return nullptr;
-  for (const trainer::TaskResult& task : result.final_evaluations->tasks) {
-    if (task.name == name) return &task;
+const std::vector<trainer::TaskResult>& TasksOf(
+    const trainer::RunResult& result, std::optional<double> factor) {
+  static const std::vector<trainer::TaskResult> kNone;
+  if (factor) {
+    const trainer::InferenceTau* at = AtFactor(result, *factor);
+    return at == nullptr ? kNone : at->tasks;
   }
-  return nullptr;
+  const auto& evaluations = result.final_evaluations;
+  return evaluations ? evaluations->tasks : kNone;
+}
+
+const trainer::TaskResult* FindTask(const trainer::RunResult& result,
+                                    const std::string& name,
+                                    std::optional<double> factor) {
+  const auto& tasks = TasksOf(result, factor);
+  const auto found = std::ranges::find(tasks, name, &trainer::TaskResult::name);
+  return found == tasks.end() ? nullptr : &*found;
 }
 
 std::string Setting(double value) { return fmt::format("{:g}", value); }

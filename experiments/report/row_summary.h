@@ -51,9 +51,14 @@ int64_t ExpertBudget(const RowSummary& row);
 const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
                                       double factor);
 
-// What the run answered with the tau of training; nullptr if it was not asked.
+// What the run answered with this multiple of the trained tau, or nullopt: with
+// the tau of training; none if it was not asked.
+const std::vector<trainer::TaskResult>& TasksOf(
+    const trainer::RunResult& result, std::optional<double> factor = {});
+// One task of these, or nullptr.
 const trainer::TaskResult* FindTask(const trainer::RunResult& result,
-                                    const std::string& name);
+                                    const std::string& name,
+                                    std::optional<double> factor = {});
 
 // "1.5", "2": a setting without trailing zeros.
 std::string Setting(double value);

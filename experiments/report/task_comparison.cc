@@ -33,24 +33,6 @@ struct Side {
 };
 using SidePair = std::pair<Side, Side>;
 
-const std::vector<TaskResult>& TasksOf(const RunOutcome& run,
-                                       std::optional<double> factor) {
-  static const std::vector<TaskResult> kNone;
-  if (factor) {
-    const trainer::InferenceTau* at = AtFactor(*run.result, *factor);
-    return at == nullptr ? kNone : at->tasks;
-  }
-  const auto& evaluations = run.result->final_evaluations;
-  return evaluations ? evaluations->tasks : kNone;
-}
-
-const TaskResult* FindTask(const RunOutcome& run, std::optional<double> factor,
-                           const std::string& name) {
-  const auto& tasks = TasksOf(run, factor);
-  const auto found = std::ranges::find(tasks, name, &TaskResult::name);
-  return found == tasks.end() ? nullptr : &*found;
-}
-
 bool SameItems(const TaskResult& first, const TaskResult& second) {
   return first.sha256 == second.sha256 &&
          first.right.size() == second.right.size();
@@ -114,8 +96,9 @@ std::vector<SeedPair> PairSeeds(const SidePair& pair, const std::string& task) {
   for (const RunOutcome* run : pair.first.row->Finished()) {
     for (const RunOutcome* other : pair.second.row->Finished()) {
       if (run->run.seed != other->run.seed) continue;
-      const TaskResult* first = FindTask(*run, pair.first.factor, task);
-      const TaskResult* second = FindTask(*other, pair.second.factor, task);
+      const TaskResult* first = FindTask(*run->result, task, pair.first.factor);
+      const TaskResult* second =
+          FindTask(*other->result, task, pair.second.factor);
       if (first == nullptr || second == nullptr) continue;
       if (SameItems(*first, *second)) {
         seeds.push_back({run->run.seed, first, second});
@@ -235,7 +218,7 @@ std::vector<std::string> TaskNames(const std::vector<const RowSummary*>& rows) {
   std::vector<std::string> names;
   for (const RowSummary* row : rows) {
     for (const RunOutcome* run : row->Finished()) {
-      for (const TaskResult& task : TasksOf(*run, {})) {
+      for (const TaskResult& task : TasksOf(*run->result)) {
         if (std::ranges::count(names, task.name) == 0) {
           names.push_back(task.name);
         }

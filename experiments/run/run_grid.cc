@@ -20,11 +20,11 @@
 #include "core/files/sha256.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
-#include "core/text/suggestion.h"
 #include "core/text/text_table.h"
 #include "experiments/grids/cost_model.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
+#include "experiments/plan/grid_estimate.h"
 #include "experiments/run/grid_progress.h"
 #include "experiments/run/grid_ranks.h"
 #include "experiments/run/grid_workers.h"
@@ -139,20 +139,7 @@ trainer::PreparedCorpus OpenTokens(const Config& config,
                                    const fs::path& prefix) {
   trainer::PreparedCorpus corpus =
       trainer::OpenPreparedCorpus(prefix, config.model.vocab_size);
-  const std::string& name = config.data.corpus;
-  const int64_t most = config.data.max_bytes;
-  if (corpus.corpus != name) {
-    throw DataError(fmt::format(
-        "{}.json: tokens of corpus '{}' ({}), not of '{}'; give --tokens {}= "
-        "the PREFIX of its own, or leave it out",
-        prefix.string(), corpus.corpus, corpus.description, name, name));
-  }
-  if (most != 0 && corpus.text_bytes > most) {
-    throw DataError(fmt::format(
-        "{}.json: tokens of {} bytes of text, but data.max_bytes is {}; give "
-        "--tokens {}= those of so much, or leave it out",
-        prefix.string(), corpus.text_bytes, most, name));
-  }
+  trainer::RequireTokensOf(config.data, corpus);
   return corpus;
 }
 
@@ -171,6 +158,17 @@ void RequirePrepared(const Config& config, const RuntimeConfig& runtime) {
   options.quiet = true;
   options.only_find = true;
   (void)trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
+}
+
+// What its token files will take, for messages.
+std::string TokenDisk(const Config& config, const RuntimeConfig& runtime) {
+  const trainer::CorpusSize size = trainer::SizeOfCorpus(
+      config.data.corpus, CacheFolder(), trainer::PlacesOf(runtime));
+  return fmt::format("; its token files take {} in {}, where {} are free",
+                     Describe(trainer::ExpectedDisk(
+                         config.data, config.model.vocab_size, size)),
+                     CacheFolder().string(),
+                     FormatBytes(FreeDiskBytes(CacheFolder())));
 }
 
 class GridRunner {
@@ -656,11 +654,7 @@ void RequireTokens(const Grid& grid, const GridRunOptions& options) {
       }
       (void)OpenTokens(config, prefix);
     }
-    if (vocab_sizes.empty()) {
-      throw ConfigError(
-          fmt::format("--tokens {}={}: no run has that corpus; {}", name,
-                      prefix.string(), Suggestion(name, names)));
-    }
+    if (vocab_sizes.empty()) RefuseTokens(name, prefix, names);
   }
 }
 
@@ -692,7 +686,11 @@ void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
     const Config& config = run.run.config;
     if (!options.tokens.contains(config.data.corpus) &&
         asked.insert("corpus " + CorpusRecord(run.run, "").string()).second) {
+      const size_t before = missing.size();
       ask("corpus", [&] { RequirePrepared(config, run.run.runtime); });
+      if (missing.size() > before) {
+        missing += TokenDisk(config, run.run.runtime);
+      }
     }
     const RunCost cost =
         EstimateCost(config, config.router.mean_active_experts, grid.cluster);

@@ -17,7 +17,7 @@ number of requests and the SHA-256 that the harness's authors recorded for all o
 random.Random(42). RECORDED has theirs.
 
 The third reads what `//:evaluate --out FOLDER` wrote, has the harness score the same
-documents with the log-likelihoods found there, and compares item by item.
+documents with the log-likelihoods and is_greedy found there, and compares item by item.
 """
 import argparse
 import hashlib
@@ -64,7 +64,8 @@ def cut(context, continuation):
 
 
 def make_model(log_likelihood):
-    """A model of the harness: log_likelihood(text, context ids, continuation ids)."""
+    """A model of the harness: log_likelihood(text, context ids, continuation ids), and
+    whether each token of the continuation is the most likely one."""
     from lm_eval.api.model import TemplateLM
 
     class Model(TemplateLM):
@@ -77,7 +78,7 @@ def make_model(log_likelihood):
         def _loglikelihood_tokens(self, requests, **kwargs):
             for text, context, continuation in requests:
                 self.seen[text] = cut(context, continuation)
-            return [(log_likelihood(*request), False) for request in requests]
+            return [log_likelihood(*request) for request in requests]
 
         def loglikelihood_rolling(self, requests, disable_tqdm=False):
             raise NotImplementedError
@@ -91,7 +92,7 @@ def make_model(log_likelihood):
 def made_up_likelihood(_, context, continuation):
     ids, scored = cut(context, continuation)
     assert scored > 0
-    return -sum(loss(a, b) for a, b in list(itertools.pairwise(ids))[-scored:])
+    return -sum(loss(a, b) for a, b in list(itertools.pairwise(ids))[-scored:]), False
 
 
 def run_harness(documents, model):
@@ -216,22 +217,27 @@ def print_hashes(path):
 
 def check(folder):
     """Compares the samples that evaluate wrote with the harness's on its numbers."""
-    samples, likelihoods = {}, {}
+    samples, answers, wrong = {}, {}, 0
     for path in sorted(folder.glob("samples_*.jsonl")):
         task = path.stem.removeprefix("samples_")
         samples[task] = read_lines(path)
         for sample in samples[task]:
-            for argument, response in zip(sample["arguments"].values(),
-                                          sample["filtered_resps"], strict=True):
-                likelihoods[argument["arg_0"], argument["arg_1"]] = float(response[0])
+            for argument, (likelihood, greedy) in zip(
+                    sample["arguments"].values(), sample["filtered_resps"], strict=True):
+                request = argument["arg_0"], argument["arg_1"]
+                if greedy not in ("True", "False"):
+                    sys.exit(f"{path}: is_greedy is {greedy}; let //:evaluate answer again")
+                answer = float(likelihood), greedy == "True"
+                if answers.setdefault(request, answer) != answer:
+                    wrong += 1
+                    print(f"{task}, item {sample['doc_id']}: {request} has two answers")
     added = ("query", "choices", "gold")  # by the harness, to HellaSwag's documents
     documents = {task: [{key: value for key, value in sample["doc"].items()
                          if task != "hellaswag" or key not in added}
                         for sample in of] for task, of in samples.items()}
-    model = make_model(lambda text, *_: likelihoods[text])
+    model = make_model(lambda text, *_: answers[text])
     theirs = run_harness(documents, model)
     keys = ("doc_hash", "prompt_hash", "target_hash", "acc", "acc_norm", "acc_bytes")
-    wrong = 0
     for task, ours in samples.items():
         made = sorted(theirs["samples"][f"made_{task}"], key=lambda one: one["doc_id"])
         for our, their in zip(ours, made, strict=True):
@@ -240,6 +246,12 @@ def check(folder):
                     wrong += 1
                     print(f"{task}, item {our['doc_id']}: {key} is {our[key]}, in the "
                           f"harness {their[key]}")
+            responses = [[str(part) for part in response]
+                         for response in their["filtered_resps"]]
+            if [[str(float(a)), b] for a, b in our["filtered_resps"]] != responses:
+                wrong += 1
+                print(f"{task}, item {our['doc_id']}: log-likelihoods and is_greedy are "
+                      f"{our['filtered_resps']}, in the harness {responses}")
         print(f"{task}: {len(ours)} items", theirs["results"][f"made_{task}"])
     return 1 if wrong else 0
 

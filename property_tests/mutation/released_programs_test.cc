@@ -53,7 +53,7 @@ std::vector<std::string> TracesIn(const std::filesystem::path& program,
 
 TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
   for (const char* program :
-       {"optimized/bench", "trainer/evaluation/evaluate", "golden/golden",
+       {"trainer/tokens/bench", "trainer/evaluation/evaluate", "golden/golden",
         "experiments/grid", "trainer/tokens/prepare_data", "trainer/run/train",
 #ifdef SOFTMOE_HAS_CUDA
         "property_tests/gpu/gpu_check",
@@ -76,7 +76,7 @@ bool HasTheSimulatedDevice(const std::string& program) {
 
 TEST(ReleasedPrograms, HaveNoSimulatedDevice) {
   for (const char* program :
-       {"optimized/bench", "trainer/evaluation/evaluate", "golden/golden",
+       {"trainer/tokens/bench", "trainer/evaluation/evaluate", "golden/golden",
         "experiments/grid", "trainer/tokens/prepare_data",
         "trainer/run/train"}) {
     EXPECT_FALSE(HasTheSimulatedDevice(program)) << program;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -249,6 +250,45 @@ int64_t BytesOf(const fs::path& place) {
   return sum;
 }
 
+// Whether the files there are plain, by one of them.
+bool IsPlain(const fs::path& place) {
+  std::error_code error;
+  fs::path file = place;
+  if (fs::is_directory(place, error)) {
+    for (const auto& entry : fs::recursive_directory_iterator(
+             place, fs::directory_options::skip_permission_denied, error)) {
+      if (entry.is_regular_file(error)) file = entry.path();
+    }
+  }
+  try {
+    return FormOf(InputFile(file)) == FileForm::kPlain;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void EstimateText(const std::string& kind, CorpusSize* size) {
+  if (size->bytes > 0 && (!size->here || IsPlain(size->place))) {
+    size->text_bytes = size->bytes;
+  }
+  if (kind != "owt" && kind != "c4") return;
+  const PublishedCorpus all =
+      Published(kind == "owt" ? FilesOf::kOwt : FilesOf::kC4);
+  double share = 1;
+  if (size->here) {
+    share = std::min(1.0, size->text_bytes > 0
+                              ? static_cast<double>(size->text_bytes) /
+                                    static_cast<double>(all.text_bytes)
+                              : static_cast<double>(size->bytes) /
+                                    static_cast<double>(all.file_bytes));
+  }
+  const auto part = [share](int64_t whole) {
+    return static_cast<int64_t>(share * static_cast<double>(whole));
+  };
+  size->text_bytes = part(all.text_bytes);
+  size->documents = part(all.documents);
+}
+
 [[noreturn]] void RefuseUnknown(const std::string& name) {
   std::string known;
   for (const StandinCorpus& corpus : StandinCorpora()) {
@@ -351,6 +391,7 @@ CorpusSize SizeOfCorpus(const std::string& name, const fs::path& cache,
   } else if (const StandinCorpus* standin = FindStandin(name)) {
     size.bytes = standin->text_bytes;
   }
+  EstimateText(parsed.kind, &size);
   return size;
 }
 

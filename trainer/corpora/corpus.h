@@ -143,8 +143,13 @@ std::string NormaliseAsHuggingFace(std::string_view text);
 struct CorpusSize {
   std::filesystem::path place;  // a file, or a folder of files
   bool here = false;
-  int64_t bytes = 0;  // of the text here; of a stand-in that is
+  int64_t bytes = 0;  // of the files here; of a stand-in that is
                       // not here, expected; else 0
+  // Of all documents: at most, where the files are plain; about, of as large a
+  // part of a published corpus as its files here are, or of all of it if none
+  // is here; 0 if nothing is known.
+  int64_t text_bytes = 0;
+  int64_t documents = 0;  // of a published corpus, about; else 0
 };
 
 // Where FindCorpus will look for the corpus, and how large it is. Nothing is

@@ -29,11 +29,14 @@ using Files = std::vector<fs::path>;
 // Counted by Hugging Face, datasets/openwebtext and datasets/c4 (en, train).
 constexpr int64_t kOwtDocuments = 8'013'769;
 constexpr int64_t kC4Documents = 364'868'892;
+constexpr int64_t kOwtTextBytes = 39'700'000'000;
+constexpr int64_t kC4TextBytes = 790'000'000'000;
 
 constexpr int64_t kOwtArchiveBytes = 12'880'027'468;
 constexpr const char* kOwtArchiveSha256 =
     "9fe39d154c5bc67da8c359415372b79510eb1e2edb0d035fe4f7fc3a732b9336";
 constexpr int64_t kOwtSubsets = 21;
+constexpr int64_t kC4Bytes = 326'778'635'540;
 constexpr const char* kC4Table = "trainer/corpora/c4_en_train_shards.tsv";
 
 constexpr const char* kAgain =
@@ -117,17 +120,17 @@ void RefuseDoubleNames(FilesOf kind, const Files& files) {
       place.string()));
 }
 
-struct Published {
+struct PublishedFile {
   int64_t bytes = 0;
   std::string sha256;
 };
 
 // The publishers' shards of C4 by their names.
-std::map<std::string, Published> C4Shards() {
+std::map<std::string, PublishedFile> C4Shards() {
   std::istringstream table(ReadWholeFile(RunfilePath(kC4Table)));
-  std::map<std::string, Published> shards;
+  std::map<std::string, PublishedFile> shards;
   std::string name;
-  Published shard;
+  PublishedFile shard;
   std::getline(table, name);  // titles
   while (table >> name >> shard.bytes >> shard.sha256) shards[name] = shard;
   SOFTMOE_CHECK(shards.size() == 1024) << shards.size() << " shards of C4";
@@ -294,7 +297,7 @@ std::string CompareWithPublishers(FilesOf kind,
 }
 
 std::string VerifyFiles(FilesOf kind, const Files& paths) {
-  std::map<std::string, Published> published;
+  std::map<std::string, PublishedFile> published;
   if (kind == FilesOf::kC4) published = C4Shards();
   if (kind == FilesOf::kOwt) {
     published["openwebtext.tar.xz"] = {kOwtArchiveBytes, kOwtArchiveSha256};
@@ -335,6 +338,13 @@ std::string TextOf(FilesOf kind, int64_t documents, int64_t bad) {
   return fmt::format("a part of {}: {} of {} documents", name, documents, all);
 }
 
+PublishedCorpus Published(FilesOf kind) {
+  SOFTMOE_CHECK(kind != FilesOf::kJson);
+  return kind == FilesOf::kOwt
+             ? PublishedCorpus{kOwtArchiveBytes, kOwtTextBytes, kOwtDocuments}
+             : PublishedCorpus{kC4Bytes, kC4TextBytes, kC4Documents};
+}
+
 std::string HowToGet(FilesOf kind) {
   if (kind == FilesOf::kOwt) {
     return fmt::format(
@@ -351,7 +361,7 @@ std::string HowToGet(FilesOf kind) {
         "Then\n"
         "  bazel run //:prepare_data -- --corpus owt --place owt=/data/owt "
         "--verify --out /data/owt-tokens/owt\n"
-        "Tokens take about 18 GB (vocabulary 32768).\n",
+        "Tokens take about 20 GB (vocabulary 32768).\n",
         kOwtArchiveBytes, kOwtArchiveSha256);
   }
   return "C4 `en`: 326,778,635,540 bytes in 1024 files, 364,868,892 documents, "

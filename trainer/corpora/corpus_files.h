@@ -60,6 +60,15 @@ std::string VerifyFiles(FilesOf kind,
 // they are as many as the publishers count, else what is missing.
 std::string TextOf(FilesOf kind, int64_t documents, int64_t bad);
 
+// A published corpus, whole.
+struct PublishedCorpus {
+  int64_t file_bytes = 0;  // of its archive or shards
+  int64_t text_bytes = 0;  // of all documents, about
+  int64_t documents = 0;
+};
+// Of kOwt or kC4.
+PublishedCorpus Published(FilesOf kind);
+
 // How to get the corpus: commands, sizes and times.
 std::string HowToGet(FilesOf kind);
 

@@ -200,6 +200,34 @@ TEST(SizeOfCorpus, IsThatOfTheFilesOrExpected) {
   expect("nothing", folder / "corpora" / "nothing", false, 0);
 }
 
+TEST(SizeOfCorpus, KnowsHowMuchTextItIs) {
+  const auto folder = FreshFolder("text_size");
+  const auto expect = [&](const std::string& name, int64_t text_bytes,
+                          int64_t documents) {
+    const CorpusSize size = SizeOfCorpus(name, folder);
+    EXPECT_EQ(size.text_bytes, text_bytes) << name;
+    EXPECT_EQ(size.documents, documents) << name;
+  };
+  // Nothing is here: all of it.
+  expect("c4", 790'000'000'000, 364'868'892);
+  expect("owt", 39'700'000'000, 8'013'769);
+  expect("foldoc", 4'968'806, 0);
+  expect("jsonl:" + (folder / "nothing").string(), 0, 0);
+  // A thousandth of the archive's bytes holds a thousandth of its documents.
+  const auto here = folder / "corpora" / "owt";
+  std::filesystem::create_directories(here);
+  WritePacked(here / "urlsf_subset00-1_data.xz", "x", "xz");
+  std::filesystem::resize_file(here / "urlsf_subset00-1_data.xz", 12'880'027);
+  const CorpusSize part = SizeOfCorpus("owt", folder);
+  EXPECT_NEAR(static_cast<double>(part.text_bytes), 39.7e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(part.documents), 8013.769, 1);
+  // Plain files hold no more text than bytes; of packed ones it is unknown.
+  WritePacked(folder / "plain", "some text", "plain");
+  expect("path:" + (folder / "plain").string(), 9, 0);
+  WritePacked(folder / "gzip", "some text", "gzip");
+  expect("path:" + (folder / "gzip").string(), 0, 0);
+}
+
 TEST(FindCorpus, RefusesUnknownNamesAndShowsTheKnown) {
   for (const std::string name :
        {"", "wikipedia", "path:", "path", "c4:", "gcide:x", ":x"}) {

@@ -2,6 +2,7 @@
 #include "trainer/corpora/document_sample.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/philox.h"
 
@@ -11,26 +12,27 @@ namespace {
 // Far above ShuffledIndex's few rounds.
 constexpr uint32_t kSampleLayer = 1000;
 
-uint64_t Priority(int64_t index) {
-  const auto words = PhiloxWords({0, RandomStream::kShuffle, 0, kSampleLayer},
-                                 static_cast<uint64_t>(index));
+uint64_t Priority(int64_t shard, int64_t index) {
+  const auto words = PhiloxWords(
+      {0, RandomStream::kShuffle, static_cast<uint32_t>(shard), kSampleLayer},
+      static_cast<uint64_t>(index));
   return uint64_t{words[0]} << 32 | words[1];
 }
 
 }  // namespace
 
-void DocumentSample::Add(const std::string& document) {
-  const int64_t index = next_index_++;
-  const uint64_t priority = Priority(index);
-  if (bytes_ >= budget_ && heap_.front() < Candidate{priority, index, {}}) {
-    return;
-  }
+void DocumentSample::Add(int64_t shard, int64_t index,
+                         const std::string& document) {
+  Candidate candidate{Priority(shard, index), shard, index, {}};
+  const std::lock_guard lock(mutex_);
+  if (bytes_ >= budget_ && heap_.front() < candidate) return;
   size_t length = std::min(document.size(), static_cast<size_t>(budget_ / 10));
   while (length > 0 && length < document.size() &&
          (document[length] & 0xC0) == 0x80) {
     --length;
   }
-  heap_.push_back({priority, index, document.substr(0, length)});
+  candidate.text = document.substr(0, length);
+  heap_.push_back(std::move(candidate));
   std::push_heap(heap_.begin(), heap_.end());
   bytes_ += static_cast<int64_t>(length);
   while (true) {
@@ -43,9 +45,10 @@ void DocumentSample::Add(const std::string& document) {
 }
 
 std::vector<std::string> DocumentSample::Take() {
-  std::sort(
-      heap_.begin(), heap_.end(),
-      [](const Candidate& a, const Candidate& b) { return a.index < b.index; });
+  std::sort(heap_.begin(), heap_.end(),
+            [](const Candidate& a, const Candidate& b) {
+              return std::tie(a.shard, a.index) < std::tie(b.shard, b.index);
+            });
   std::vector<std::string> sample;
   for (Candidate& candidate : heap_)
     sample.push_back(std::move(candidate.text));

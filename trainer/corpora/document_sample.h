@@ -1,44 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// document_sample.h - a fair sample of a stream of documents.
+// document_sample.h - a fair sample of the documents of a corpus.
 #ifndef SOFTMOE_TRAINER_CORPORA_DOCUMENT_SAMPLE_H_
 #define SOFTMOE_TRAINER_CORPORA_DOCUMENT_SAMPLE_H_
 
 #include <cstdint>
+#include <mutex>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace softmoe::trainer {
 
 // Keeps documents of about `budget` bytes out of any number: each gets a random
-// priority from its index, and those with the lowest priorities are kept. The
-// same stream gives the same sample. Memory: the budget and one document.
+// priority from its place, and those with the lowest priorities are kept. The
+// same documents give the same sample, in whatever order they are added, from
+// any threads. Memory: the budget and one document.
 class DocumentSample {
  public:
   explicit DocumentSample(int64_t budget) : budget_(budget) {}
 
-  // Adds the next document. Only the beginning of a long one is a candidate (at
-  // least ten documents make a sample), cut between characters.
-  void Add(const std::string& document);
+  // Adds document `index` of shard `shard`. Only the beginning of a long one is
+  // a candidate (at least ten documents make a sample), cut between characters.
+  void Add(int64_t shard, int64_t index, const std::string& document);
 
-  // Returns the sample in the order of the stream, and leaves this object
+  // Returns the sample in the order of the places, and leaves this object
   // empty.
   std::vector<std::string> Take();
 
  private:
   struct Candidate {
     uint64_t priority;
-    int64_t index;
+    int64_t shard, index;
     std::string text;
     bool operator<(const Candidate& other) const {
-      return std::pair(priority, index) <
-             std::pair(other.priority, other.index);
+      return std::tie(priority, shard, index) <
+             std::tie(other.priority, other.shard, other.index);
     }
   };
 
   int64_t budget_;
-  int64_t next_index_ = 0;
+  std::mutex mutex_;
   int64_t bytes_ = 0;
   std::vector<Candidate> heap_;  // the highest priority first
 };

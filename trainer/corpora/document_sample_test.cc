@@ -6,8 +6,9 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
-#include <numeric>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/corpora/utf8.h"
@@ -19,7 +20,9 @@ using Documents = std::vector<std::string>;
 
 Documents Sample(const Documents& documents, int64_t budget) {
   DocumentSample sample(budget);
-  for (const std::string& document : documents) sample.Add(document);
+  for (size_t i = 0; i < documents.size(); ++i) {
+    sample.Add(0, static_cast<int64_t>(i), documents[i]);
+  }
   return sample.Take();
 }
 
@@ -82,6 +85,52 @@ TEST(DocumentSample, KeepsItsChoice) {
     chosen += text.substr(4, 2) + " ";
   }
   EXPECT_EQ(chosen, "02 03 12 13 17 21 26 31 37 38 ");
+}
+
+// Threads read shards at the same time, so that documents come in any order.
+RC_GTEST_PROP(DocumentSample, IsTheSameInAnyOrder, ()) {
+  struct Document {
+    int64_t shard, index;
+    std::string text;
+  };
+  const auto lengths = *rc::gen::container<std::vector<std::vector<size_t>>>(
+      rc::gen::container<std::vector<size_t>>(rc::gen::inRange<size_t>(1, 60)));
+  std::vector<Document> documents;
+  for (size_t shard = 0; shard < lengths.size(); ++shard) {
+    for (size_t i = 0; i < lengths[shard].size(); ++i) {
+      documents.push_back(
+          {static_cast<int64_t>(shard), static_cast<int64_t>(i),
+           std::string(lengths[shard][i], static_cast<char>(33 + shard % 90))});
+    }
+  }
+  const auto sample_of = [budget = *rc::gen::inRange<int64_t>(100, 1000)](
+                             const std::vector<Document>& those) {
+    DocumentSample sample(budget);
+    for (const auto& [shard, i, text] : those) sample.Add(shard, i, text);
+    return sample.Take();
+  };
+  const Documents in_order = sample_of(documents);
+  for (size_t i = documents.size(); i > 1; --i) {
+    std::swap(documents[i - 1], documents[*rc::gen::inRange<size_t>(0, i)]);
+  }
+  RC_ASSERT(sample_of(documents) == in_order);
+}
+
+// Each shard is sampled in its own way.
+TEST(DocumentSample, IsSpreadOverTheShards) {
+  DocumentSample sample(100 * 20);
+  const Documents documents = Numbered(100);
+  for (int64_t shard = 0; shard < 10; ++shard) {
+    for (size_t i = 0; i < documents.size(); ++i) {
+      sample.Add(shard, static_cast<int64_t>(i), documents[i]);
+    }
+  }
+  const Documents chosen = sample.Take();
+  ASSERT_EQ(chosen.size(), 100u);
+  // A tenth of the places: of a number's ten places none is chosen with a
+  // probability of 0.9^10 or so, 65 numbers are there, and 3 are the deviation.
+  // With one way for all shards there would be ten numbers.
+  EXPECT_GT(std::set<std::string>(chosen.begin(), chosen.end()).size(), 50u);
 }
 
 TEST(DocumentSample, TakesOnlyTheBeginOfALongDocument) {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
 #include <optional>
 #include <string>
 #include <utility>
@@ -132,23 +131,15 @@ class Archive {
   }
 
  private:
-  // Exceptions do not pass through libarchive.
   static la_ssize_t Read(archive* reader, void* self, const void** bytes) {
-    auto* archive = static_cast<Archive*>(self);
-    try {
-      const std::string_view next = archive->bytes_->Next();
-      archive->position_ += static_cast<int64_t>(next.size());
-      *bytes = next.data();
-      return static_cast<la_ssize_t>(next.size());
-    } catch (const Error& error) {
-      ::archive_set_error(reader, EIO, "%s", error.what());
-      return -1;
-    }
+    const auto next = [archive = static_cast<Archive*>(self)] {
+      const std::string_view given = archive->bytes_->Next();
+      archive->position_ += static_cast<int64_t>(given.size());
+      return given;
+    };
+    return GiveToArchive(reader, next, bytes);
   }
-  std::string Message() const {
-    const char* text = ::archive_error_string(archive_.get());
-    return text != nullptr ? text : "unreadable";
-  }
+  std::string Message() const { return ArchiveMessage(archive_.get()); }
   void Check(int code) const {
     if (code != ARCHIVE_OK && code != ARCHIVE_WARN) RefuseDamage(Message());
   }

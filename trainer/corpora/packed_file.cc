@@ -168,21 +168,11 @@ class ArchiveDecoder : public Decoder {
   int64_t position() const override { return raw_->position(); }
 
  private:
-  // Exceptions do not pass through libarchive.
   static la_ssize_t Next(archive* reader, void* raw, const void** bytes) {
-    try {
-      const std::string_view next = static_cast<RawBytes*>(raw)->Next();
-      *bytes = next.data();
-      return static_cast<la_ssize_t>(next.size());
-    } catch (const Error& error) {
-      ::archive_set_error(reader, EIO, "%s", error.what());
-      return -1;
-    }
+    return GiveToArchive(
+        reader, [raw] { return static_cast<RawBytes*>(raw)->Next(); }, bytes);
   }
-  std::string Message() const {
-    const char* text = ::archive_error_string(archive_.get());
-    return text != nullptr ? text : "unreadable";
-  }
+  std::string Message() const { return ArchiveMessage(archive_.get()); }
   [[noreturn]] void Refuse(const std::string& reason) const {
     RefuseDamage(*raw_, form_, raw_->position(), "", reason);
   }
@@ -288,5 +278,23 @@ int64_t PackedFile::Read(char* out, int64_t size) {
 int64_t PackedFile::position() const { return impl_->decoder->position(); }
 
 std::string PackedFile::sha256() { return impl_->raw.Hash(); }
+
+ssize_t GiveToArchive(archive* reader,
+                      const std::function<std::string_view()>& next,
+                      const void** bytes) {
+  try {
+    const std::string_view given = next();
+    *bytes = given.data();
+    return static_cast<ssize_t>(given.size());
+  } catch (const Error& error) {
+    ::archive_set_error(reader, EIO, "%s", error.what());
+    return -1;
+  }
+}
+
+std::string ArchiveMessage(archive* reader) {
+  const char* text = ::archive_error_string(reader);
+  return text != nullptr ? text : "unreadable";
+}
 
 }  // namespace softmoe::trainer

@@ -5,7 +5,10 @@
 #ifndef SOFTMOE_TRAINER_CORPORA_PACKED_FILE_H_
 #define SOFTMOE_TRAINER_CORPORA_PACKED_FILE_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +16,8 @@
 
 #include "core/files/input_file.h"
 #include "core/files/sha256.h"
+
+struct archive;
 
 namespace softmoe::trainer {
 
@@ -72,6 +77,14 @@ class PackedFile {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// For libarchive, through which exceptions do not pass: what a read callback
+// returns that gives the bytes of next(), which may throw Error.
+ssize_t GiveToArchive(archive* reader,
+                      const std::function<std::string_view()>& next,
+                      const void** bytes);
+// Why its last call failed.
+std::string ArchiveMessage(archive* reader);
 
 }  // namespace softmoe::trainer
 

@@ -5,17 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <exception>
 #include <future>
-#include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,8 +24,10 @@
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
 #include "core/text/progress.h"
+#include "core/text/text_table.h"
 #include "trainer/corpora/document_sample.h"
 #include "trainer/tokens/shard_store.h"
+#include "trainer/tokens/shard_workers.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/tokenizer.h"
 
@@ -42,11 +38,22 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 // Increased when the same corpus and options would give other token files.
-constexpr int kPreparationVersion = 1;
+constexpr int kPreparationVersion = 2;
 
-// The tokenizer's sample is drawn from this much of the corpus: reading all of
-// C4 twice would not improve it.
-constexpr int64_t kSampledBytes = 8'000'000'000;
+// The tokenizer's sample is drawn from the shards that begin in so much of the
+// files (ten of C4's), and from so much of the text of each: reading all of C4
+// twice would not improve it. Which shards these are is known before they are
+// read, so that any number of threads draws from the same.
+constexpr int64_t kSampledFileBytes = 3'000'000'000;
+constexpr int64_t kSampledShardText = 8'000'000'000;
+
+// Size, place and boundary of a document of one sequence in PREFIX.idx.
+constexpr int64_t kIndexBytesOfDocument = 4 + 8 + 8;
+
+// SentencePiece's tokens of such a vocabulary: Llama's make 198e9 of the 790 GB
+// of C4.
+constexpr int64_t kPaperVocabSize = 32000;
+constexpr double kPaperBytesPerToken = 4;
 
 // Documents are encoded in batches of this size; no result depends on it.
 constexpr int64_t kBatchBytes = 1 << 20;
@@ -125,113 +132,38 @@ class BatchEncoder {
   std::vector<WordEncoder> encoders_;  // each for one part
 };
 
-// Encodes the shards of a list into a store, several at a time.
-class ShardWorkers {
+// Encodes shards into a store.
+class ShardEncoder {
  public:
-  ShardWorkers(ShardList shards, ShardStore* store, const Tokenizer& tokenizer,
-               int64_t vocab_size)
-      : shards_(std::move(shards)),
-        store_(*store),
+  ShardEncoder(ShardStore* store, const Tokenizer& tokenizer, int threads)
+      : store_(*store),
         tokenizer_(tokenizer),
-        vocab_size_(vocab_size),
-        next_(static_cast<int64_t>(store->appended().size())) {}
-  ~ShardWorkers() { Stop(); }
+        encoder_(std::make_shared<BatchEncoder>(tokenizer, threads)) {}
 
-  void Start(int workers, int threads_each) {
-    running_ = workers;  // before one of them may end
-    for (int i = 0; i < workers; ++i) {
-      threads_.emplace_back([this, threads_each] { Work(threads_each); });
-    }
-  }
-  // They end as soon as they can; what they are at is lost.
-  void Stop() {
-    last_ = -1;
-    threads_.clear();  // joins
-  }
-
-  // Waits until shard `index` is in the store, at most 0.1 s.
-  enum class State { kWaiting, kDone, kNoMore };
-  State WaitFor(int64_t index) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::milliseconds(100),
-                      [&] { return done_.contains(index) || running_ == 0; });
-    if (done_.erase(index) > 0) return State::kDone;
-    if (running_ > 0) return State::kWaiting;
-    if (failure_) std::rethrow_exception(failure_);
-    return State::kNoMore;
-  }
-
-  // Stored bytes of shards that were read so far.
-  int64_t input_bytes() const { return input_bytes_; }
-
- private:
-  void Work(int threads) {
-    BatchEncoder encoder(tokenizer_, threads);
-    int64_t index = 0;
-    try {
-      for (Shard shard; Take(&shard, &index);) {
-        if (!store_.Has(index, shard.digest)) {
-          if (!EncodeShard(shard, index, encoder)) break;
-        } else {
-          input_bytes_ += shard.bytes;
-        }
-        shard = {};  // a member is in memory
-        const std::lock_guard lock(mutex_);
-        done_.insert(index);
-        changed_.notify_all();
-      }
-    } catch (...) {
-      Fail(index);
-    }
-    const std::lock_guard lock(mutex_);
-    --running_;
-    changed_.notify_all();
-  }
-
-  bool Take(Shard* shard, int64_t* index) {
-    const std::lock_guard lock(take_mutex_);
-    *index = next_;
-    if (next_ > last_ || !shards_(shard)) return false;
-    ++next_;
-    return true;
-  }
-
-  // The failure of the first shard that fails is reported, whichever thread is
-  // faster: those before it go on.
-  void Fail(int64_t index) {
-    const std::lock_guard lock(mutex_);
-    if (failure_ && index > failed_) return;
-    failure_ = std::current_exception();
-    failed_ = index;
-    last_ = std::min<int64_t>(last_, index - 1);
-  }
-
-  // False if it was stopped.
-  bool EncodeShard(const Shard& shard, int64_t index, BatchEncoder& encoder) {
+  bool operator()(const Shard& shard, int64_t index, const GoOn& go_on) const {
+    if (store_.Has(index, shard.digest)) return true;
     const auto source = shard.open();
-    ShardWriter writer(store_.folder(), index, vocab_size_);
-    int64_t counted = 0;
+    ShardWriter writer(store_.folder(), index, tokenizer_.vocab_size());
+    bool wanted = true;
     const auto read = [&] {
       Strings batch = ReadBatch(*source);
-      const int64_t bytes = std::min(source->input_bytes(), shard.bytes);
-      input_bytes_ += bytes - std::exchange(counted, bytes);
+      wanted = go_on(source->input_bytes());
       return batch;
     };
     // Where several threads encode, the next batch is read meanwhile.
     Strings batch = read();
-    while (!batch.empty()) {
-      if (index > last_) return false;
+    while (!batch.empty() && wanted) {
       std::future<Strings> next = std::async(
-          encoder.parallel() ? std::launch::async : std::launch::deferred,
+          encoder_->parallel() ? std::launch::async : std::launch::deferred,
           read);
-      std::vector<BatchEncoder::Ids> ids = encoder.Encode(batch);
+      std::vector<BatchEncoder::Ids> ids = encoder_->Encode(batch);
       for (size_t d = 0; d < batch.size(); ++d) {
         ids[d].push_back(tokenizer_.end_of_document());
         writer.AddDocument(batch[d], ids[d]);
       }
       batch = next.get();
     }
-    input_bytes_ += shard.bytes - counted;
+    if (!wanted) return false;
     ShardRecord about;
     about.name = shard.name;
     about.digest = shard.digest;
@@ -244,24 +176,10 @@ class ShardWorkers {
     return true;
   }
 
-  ShardList shards_;
+ private:
   ShardStore& store_;
   const Tokenizer& tokenizer_;
-  int64_t vocab_size_;
-
-  std::mutex take_mutex_;
-  int64_t next_;
-  // No shard behind this one is worked at.
-  std::atomic<int64_t> last_ = std::numeric_limits<int64_t>::max();
-  std::atomic<int64_t> input_bytes_ = 0;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::set<int64_t> done_;  // in the store, not waited for yet
-  int running_ = 0;
-  std::exception_ptr failure_;
-  int64_t failed_ = 0;
-  std::vector<std::jthread> threads_;
+  std::shared_ptr<BatchEncoder> encoder_;
 };
 
 class Preparation {
@@ -309,8 +227,8 @@ class Preparation {
       throw;
     }
     RemoveFolder(work);
-    PreparedCorpus prepared =
-        OpenPreparedCorpus(folder / "tokens", vocab_size_);
+    // Without hashing again what was hashed when it was written.
+    PreparedCorpus prepared = ReadPreparedCorpus(folder / "tokens");
     prepared.corpus = data_.corpus;
     return prepared;
   }
@@ -393,6 +311,13 @@ class Preparation {
   void Prepare(const fs::path& work) {
     Note(fmt::format("{}: {}", corpus_.name, corpus_.description));
     const fs::path prefix = work / "done" / "tokens";
+    // At the least, before a part is read to know it better.
+    const auto expected =
+        ExpectedDisk(data_, vocab_size_,
+                     SizeOfCorpus(data_.corpus, cache_, options_.places));
+    if (expected && !expected->at_most) {
+      RequireDisk(work, expected->tokens + expected->index);
+    }
     const std::string model = MakeTokenizer(work);
     CheckDisk(work);
     const Tokenizer tokenizer(model, WithSuffix(prefix, ".model").string());
@@ -422,14 +347,40 @@ class Preparation {
         corpus_.name));
   }
 
-  // What the first pass found out.
+  // What the first pass found out of a shard, or of all that it read.
   struct Sampled {
-    Strings digests;  // of the shards that it read
     int64_t documents = 0;
     int64_t text_bytes = 0;
-    int64_t input_bytes = 0;     // of these shards
-    double bytes_per_token = 1;  // of the sample
+    int64_t input_bytes = 0;  // of the files
   };
+
+  // The shards that the first pass reads.
+  ShardList SampledShards() const {
+    return [shards = Shards(), begin = int64_t{0}](Shard* shard) mutable {
+      if (begin >= kSampledFileBytes || !shards(shard)) return false;
+      begin += shard->bytes;
+      return true;
+    };
+  }
+
+  // Draws from one shard; false if `go_on` says so.
+  static bool SampleShard(const Shard& shard, int64_t index, const GoOn& go_on,
+                          DocumentSample* sample, Sampled* sampled) {
+    const auto source = shard.open();
+    std::string document;
+    bool full = false;
+    while (!full && source->Next(&document)) {
+      sample->Add(index, sampled->documents++, document);
+      sampled->text_bytes += static_cast<int64_t>(document.size());
+      full = sampled->text_bytes >= kSampledShardText;
+      if (sampled->documents % 64 == 0 && !go_on(source->input_bytes())) {
+        return false;
+      }
+    }
+    sampled->input_bytes =
+        full && source->input_bytes() > 0 ? source->input_bytes() : shard.bytes;
+    return true;
+  }
 
   // First pass: sizes, and a sample to train the tokenizer on. A model that was
   // trained on the same shards is found again.
@@ -441,28 +392,25 @@ class Preparation {
       fs::remove(work / name);
     }
     DocumentSample sample(TokenizerSampleBytes(vocab_size_));
-    Progress progress("prepare: sampling", corpus_.bytes, 0, Quiet());
+    std::mutex mutex;
     sampled_ = {};
-    const ShardList shards = Shards();
-    std::string document;
-    bool full = false;
-    for (Shard shard; !full && shards(&shard);) {
-      sampled_.digests.push_back(shard.digest);
-      const auto source = shard.open();
-      while (!full && source->Next(&document)) {
-        stop_.ThrowIfRequested(kStopped);
-        sampled_.text_bytes += static_cast<int64_t>(document.size());
-        ++sampled_.documents;
-        sample.Add(document);
-        full = sampled_.text_bytes >= kSampledBytes;
-        if (sampled_.documents % 1024 == 0) {
-          progress.Update(std::min(
-              corpus_.bytes, sampled_.input_bytes + source->input_bytes()));
-        }
-      }
-      sampled_.input_bytes += full && source->input_bytes() > 0
-                                  ? source->input_bytes()
-                                  : shard.bytes;
+    Strings digests;
+    const auto task = [&](const Shard& shard, int64_t index,
+                          const GoOn& go_on) {
+      Sampled sampled;
+      if (!SampleShard(shard, index, go_on, &sample, &sampled)) return false;
+      const std::lock_guard lock(mutex);
+      sampled_.documents += sampled.documents;
+      sampled_.text_bytes += sampled.text_bytes;
+      sampled_.input_bytes += sampled.input_bytes;
+      digests.resize(std::max(digests.size(), static_cast<size_t>(index) + 1));
+      digests[static_cast<size_t>(index)] = shard.digest;
+      return true;
+    };
+    {
+      ShardWorkers workers(SampledShards(), 0, Workers(), [&] { return task; });
+      Follow(workers, "prepare: sampling, bytes of files",
+             std::min(corpus_.bytes, kSampledFileBytes), {}, [] {});
     }
     if (sampled_.documents == 0) {
       throw DataError(
@@ -478,14 +426,14 @@ class Preparation {
     Note(fmt::format("training a tokenizer of {} pieces on {} of {} documents",
                      vocab_size_, chosen.size(), sampled_.documents));
     const std::string model = TrainTokenizer(chosen, vocab_size_);
-    sampled_.bytes_per_token = BytesPerToken(Tokenizer(model, "model"), chosen);
+    bytes_per_token_ = BytesPerToken(Tokenizer(model, "model"), chosen);
     WriteFileAtomically(work / "model", model);
     WriteFileAtomically(work / "model.json",
-                        JsonLine({{"digests", sampled_.digests},
+                        JsonLine({{"digests", digests},
                                   {"documents", sampled_.documents},
                                   {"text_bytes", sampled_.text_bytes},
                                   {"input_bytes", sampled_.input_bytes},
-                                  {"bytes_per_token", sampled_.bytes_per_token},
+                                  {"bytes_per_token", bytes_per_token_},
                                   {"model_sha256", Sha256Hex(model)}}));
     return model;
   }
@@ -495,26 +443,23 @@ class Preparation {
     if (!fs::exists(work / "model.json", error)) return std::nullopt;
     const auto json = ParseJsonObject(ReadWholeFile(work / "model.json"));
     const std::string model = ReadWholeFile(work / "model");
+    Strings digests;
     try {
-      json.at("digests").get_to(sampled_.digests);
+      json.at("digests").get_to(digests);
       json.at("documents").get_to(sampled_.documents);
       json.at("text_bytes").get_to(sampled_.text_bytes);
       json.at("input_bytes").get_to(sampled_.input_bytes);
-      json.at("bytes_per_token").get_to(sampled_.bytes_per_token);
+      json.at("bytes_per_token").get_to(bytes_per_token_);
       if (json.at("model_sha256") != Sha256Hex(model)) return std::nullopt;
     } catch (const nlohmann::json::exception&) {
       return std::nullopt;
     }
-    const ShardList shards = Shards();
-    for (const std::string& digest : sampled_.digests) {
-      Shard shard;
+    const ShardList shards = SampledShards();
+    Shard shard;
+    for (const std::string& digest : digests) {
       if (!shards(&shard) || shard.digest != digest) return std::nullopt;
     }
-    // If it read all there was, more of it changes the sample.
-    Shard more;
-    if (sampled_.text_bytes < kSampledBytes && shards(&more)) {
-      return std::nullopt;
-    }
+    if (shards(&shard)) return std::nullopt;
     return model;
   }
 
@@ -530,8 +475,14 @@ class Preparation {
     int64_t text_bytes = whole(sampled_.text_bytes);
     if (data_.max_bytes != 0)
       text_bytes = std::min(text_bytes, data_.max_bytes);
-    int64_t needed = DiskForTokens(text_bytes, sampled_.bytes_per_token,
-                                   whole(sampled_.documents), vocab_size_);
+    RequireDisk(work, DiskForTokens(text_bytes, bytes_per_token_,
+                                    whole(sampled_.documents), vocab_size_)
+                          .total());
+  }
+
+  // Throws EnvironmentError unless there are `needed` bytes, with those that
+  // the work has taken already.
+  void RequireDisk(const fs::path& work, int64_t needed) const {
     for (const auto& file : fs::recursive_directory_iterator(work)) {
       if (file.is_regular_file()) {
         needed -= static_cast<int64_t>(file.file_size());
@@ -555,25 +506,35 @@ class Preparation {
   // Second pass: tokens.
   void Encode(const Tokenizer& tokenizer, const fs::path& work,
               PreparedCorpus* result) {
-    ShardStore store(work, vocab_size_);
-    ShardList shards = KeepWhatFits(&store);
-    int64_t kept_bytes = 0;
-    for (const ShardRecord& shard : store.appended()) kept_bytes += shard.bytes;
-    if (kept_bytes > 0) {
-      Note(fmt::format("going on behind {} shards that are finished",
-                       store.appended().size()));
+    // Finished shards are kept that are still the first of the corpus.
+    ShardList shards = Shards();
+    Shard taken;  // the last one from the list
+    int64_t num_taken = 0;
+    ShardStore store(work, vocab_size_, [&](const ShardRecord& record) {
+      if (!shards(&taken)) return false;
+      ++num_taken;
+      return taken.digest == record.digest;
+    });
+    Kept kept;
+    for (const ShardRecord& shard : store.appended()) {
+      ++kept.shards;
+      kept.bytes += shard.bytes;
     }
-    const int threads = options_.threads == 0
-                            ? AvailableCores()
-                            : static_cast<int>(options_.threads);
-    const int workers = data_.max_bytes != 0
-                            ? 1
-                            : static_cast<int>(std::min<int64_t>(
-                                  threads, corpus_.parallel_shards));
+    if (kept.shards > 0) {
+      Note(fmt::format("going on behind {} shards that are finished",
+                       kept.shards));
+    }
+    if (num_taken > kept.shards) {
+      shards = Before(std::move(taken), std::move(shards));
+    }
+    const int workers = Workers();
+    const int threads_each = Threads() / workers;
     try {
-      ShardWorkers at_work(std::move(shards), &store, tokenizer, vocab_size_);
-      at_work.Start(workers, threads / workers);
-      Append(at_work, kept_bytes, &store);
+      ShardWorkers at_work(std::move(shards), kept.shards, workers, [&] {
+        return ShardEncoder(&store, tokenizer, threads_each);
+      });
+      Follow(at_work, "prepare: encoding, bytes of files", corpus_.bytes, kept,
+             [&] { store.AppendNext(); });
     } catch (...) {
       keeps_work_ = store.HasWork();
       throw;
@@ -583,18 +544,39 @@ class Preparation {
     FillIn(made, result);
   }
 
-  // Appends shards as they come, until there are no more.
-  void Append(ShardWorkers& workers, int64_t kept_bytes, ShardStore* store) {
-    Progress progress("prepare: encoding, bytes of files", corpus_.bytes,
-                      kept_bytes, Quiet());
+  int Threads() const {
+    return options_.threads == 0 ? AvailableCores()
+                                 : static_cast<int>(options_.threads);
+  }
+  // Of them, how many work at shards of their own.
+  int Workers() const {
+    if (data_.max_bytes != 0) return 1;
+    return static_cast<int>(
+        std::min<int64_t>(Threads(), corpus_.parallel_shards));
+  }
+
+  struct Kept {
+    int64_t shards = 0, bytes = 0;  // that were done before
+  };
+
+  // Calls take() for each shard, in order, as soon as it is done, until there
+  // are no more.
+  void Follow(ShardWorkers& workers, const char* task, int64_t total_bytes,
+              const Kept& kept, const std::function<void()>& take) {
+    Progress progress(task, total_bytes, kept.bytes, Quiet());
     const double start = SteadySeconds();
     using State = ShardWorkers::State;
+    int64_t next = kept.shards, shown = -1;
     for (State state = State::kWaiting; state != State::kNoMore;) {
       stop_.ThrowIfRequested(kStopped);
-      state = workers.WaitFor(static_cast<int64_t>(store->appended().size()));
-      if (state == State::kDone) store->AppendNext();
+      state = workers.WaitFor(next);
+      if (state == State::kDone) {
+        take();
+        ++next;
+      }
       const int64_t read = workers.input_bytes();
-      progress.Update(std::min(corpus_.bytes, kept_bytes + read),
+      if (std::exchange(shown, read) == read) continue;
+      progress.Update(std::min(total_bytes, kept.bytes + read),
                       fmt::format("{:.1f} MB/s",
                                   static_cast<double>(read) * 1e-6 /
                                       std::max(1e-3, SteadySeconds() - start)));
@@ -618,27 +600,12 @@ class Preparation {
     }
   }
 
-  // Keeps the finished shards of the store that are still the first of the
-  // corpus, and returns the list of the others.
-  ShardList KeepWhatFits(ShardStore* store) const {
-    ShardList shards = Shards();
-    const std::vector<ShardRecord>& appended = store->appended();
-    size_t kept = 0;
-    std::optional<Shard> next;  // taken from the list
-    while (kept < appended.size() && !next) {
-      Shard shard;
-      if (!shards(&shard)) break;
-      if (shard.digest == appended[kept].digest) {
-        ++kept;
-      } else {
-        next = std::move(shard);
-      }
-    }
-    if (kept == appended.size()) return shards;
-    store->Keep(static_cast<int64_t>(kept));
-    return [shards, next](Shard* shard) mutable {
-      if (!next) return shards(shard);
-      *shard = *std::exchange(next, std::nullopt);
+  // `shard`, then those of `others`.
+  static ShardList Before(Shard shard, ShardList others) {
+    return [first = std::optional(std::move(shard)),
+            others = std::move(others)](Shard* next) mutable {
+      if (!first) return others(next);
+      *next = *std::exchange(first, std::nullopt);
       return true;
     };
   }
@@ -650,7 +617,8 @@ class Preparation {
   StopSignal stop_;
   Corpus corpus_;
   Sampled sampled_;
-  bool keeps_work_ = false;  // a finished shard lies in the work's folder
+  double bytes_per_token_ = 1;  // of the sample
+  bool keeps_work_ = false;     // a finished shard lies in the work's folder
 };
 
 }  // namespace
@@ -669,16 +637,49 @@ PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
   return Preparation(data, vocab_size, options).Run();
 }
 
-int64_t DiskForTokens(int64_t text_bytes, double bytes_per_token,
-                      int64_t documents, int64_t vocab_size) {
+TokenDisk DiskForTokens(int64_t text_bytes, double bytes_per_token,
+                        int64_t documents, int64_t vocab_size) {
   const double tokens = static_cast<double>(text_bytes) / bytes_per_token +
                         static_cast<double>(documents);
-  // Of a document 20 bytes in the index and 12 while it is made; shards that
-  // wait to be appended, and the deviation of the rest from what was sampled.
-  return static_cast<int64_t>(
-             tokens * 1.1 *
-             static_cast<double>(TokenBytes(TokenTypeFor(vocab_size)))) +
-         32 * documents + (16 << 20);
+  TokenDisk disk;
+  disk.tokens = static_cast<int64_t>(
+      tokens * static_cast<double>(TokenBytes(TokenTypeFor(vocab_size))));
+  disk.index = kIndexBytesOfDocument * documents;
+  // Lengths and hashes of documents; shards that wait to be appended, and the
+  // deviation of the rest from what was sampled.
+  disk.work = 12 * documents + disk.tokens / 10 + (16 << 20);
+  return disk;
+}
+
+std::optional<TokenDisk> ExpectedDisk(const DataConfig& data,
+                                      int64_t vocab_size,
+                                      const CorpusSize& size) {
+  if (size.text_bytes == 0) return std::nullopt;
+  double share = 1;
+  if (data.max_bytes != 0) {
+    share = std::min(1.0, static_cast<double>(data.max_bytes) /
+                              static_cast<double>(size.text_bytes));
+  }
+  const auto part = [share](int64_t whole) {
+    return static_cast<int64_t>(share * static_cast<double>(whole));
+  };
+  const bool known = size.documents > 0 && vocab_size >= kPaperVocabSize;
+  TokenDisk disk =
+      DiskForTokens(part(size.text_bytes), known ? kPaperBytesPerToken : 1,
+                    part(size.documents), vocab_size);
+  disk.at_most = !known;
+  return disk;
+}
+
+std::string Describe(const std::optional<TokenDisk>& disk) {
+  if (!disk) return "as much as the first shards will show";
+  std::string text =
+      fmt::format("{} {} of tokens", disk->at_most ? "at most" : "about",
+                  FormatBytes(disk->tokens));
+  if (disk->index > 0) {
+    text += fmt::format(" and {} of index", FormatBytes(disk->index));
+  }
+  return text;
 }
 
 }  // namespace softmoe::trainer

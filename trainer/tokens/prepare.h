@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "core/config/config.h"
@@ -47,11 +48,28 @@ PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
 // Throws that EnvironmentError.
 [[noreturn]] void RefuseToPrepare(const DataConfig& data, int64_t vocab_size);
 
-// Disk that tokens, their index and the work on them take at the most, in
-// bytes, for documents of `text_bytes` in all, where a token has
-// `bytes_per_token`.
-int64_t DiskForTokens(int64_t text_bytes, double bytes_per_token,
-                      int64_t documents, int64_t vocab_size);
+// Disk that token files take, in bytes.
+struct TokenDisk {
+  int64_t tokens = 0, index = 0;  // PREFIX.bin, PREFIX.idx
+  int64_t work = 0;               // more, at the most, while they are made
+  bool at_most = false;           // of texts of which the size alone is known
+  int64_t total() const { return tokens + index + work; }
+};
+
+// Of documents of `text_bytes` in all, where a token has `bytes_per_token`.
+TokenDisk DiskForTokens(int64_t text_bytes, double bytes_per_token,
+                        int64_t documents, int64_t vocab_size);
+
+// Of a corpus by the sizes of all its files, before any is read; nullopt if
+// these say nothing, as of packed files of the user's. Of published corpora
+// with the paper's size of vocabulary tokens of 4 bytes are assumed, else of
+// one byte, which is the least.
+std::optional<TokenDisk> ExpectedDisk(const DataConfig& data,
+                                      int64_t vocab_size,
+                                      const CorpusSize& size);
+
+// "about 368.8 GiB of tokens and 6.8 GiB of index"
+std::string Describe(const std::optional<TokenDisk>& disk);
 
 }  // namespace softmoe::trainer
 

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -113,6 +115,32 @@ TEST_F(PrepareData, GoesOnAfterKills) {
   }
   // Nothing is left of the work.
   EXPECT_EQ(FilesIn(folder_ / "cache/softmoe/tokens").size(), 1u);
+}
+
+TEST_F(PrepareData, SaysThatTheDiskIsFull) {
+  if (!kBeginsOnFullDisk) GTEST_SKIP() << "this program cannot start there";
+  const Strings arguments = {"--corpus", "path:t.txt", "--vocab-size", "400"};
+  {
+    const FullDisk disk(10000);
+    Expect(Run(arguments), 5, {"cache/softmoe/tokens/", std::strerror(EFBIG)});
+  }
+  Expect(Run(arguments), 0, {"of a vocabulary of 400"});
+}
+
+// How fast is not tested.
+TEST_F(PrepareData, IsTimedBesideSpmEncode) {
+  const ProgramResult result =
+      RunProgram({fs::absolute("trainer/tokens/bench").string(),
+                  "--benchmark_filter=^corpus/", "--benchmark_min_time=0"},
+                 folder_);
+  for (const char* form : {"plain", "gzip", "xz", "zstd"}) {
+    Expect(result, 0, {fmt::format("corpus/read/{}/", form)});
+  }
+  Expect(result, 0, {"corpus/gzip_to_tokens", "MB_per_s="});
+  EXPECT_NE(Says(result.output, "ratio="),
+            Says(result.output,
+                 "not measured: spm_encode missing, apt-get "
+                 "install sentencepiece"));
 }
 
 TEST_F(PrepareData, SaysHowToGetTheCorpora) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,6 +15,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
@@ -91,6 +94,70 @@ TEST_F(Prepare, SameBytesForAnyNumberOfThreads) {
   EXPECT_EQ(one.tokens.index_sha256, three.tokens.index_sha256);
   EXPECT_EQ(one.tokens.tokenizer_sha256, three.tokens.tokenizer_sha256);
   EXPECT_EQ(one.corpus_sha256, three.corpus_sha256);
+}
+
+TEST_F(Prepare, TakesTheDiskThatIsExpected) {
+  const PreparedCorpus corpus = Run();
+  const auto size = [&](const char* suffix) {
+    return static_cast<int64_t>(
+        fs::file_size(WithSuffix(corpus.prefix, suffix)));
+  };
+  const TokenDisk disk =
+      DiskForTokens(corpus.text_bytes,
+                    static_cast<double>(corpus.text_bytes) /
+                        static_cast<double>(corpus.num_tokens - 600),
+                    600, kVocabSize);
+  EXPECT_NEAR(static_cast<double>(disk.tokens),
+              static_cast<double>(size(".bin")), 2);
+  EXPECT_EQ(disk.index + 34 + 8, size(".idx"));  // header, the first boundary
+  // Of this corpus only how long the text is, and a token is a byte or more.
+  const auto expected =
+      ExpectedDisk(data_, kVocabSize, SizeOfCorpus(data_.corpus, folder_));
+  ASSERT_TRUE(expected);
+  EXPECT_TRUE(expected->at_most);
+  EXPECT_GE(expected->total(), size(".bin") + size(".idx"));
+  EXPECT_LT(expected->tokens, 20 * size(".bin"));
+}
+
+// The task's numbers: about 400 GB of tokens, 7.3 GB of index.
+TEST(ExpectedDisk, IsOfAllShardsOfC4) {
+  DataConfig data;
+  data.corpus = "c4";
+  const auto disk = ExpectedDisk(data, 32768, SizeOfCorpus("c4", "/nowhere"));
+  ASSERT_TRUE(disk);
+  EXPECT_FALSE(disk->at_most);
+  EXPECT_NEAR(static_cast<double>(disk->tokens), 400e9, 10e9);
+  EXPECT_NEAR(static_cast<double>(disk->index), 7.3e9, 0.05e9);
+  EXPECT_EQ(Describe(disk), "about 368.6 GiB of tokens and 6.8 GiB of index");
+  // Nobody knows how much smaller pieces hold.
+  const auto small = ExpectedDisk(data, 1000, SizeOfCorpus("c4", "/nowhere"));
+  ASSERT_TRUE(small);
+  EXPECT_TRUE(small->at_most);
+  EXPECT_GT(small->tokens, 3 * disk->tokens);
+  data.max_bytes = 790'000'000;
+  EXPECT_NEAR(
+      static_cast<double>(
+          ExpectedDisk(data, 32768, SizeOfCorpus("c4", "/nowhere"))->index),
+      7.3e6, 0.05e6);
+  EXPECT_FALSE(ExpectedDisk(data, 32768, {}));
+}
+
+// Before the first pass, which takes minutes. Of C4, ids of four bytes take 800
+// GB.
+TEST_F(Prepare, RefusesACorpusForWhichThereIsNoRoom) {
+  if (FreeDiskBytes(folder_) > 800'000'000'000) GTEST_SKIP() << "a large disk";
+  data_.corpus = "c4";
+  const fs::path folder = folder_ / "cache" / "corpora" / "c4";
+  fs::create_directories(folder);
+  WriteGzip(folder / "all.json.gz", "{}");
+  fs::resize_file(folder / "all.json.gz", 326'778'635'540);  // sparse
+  PrepareOptions options;
+  options.cache = folder_ / "cache";
+  options.notify = notify_;
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { PrepareCorpus(data_, 100'000, options); }),
+                   "MB free, but preparing corpus c4 takes about",
+                   "XDG_CACHE_HOME"));
 }
 
 TEST_F(Prepare, FindsItsWorkAgain) {
@@ -239,6 +306,11 @@ class PrepareShards : public Prepare {
 };
 
 TEST_F(PrepareShards, SameBytesForAnyNumberOfThreads) {
+  // More than what the tokenizer is trained on.
+  std::string lines;
+  for (const auto& text : TestDocuments(20000, kShards)) lines += Line(text);
+  ASSERT_GT(std::ssize(lines), TokenizerSampleBytes(kVocabSize));
+  WriteShard(2, lines);
   const PreparedCorpus one = Run(1, "one");
   ExpectEqual(one, Run(3, "three"));
   ExpectEqual(one, Run(20, "twenty"));
@@ -315,6 +387,32 @@ TEST_F(PrepareShards, GoesOnBehindWhatIsFinished) {
   WriteShard(4, Lines(4));
   ExpectEqual(Run(2), unbroken);
   EXPECT_TRUE(Says(notes_, "going on behind 4 shards that are finished"));
+}
+
+// All threads write when the disk is full, and the one that appends, too.
+TEST_F(PrepareShards, GoesOnAfterAFullDisk) {
+  const PreparedCorpus unbroken = Run(1, "unbroken");
+  const Manifest manifest =
+      ReadManifest(WithSuffix(unbroken.prefix, ".manifest"));
+  for (const size_t fits : {1, 3, 5}) {
+    const std::string cache = "cache" + std::to_string(fits);
+    {
+      const FullDisk disk(2 * manifest.shards[fits].tokens);
+      EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { Run(3, cache); }),
+                       cache, std::strerror(EFBIG)));
+    }
+    // Whole shards in the folder of the work, and nothing under the key.
+    for (const auto& entry :
+         fs::recursive_directory_iterator(folder_ / cache / "tokens")) {
+      const std::string name = entry.path().filename();
+      EXPECT_EQ(TemporaryFileOwner(name), 0) << name;
+      EXPECT_FALSE(name.ends_with(".json") && name.starts_with("tokens"));
+    }
+    notes_.clear();
+    ExpectEqual(Run(3, cache), unbroken);
+    EXPECT_TRUE(Says(notes_, "going on behind"));
+    EXPECT_FALSE(Says(notes_, "training a tokenizer"));
+  }
 }
 
 // Shards behind one that has changed since are not believed.

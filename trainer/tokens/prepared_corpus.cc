@@ -143,22 +143,38 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
   return corpus;
 }
 
-PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
+PreparedCorpus ReadPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
   const fs::path path = WithSuffix(prefix, ".json");
   PreparedCorpus corpus = ParsePreparedCorpus(ReadWholeFile(path), path);
   corpus.prefix = prefix;
-  return corpus;
-}
-
-PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
-  PreparedCorpus corpus = ReadPreparedCorpus(prefix);
   if (vocab_size != 0 && corpus.vocab_size != vocab_size) {
     throw DataError(fmt::format(
         "{}: these tokens are of a vocabulary of {}, but model.vocab_size is "
         "{}; set the key to {}, or {} --vocab-size {}",
-        WithSuffix(prefix, ".json").string(), corpus.vocab_size, vocab_size,
-        corpus.vocab_size, kRemedy, vocab_size));
+        path.string(), corpus.vocab_size, vocab_size, corpus.vocab_size,
+        kRemedy, vocab_size));
   }
+  return corpus;
+}
+
+void RequireTokensOf(const DataConfig& data, const PreparedCorpus& corpus) {
+  const std::string path = WithSuffix(corpus.prefix, ".json").string();
+  if (corpus.corpus != data.corpus) {
+    throw DataError(fmt::format(
+        "{}: tokens of corpus '{}' ({}), not of '{}'; give --tokens {}= the "
+        "PREFIX of its own, or leave it out",
+        path, corpus.corpus, corpus.description, data.corpus, data.corpus));
+  }
+  if (data.max_bytes != 0 && corpus.text_bytes > data.max_bytes) {
+    throw DataError(fmt::format(
+        "{}: tokens of {} bytes of text, but data.max_bytes is {}; give "
+        "--tokens {}= those of so much, or leave it out",
+        path, corpus.text_bytes, data.max_bytes, data.corpus));
+  }
+}
+
+PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
+  PreparedCorpus corpus = ReadPreparedCorpus(prefix, vocab_size);
   const TokenFacts facts = CheckTokens(prefix);
   CheckHash(WithSuffix(prefix, ".idx"), facts.index_sha256,
             corpus.tokens.index_sha256);

@@ -53,7 +53,12 @@ PreparedCorpus OpenPreparedCorpus(const std::filesystem::path& prefix,
 // Reads PREFIX.json alone, which may exist without the files that it describes.
 // Throws EnvironmentError if it is missing, DataError with the remedy if
 // damaged.
-PreparedCorpus ReadPreparedCorpus(const std::filesystem::path& prefix);
+PreparedCorpus ReadPreparedCorpus(const std::filesystem::path& prefix,
+                                  int64_t vocab_size = 0);
+
+// Throws DataError if these are not tokens of `data.corpus`, or of more of it
+// than `data.max_bytes`.
+void RequireTokensOf(const DataConfig& data, const PreparedCorpus& corpus);
 
 // Converts to the text of PREFIX.json and back; messages of errors name `path`.
 std::string PreparedCorpusText(const PreparedCorpus& corpus);

@@ -186,7 +186,8 @@ class ShardStore::AppendedFile {
   int64_t size_ = 0;
 };
 
-ShardStore::ShardStore(fs::path folder, int64_t vocab_size)
+ShardStore::ShardStore(fs::path folder, int64_t vocab_size,
+                       const std::function<bool(const ShardRecord&)>& is_kept)
     : folder_(std::move(folder)), vocab_size_(vocab_size) {
   MakeFolder(folder_ / "shards");
   // What writers left that were killed.
@@ -197,7 +198,7 @@ ShardStore::ShardStore(fs::path folder, int64_t vocab_size)
     }
   }
   ReadAppended();
-  Keep(static_cast<int64_t>(appended_.size()));
+  Keep(is_kept);
 }
 
 ShardStore::~ShardStore() = default;
@@ -223,40 +224,38 @@ void ShardStore::ReadAppended() {
   }
 }
 
-void ShardStore::Keep(int64_t count) {
-  const auto open = [&](const char* name, auto& file) {
-    if (file == nullptr) {
-      file = std::make_unique<AppendedFile>(folder_ / name);
-    }
-  };
-  open("tokens.bin", tokens_);
-  open("lengths", lengths_);
-  open("documents", documents_);
-  open("appended.jsonl", records_);
-  // The first shard whose bytes are not there ends what is kept.
+void ShardStore::Keep(const std::function<bool(const ShardRecord&)>& is_kept) {
+  tokens_ = std::make_unique<AppendedFile>(folder_ / "tokens.bin");
+  lengths_ = std::make_unique<AppendedFile>(folder_ / "lengths");
+  documents_ = std::make_unique<AppendedFile>(folder_ / "documents");
+  records_ = std::make_unique<AppendedFile>(folder_ / "appended.jsonl");
   const InputFile tokens(tokens_->path());
   const InputFile lengths(lengths_->path());
   const InputFile documents(documents_->path());
   const int64_t token_bytes = TokenBytes(TokenTypeFor(vocab_size_));
-  tokens_hash_.Finish();
   int64_t num_tokens = 0, num_documents = 0;
   int64_t record_bytes = 0;
   size_t kept = 0;
-  for (; kept < static_cast<size_t>(count); ++kept) {
+  for (; kept < appended_.size(); ++kept) {
     const ShardRecord& shard = appended_[kept];
     const int64_t begin = num_tokens * token_bytes;
     const int64_t end = begin + shard.tokens * token_bytes;
     const int64_t last = num_documents + shard.documents;
-    if (end > tokens.size() || 4 * last > lengths.size() ||
+    if (!is_kept(shard) || end > tokens.size() || 4 * last > lengths.size() ||
         8 * last > documents.size()) {
       break;
     }
     Sha256 hash;
-    ForEachBlock(tokens, begin, end,
-                 [&](std::string_view bytes) { hash.Update(bytes); });
-    if (Sha256Hex(hash.Finish()) != shard.tokens_sha256) break;
-    ForEachBlock(tokens, begin, end,
-                 [&](std::string_view bytes) { tokens_hash_.Update(bytes); });
+    ForEachBlock(tokens, begin, end, [&](std::string_view bytes) {
+      hash.Update(bytes);
+      tokens_hash_.Update(bytes);
+    });
+    if (Sha256Hex(hash.Finish()) != shard.tokens_sha256) {
+      tokens_hash_.Finish();
+      ForEachBlock(tokens, 0, begin,
+                   [&](std::string_view bytes) { tokens_hash_.Update(bytes); });
+      break;
+    }
     num_tokens += shard.tokens;
     num_documents = last;
     record_bytes += static_cast<int64_t>(JsonLine(ToJson(shard)).size()) + 1;

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,16 +58,17 @@ class ShardWriter {
 class ShardStore {
  public:
   // Opens a store in `folder`, which one process has for itself, with the
-  // shards that were appended earlier, as far as they are whole. Throws
-  // EnvironmentError.
-  ShardStore(std::filesystem::path folder, int64_t vocab_size);
+  // shards that were appended earlier, in order, as far as `is_kept` says so
+  // and they are whole. Throws EnvironmentError.
+  ShardStore(
+      std::filesystem::path folder, int64_t vocab_size,
+      const std::function<bool(const ShardRecord&)>& is_kept =
+          [](const ShardRecord&) { return true; });
   ~ShardStore();
 
   const std::filesystem::path& folder() const { return folder_; }
   // The shards that were appended, in order.
   const std::vector<ShardRecord>& appended() const { return appended_; }
-  // Forgets all of them but the first `count`.
-  void Keep(int64_t count);
 
   // Whether shard N was encoded, and of this content. From any thread.
   bool Has(int64_t shard, const std::string& digest) const;
@@ -87,6 +89,7 @@ class ShardStore {
   class AppendedFile;
 
   void ReadAppended();
+  void Keep(const std::function<bool(const ShardRecord&)>& is_kept);
 
   std::filesystem::path folder_;
   int64_t vocab_size_;

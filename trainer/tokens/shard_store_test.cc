@@ -153,14 +153,39 @@ TEST_F(Store, DoesNotTakeADamagedShard) {
 
 TEST_F(Store, ForgetsShardsThatChanged) {
   const auto unbroken = Unbroken();
-  ShardStore store(folder_, kVocabSize);
-  for (int64_t i = 0; i < 3; ++i) {
-    Encode(folder_, i);
-    store.AppendNext();
+  {
+    ShardStore store(folder_, kVocabSize);
+    for (int64_t i = 0; i < 3; ++i) {
+      Encode(folder_, i);
+      store.AppendNext();
+    }
   }
-  store.Keep(1);
-  EXPECT_EQ(store.appended().size(), 1u);
+  std::vector<std::string> asked;
+  {
+    const ShardStore store(folder_, kVocabSize, [&](const ShardRecord& record) {
+      asked.push_back(record.digest);
+      return asked.size() < 2;
+    });
+    EXPECT_EQ(store.appended().size(), 1u);
+  }
+  EXPECT_EQ(asked, (std::vector<std::string>{"digest 0", "digest 1"}));
   EXPECT_TRUE(Finish(1) == unbroken);
+}
+
+// The hash of all tokens is that of those before it and what comes then.
+TEST_F(Store, AShardWhoseTokensChangedIsMadeAgain) {
+  const auto unbroken = Unbroken();
+  {
+    ShardStore store(folder_, kVocabSize);
+    for (int64_t i = 0; i < 3; ++i) {
+      Encode(folder_, i);
+      store.AppendNext();
+    }
+  }
+  std::string tokens = ReadWholeFile(folder_ / "tokens.bin");
+  tokens[tokens.size() - 1] ^= 1;  // of the third shard
+  WriteFileAtomically(folder_ / "tokens.bin", tokens);
+  EXPECT_TRUE(Finish(2) == unbroken);
 }
 
 TEST(DigestSum, DoesNotDependOnTheOrderAndCountsTwice) {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/shard_workers.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/testing/message_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// `count` shards of 10 bytes, which have their numbers as names.
+ShardList Shards(int64_t count, int64_t first = 0) {
+  return [next = first, count](Shard* shard) mutable {
+    if (next == count) return false;
+    shard->name = std::to_string(next++);
+    shard->bytes = 10;
+    return true;
+  };
+}
+
+// Takes shards in order until there are no more; how many there were.
+int64_t WaitForAll(ShardWorkers* workers, int64_t first = 0) {
+  using State = ShardWorkers::State;
+  for (int64_t next = first;;) {
+    const State state = workers->WaitFor(next);
+    if (state == State::kNoMore) return next - first;
+    if (state == State::kDone) ++next;
+  }
+}
+
+TEST(ShardWorkers, WorkAtEachShardOnce) {
+  for (const int threads : {1, 2, 7}) {
+    std::mutex mutex;
+    std::multiset<int64_t> worked;
+    ShardWorkers workers(Shards(20, 3), 3, threads, [&] {
+      return [&](const Shard& shard, int64_t index, const GoOn& go_on) {
+        EXPECT_EQ(shard.name, std::to_string(index));
+        EXPECT_TRUE(go_on(4));
+        const std::lock_guard lock(mutex);
+        worked.insert(index);
+        return true;
+      };
+    });
+    EXPECT_EQ(WaitForAll(&workers, 3), 17);
+    EXPECT_EQ(worked.size(), 17u);
+    EXPECT_EQ(std::set(worked.begin(), worked.end()).size(), 17u);
+    EXPECT_EQ(workers.input_bytes(), 17 * 10);
+  }
+}
+
+TEST(ShardWorkers, ATaskIsOfOneThread) {
+  ShardWorkers workers(Shards(50), 0, 3, [] {
+    return [thread = std::thread::id()](const Shard&, int64_t,
+                                        const GoOn&) mutable {
+      if (thread == std::thread::id()) thread = std::this_thread::get_id();
+      EXPECT_EQ(thread, std::this_thread::get_id());
+      return true;
+    };
+  });
+  EXPECT_EQ(WaitForAll(&workers), 50);
+}
+
+// Shard 2 fails while shard 1 is still worked at, which fails later.
+TEST(ShardWorkers, TheFirstShardThatFailsIsReported) {
+  std::promise<void> failed;
+  const auto wait = failed.get_future().share();
+  ShardWorkers workers(Shards(9), 0, 2, [&] {
+    return [&, wait](const Shard& shard, int64_t index, const GoOn& go_on) {
+      if (index == 2) {
+        failed.set_value();
+        throw DataError("bad " + shard.name);
+      }
+      if (index == 1) {
+        wait.wait();
+        EXPECT_TRUE(go_on(0));
+        throw DataError("bad " + shard.name);
+      }
+      EXPECT_EQ(index, 0);
+      return true;
+    };
+  });
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { WaitForAll(&workers); }), "bad 1"));
+}
+
+TEST(ShardWorkers, EndWhatTheyAreAt) {
+  std::promise<void> begun;
+  {
+    ShardWorkers workers(Shards(9), 0, 1, [&] {
+      return [&](const Shard&, int64_t index, const GoOn& go_on) {
+        EXPECT_EQ(index, 0);
+        begun.set_value();
+        while (go_on(5)) std::this_thread::yield();
+        return false;
+      };
+    });
+    begun.get_future().wait();
+    EXPECT_EQ(workers.WaitFor(0), ShardWorkers::State::kWaiting);
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
