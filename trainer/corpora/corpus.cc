@@ -257,7 +257,9 @@ bool IsPlain(const fs::path& place) {
   if (fs::is_directory(place, error)) {
     for (const auto& entry : fs::recursive_directory_iterator(
              place, fs::directory_options::skip_permission_denied, error)) {
-      if (entry.is_regular_file(error)) file = entry.path();
+      if (!entry.is_regular_file(error)) continue;
+      file = entry.path();
+      break;
     }
   }
   try {
