@@ -204,13 +204,13 @@ std::vector<DeviceProbe> Products() {
                " sums are exact"}};
 }
 
-// Whether the heuristic has an algorithm for a matrix of `rows` rows whose
-// columns are `distance` elements apart.
-bool Accepts(cublasLtHandle_t handle, uint64_t rows, int64_t distance) {
+// Whether the heuristic has an algorithm for a matrix of 8 rows whose columns
+// are `distance` elements apart.
+bool Accepts(cublasLtHandle_t handle, int64_t distance) {
   cublasLtMatrixLayout_t layout = nullptr, square = nullptr;
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatmulPreference_t preference = nullptr;
-  bool accepted = cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, rows, 8,
+  bool accepted = cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, 8, 8,
                                              distance) == CUBLAS_STATUS_SUCCESS;
   if (accepted) {
     (void)cublasLtMatrixLayoutCreate(&square, CUDA_R_32F, 8, 8, 8);
@@ -238,16 +238,15 @@ std::vector<DeviceProbe> Refusals() {
         std::string("cuBLASLt: ") +
         cublasLtGetStatusString(CUBLAS_STATUS_NOT_INITIALIZED));
   }
-  const auto probe = [&](const std::string& name, uint64_t rows,
-                         int64_t distance, bool wanted) {
-    const bool accepted = Accepts(handle, rows, distance);
+  const auto probe = [&](const std::string& name, int64_t distance,
+                         bool wanted) {
+    const bool accepted = Accepts(handle, distance);
     return DeviceProbe{name, accepted == wanted,
                        accepted ? "accepted" : "refused"};
   };
   std::vector<DeviceProbe> probes = {
-      probe("cuBLASLt takes matrices of 8 rows", 8, 8, true),
-      probe("cuBLASLt refuses matrices without rows", 0, 8, false),
-      probe("cuBLASLt refuses columns that overlap", 8, 7, false)};
+      probe("cuBLASLt takes matrices of 8 rows", 8, true),
+      probe("cuBLASLt refuses columns that overlap", 7, false)};
   (void)cublasLtDestroy(handle);
   return probes;
 }

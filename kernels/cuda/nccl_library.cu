@@ -29,9 +29,12 @@ constexpr char kName[] = "libnccl.so.2";
 
 void* handle = nullptr;  // from dlopen
 
-// A library knows the configurations of older headers, not of newer ones.
+// A library knows the configurations of older headers, not of newer ones; they
+// grow with minor releases, not with patches.
+constexpr int kNeeded = NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, 0);
+
 NcclLibrary Load() {
-  const std::string needed = NcclRelease(NCCL_VERSION_CODE);
+  const std::string needed = NcclRelease(kNeeded);
   std::string old;
   for (const std::string& path : LibraryPaths(kName, {"nccl"})) {
     void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -40,7 +43,7 @@ NcclLibrary Load() {
         dlsym(opened, "ncclGetVersion"));
     int version = 0;
     if (get_version != nullptr && get_version(&version) == ncclSuccess &&
-        version >= NCCL_VERSION_CODE) {
+        version >= kNeeded) {
       handle = opened;
       return {.path = path, .version = NcclRelease(version), .missing = {}};
     }

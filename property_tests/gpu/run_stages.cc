@@ -8,8 +8,12 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
+#include <semaphore>
+#include <span>
+#include <thread>
 #include <utility>
 
 #include "core/code_version.h"
@@ -25,8 +29,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr char kNotRun[] = "not run";
+constexpr char kNoTime[] = "no time was left";
+
 // With less time left, no stage is started.
 constexpr double kLeastSeconds = 5;
+
+// The most stages at a time. Each takes a core of the host and, for its context
+// alone, half a gigabyte of the device.
+constexpr unsigned kMostAtATime = 8;
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -60,6 +71,7 @@ struct StageEnd {
   std::string outcome;
   std::string text;
   int exit_status = 0;
+  double seconds = 0;
 };
 
 using OnLine = std::function<void(Line line)>;
@@ -114,7 +126,7 @@ void ReadReport(const Stage& stage, const OnLine& on_line) {
 
 StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
                 const OnLine& on_line) {
-  if (!stage.why_not.empty()) return {"not run", stage.why_not};
+  if (!stage.why_not.empty()) return {kNotRun, stage.why_not};
   const auto begin = Clock::now();
   Excerpt text;
   std::string defect;  // of a line
@@ -151,6 +163,8 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
             reader.Add(bytes);
           } else {
             text.Add(bytes);
+            // Of several at a time nobody could tell whose text it is.
+            if (stage.shares_device) return;
             (void)std::fwrite(bytes.data(), 1, bytes.size(), stderr);
           }
         });
@@ -303,9 +317,14 @@ class Run {
 
   ExitCode Go() {
     golden::GpuRecordWriter::RequireNew(options_.record);
-    for (const Stage& stage : stages_) {
-      RunAndRecord(stage);
-      if (signal_.requested()) break;
+    for (size_t begin = 0; begin < stages_.size() && !signal_.requested();) {
+      size_t end = begin + 1;
+      while (stages_[begin].shares_device && end < stages_.size() &&
+             stages_[end].shares_device) {
+        ++end;
+      }
+      RunAndRecord(std::span(stages_).subspan(begin, end - begin));
+      begin = end;
     }
     const std::string failed = fmt::format("{}", fmt::join(failed_, "; "));
     writer_->Write({{"kind", "end"},
@@ -352,36 +371,88 @@ class Run {
     }
   }
 
-  void RunAndRecord(const Stage& stage) {
-    fmt::print("{}\n", stage.name);
-    std::fflush(stdout);
-    const double left = 60 * options_.minutes - SecondsSince(begin_);
-    const auto begin = Clock::now();
-    const size_t failures = failed_.size();
-    StageEnd end;
-    if (left < kLeastSeconds && writer_ != nullptr) {
-      end = {"not run", "no time was left"};
-      no_time_.push_back(stage.name);
-    } else {
-      end =
-          RunOne(stage, std::min(stage.seconds, std::max(left, kLeastSeconds)),
-                 signal_, [&](Line line) {
-                   if (writer_ == nullptr) OpenRecord();
-                   Record(std::move(line));
-                 });
+  // Runs stages, several at a time if there are several, and records them in
+  // their order.
+  void RunAndRecord(std::span<const Stage> stages) {
+    if (stages.size() == 1) {
+      fmt::print("{}\n", stages[0].name);
+      std::fflush(stdout);
+      const size_t failures = failed_.size();
+      const StageEnd end = RunInTime(stages[0], [&](Line line) {
+        if (writer_ == nullptr) OpenRecord();
+        Record(std::move(line));
+      });
+      return RecordEnd(stages[0], end, failures);
     }
+    using Turns = std::counting_semaphore<kMostAtATime>;
+    Turns turns(
+        std::clamp(std::thread::hardware_concurrency(), 1u, kMostAtATime));
+    struct Turn {
+      explicit Turn(Turns* turns) : turns(turns) { turns->acquire(); }
+      ~Turn() { turns->release(); }
+      Turn(const Turn&) = delete;
+      Turn& operator=(const Turn&) = delete;
+      Turns* turns;
+    };
+    struct Finding {
+      std::vector<Line> lines;
+      StageEnd end;
+    };
+    std::vector<std::future<Finding>> findings;
+    for (const Stage& stage : stages) {
+      findings.push_back(std::async(std::launch::async, [&] {
+        const Turn turn(&turns);
+        Finding finding;
+        finding.end = RunInTime(stage, [&](Line line) {
+          golden::CheckGpuLine(line, "a line of this stage");
+          finding.lines.push_back(std::move(line));
+        });
+        return finding;
+      }));
+    }
+    for (size_t i = 0; i < stages.size(); ++i) {
+      Finding finding = findings[i].get();
+      fmt::print("{}\n", stages[i].name);
+      const size_t failures = failed_.size();
+      if (writer_ == nullptr) OpenRecord();
+      for (Line& line : finding.lines) Record(std::move(line));
+      RecordEnd(stages[i], finding.end, failures);
+    }
+  }
+
+  // Runs a stage if there is time for it.
+  StageEnd RunInTime(const Stage& stage, const OnLine& on_line) {
+    const double left = 60 * options_.minutes - SecondsSince(begin_);
+    if (left < kLeastSeconds && stage.name != kFactsStage) {
+      return {kNotRun, kNoTime};
+    }
+    if (signal_.requested()) return {"stopped", ""};
+    const auto begin = Clock::now();
+    StageEnd end =
+        RunOne(stage, std::min(stage.seconds, std::max(left, kLeastSeconds)),
+               signal_, on_line);
+    end.seconds = SecondsSince(begin);
+    return end;
+  }
+
+  // Records how a stage ended, before whose lines so many had failed.
+  void RecordEnd(const Stage& stage, const StageEnd& end, size_t failures) {
+    if (end.text == kNoTime) no_time_.push_back(stage.name);
     if (writer_ == nullptr) {
       if (end.exit_status == static_cast<int>(ExitCode::kEnvironment)) {
         throw EnvironmentError("nothing can be checked here: see above");
       }
       OpenRecord();
     }
+    if (stage.shares_device && end.outcome != kNotRun) {
+      fmt::print(stderr, "{}", end.text);
+    }
     if (end.outcome != "passed") {
       fmt::print("  {}{}\n", end.outcome,
-                 end.outcome == "not run" ? ": " + end.text : "");
+                 end.outcome == kNotRun ? ": " + end.text : "");
     }
     // Failures already reported by name are not repeated.
-    if (end.outcome != "passed" && end.outcome != "not run" &&
+    if (end.outcome != "passed" && end.outcome != kNotRun &&
         failed_.size() == failures) {
       failed_.push_back("stage \"" + stage.name + "\" (" + end.outcome + ")");
     }
@@ -389,7 +460,7 @@ class Run {
                  {"name", stage.name},
                  {"outcome", end.outcome},
                  {"text", end.text}};
-    if (!IsSimulated()) line["seconds"] = SecondsSince(begin);
+    if (!IsSimulated()) line["seconds"] = end.seconds;
     writer_->Write(line);
   }
 

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/errors.h"
@@ -99,6 +100,33 @@ TEST_F(RunStagesTest, LinesAreWrittenAtOnce) {
   EXPECT_EQ(lines[2]["text"], "other bits");
   EXPECT_EQ(lines[3]["outcome"], "crashed");
   EXPECT_EQ(lines[4]["failed"], "check \"bits\"");
+}
+
+// Stages that time nothing run side by side, and are recorded in their order:
+// the first one waits here for the second.
+TEST_F(RunStagesTest, SomeStagesShareTheDevice) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core";
+  const fs::path folder = options_.record.parent_path();
+  const auto shares = [&](const std::string& name, const std::string& text) {
+    Stage stage = Script(name, text);
+    stage.folder = folder;
+    stage.shares_device = true;
+    return stage;
+  };
+  const ExitCode code = RunStages(
+      {Facts(), shares("first", "while [ ! -e second ]; do sleep 0.01; done"),
+       shares("second", "echo >second; echo wrong >&2; exit 1"),
+       Script("alone", "exit 0")},
+      options_);
+  EXPECT_EQ(code, ExitCode::kFailed);
+  std::string names;
+  for (const Line& line : ReadJsonLines(options_.record)) {
+    if (line["kind"] == "stage") names += line["name"].get<std::string>() + " ";
+  }
+  EXPECT_EQ(names, "facts first second alone ");
+  auto ends = Ends();
+  EXPECT_EQ(ends["first"]["outcome"], "passed");
+  EXPECT_EQ(ends["second"]["text"], "wrong\n");
 }
 
 // A program that leaves a report, in place of printing lines.

@@ -134,14 +134,16 @@ Stage OperationStage(const OperationRun& run, const StageOptions& options) {
   const bool wrong = options.planted == run.operation;
   Stage stage = {.name = "operation " + run.operation + " " + run.precision,
                  .seconds = Limit(40)};
+  stage.report = fmt::format("{}.{}.{}", options.report.string(), run.operation,
+                             run.precision);
   stage.command = {VerifyProgram(), "run", "op=" + run.operation,
                    "impl=" + (wrong ? Planted(run.operation, base) : base),
-                   "--json", options.report,
+                   "--json", stage.report,
                    // 100, as `test //...` runs on a device; it also runs that
                    // many in the simulator, so fewer suffice there.
                    "--cases", IsSimulated() ? "20" : "100"};
   stage.told = 0.7;
-  stage.report = options.report;
+  stage.shares_device = true;
   stage.lines_of = [run](const Line& report) {
     return std::vector<Line>{OperationLine(run, report)};
   };
@@ -291,7 +293,8 @@ fs::path FindSanitizer() {
 // A program under a tool that checks every access, and prints what it finds.
 Stage SanitizerStage(const std::string& tool, const std::string& what,
                      double seconds, const std::vector<std::string>& program) {
-  Stage stage = {.name = tool + " of " + what, .seconds = seconds};
+  Stage stage = {
+      .name = tool + " of " + what, .seconds = seconds, .shares_device = true};
   const fs::path sanitizer = FindSanitizer();
   if (IsSimulated()) {
     stage.why_not = "a simulated device: the shim tests look for the same";
@@ -350,7 +353,16 @@ std::vector<Stage> Stages(const StageOptions& options) {
   }
   for (const Body& body : ModelBodies()) {
     stages.push_back(BodyStage(body, options));
+    stages.back().shares_device = true;
   }
+  stages.push_back(TimeStage("times", "time", 0.1, options));
+  for (const auto& [active, precision] :
+       {std::pair{2, "bf16"}, {1, "bf16"}, {4, "bf16"}, {2, "fp32"}}) {
+    stages.push_back(TimeStage(
+        fmt::format("step with AE = {} in {}", active, precision),
+        fmt::format("step/sparse{}/{}", active, precision), 0, options));
+  }
+  stages.push_back(TimeStage("algorithms", "algorithm", 0.03, options));
   for (const char* tool : {"memcheck", "racecheck", "initcheck"}) {
     stages.push_back(SanitizerStage(
         tool, "operations", 100,
@@ -364,14 +376,6 @@ std::vector<Stage> Stages(const StageOptions& options) {
     stages.push_back(
         SanitizerStage(tool, "the model", 60,
                        {ThisProgram(), "--child", kModelStage, "--brief"}));
-  }
-  stages.push_back(TimeStage("times", "time", 0.1, options));
-  stages.push_back(TimeStage("algorithms", "algorithm", 0.03, options));
-  for (const auto& [active, precision] :
-       {std::pair{2, "bf16"}, {1, "bf16"}, {4, "bf16"}, {2, "fp32"}}) {
-    stages.push_back(TimeStage(
-        fmt::format("step with AE = {} in {}", active, precision),
-        fmt::format("step/sparse{}/{}", active, precision), 0, options));
   }
   stages.push_back(GridStage(options));
   return stages;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stage_list.h - the checks on a device, from cheap to expensive, and how they
-// run: one after the other, each in its own process with a time limit. Their
-// findings go to a record, line by line.
+// stage_list.h - the checks on a device, and how they run: each in its own
+// process with a time limit; those that time nothing, some at a time. Their
+// findings go to a record, line by line, in the order of the list.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_STAGE_LIST_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_STAGE_LIST_H_
 
@@ -29,7 +29,9 @@ struct Stage {
   // follow from it. Without: the lines are those that it prints.
   std::filesystem::path report = {};
   std::function<std::vector<Line>(const Line& report)> lines_of = {};
-  int also_passes = 0;       // besides 0, an exit status that is no failure
+  int also_passes = 0;  // besides 0, an exit status that is no failure
+  // It times nothing: others like it may use the device meanwhile.
+  bool shares_device = false;
   std::string why_not = {};  // why it cannot run here; "" if it can
 };
 
@@ -42,8 +44,9 @@ inline constexpr char kFactsStage[] = "facts";
 inline constexpr char kNcclStage[] = "nccl";
 
 struct StageOptions {
-  std::string planted;           // an operation or NCCL, to be wrong; "": none
-  std::filesystem::path report;  // for reports of stages; removed after each
+  std::string planted;  // an operation or NCCL, to be wrong; "": none
+  // Reports of stages are files whose names begin so; removed after each.
+  std::filesystem::path report;
   // The program `grid` and a grid for it to train; "": not run.
   std::filesystem::path grid, grid_file;
   std::filesystem::path grid_out;  // folder for its results
