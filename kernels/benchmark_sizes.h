@@ -6,10 +6,13 @@
 #ifndef SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
 #define SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
 #include "core/config/config.h"
+#include "core/philox.h"
 
 namespace softmoe::kernels {
 
@@ -75,6 +78,18 @@ inline constexpr BenchmarkSize kBenchmarkSizes[] = {
      .sequence_length = 256,
      .num_sequences = 32},
 };
+
+// Token `place` of a text in which the id i is as frequent as log(1 + 1/(i + 1))
+// is large, roughly Zipf's law: of 32768 ids the first is every 15th token.
+inline int32_t BenchmarkToken(int64_t place, int64_t vocab_size) {
+  const RandomKey key{1, RandomStream::kTestData, 0, 0};
+  const double uniform =
+      0x1p-32 * PhiloxWords(key, static_cast<uint64_t>(place))[0];
+  const double id =
+      std::exp(uniform * std::log(static_cast<double>(vocab_size + 1))) - 1;
+  return static_cast<int32_t>(
+      std::min(static_cast<int64_t>(id), vocab_size - 1));
+}
 
 }  // namespace softmoe::kernels
 

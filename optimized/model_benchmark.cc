@@ -31,7 +31,6 @@
 #include "core/config/config.h"
 #include "core/config/config_enums.h"
 #include "core/errors.h"
-#include "core/philox.h"
 #include "kernels/benchmark_options.h"
 #include "kernels/benchmark_sizes.h"
 #include "optimized/communicator/in_process.h"
@@ -108,13 +107,10 @@ class Trainee {
         updater_(communicator == nullptr ? Updater(model_)
                                          : Updater(model_, *communicator)) {
     model_.InitializeParameters(1);
-    const RandomKey key{1, RandomStream::kTestData, 0, 0};
     const int64_t tokens =
         config.training.global_batch_sequences * config.model.sequence_length;
     for (int64_t t = 0; t <= tokens; ++t) {
-      text_.push_back(
-          static_cast<int32_t>(PhiloxWords(key, static_cast<uint64_t>(t))[0] %
-                               static_cast<uint32_t>(config.model.vocab_size)));
+      text_.push_back(kernels::BenchmarkToken(t, config.model.vocab_size));
     }
     if (row.exact) ChooseTau(row.mean_active_experts);
   }
@@ -290,13 +286,18 @@ void BM_DeviceStep(benchmark::State& state, const Row& row,
           .value_or(Recompute::kLayer);
   RequireStepMemory(config, recompute, device->FreeMemory());
   Trainee trainee(config, row, Pool(), nullptr, *device, recompute);
-  double loss = 0;  // before the first step, which also touches all memory
-  for (const StepStats& group : trainee.Step().groups) loss += group.loss_sum;
+  const UpdateGradient first = trainee.Step();  // touches all memory
+  double loss = 0, active = 0;
+  for (const StepStats& group : first.groups) {
+    loss += group.loss_sum;
+    active += group.MeanActiveExperts();
+  }
   for (auto _ : state) trainee.Step();
   const int64_t sequences = config.training.global_batch_sequences;
   const auto tokens =
       static_cast<double>(sequences * config.model.sequence_length);
-  state.counters["active_experts"] = row.mean_active_experts;
+  state.counters["active_experts"] =
+      active / static_cast<double>(first.groups.size());
   state.counters["sequences"] = static_cast<double>(sequences);
   state.counters["loss"] = loss / tokens;
   state.counters["memory_bytes"] = static_cast<double>(trainee.MemoryBytes());
@@ -354,6 +355,7 @@ void AddDeviceBenchmarks() {
       {{"sparse1", RouterKind::kSparse, 1}, Precision::kBf16},
       {{"sparse2", RouterKind::kSparse, 2}, Precision::kBf16},
       {{"sparse4", RouterKind::kSparse, 4}, Precision::kBf16},
+      {{"soft_learned2", RouterKind::kSoftLearned, 2}, Precision::kBf16},
       {{"sparse2", RouterKind::kSparse, 2}, Precision::kFp32}};
   for (const auto& [row, precision] : kSteps) {
     benchmark::RegisterBenchmark(

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/philox.h"
 #include "kernels/benchmark_options.h"
+#include "kernels/benchmark_sizes.h"
 #include "optimized/device_benchmark.h"
 
 namespace softmoe::optimized {
@@ -26,12 +26,9 @@ double Real(int64_t count) { return static_cast<double>(count); }
 
 // Token ids.
 int32_t* Ids(Bench& bench, const Shapes& shapes) {
-  const RandomKey key{1, RandomStream::kTestData, 1, 0};
-  std::vector<int32_t> ids(static_cast<size_t>(shapes.tokens()));
-  for (size_t t = 0; t < ids.size(); ++t) {
-    ids[t] =
-        static_cast<int32_t>(PhiloxWords(key, t)[0] %
-                             static_cast<uint32_t>(shapes.model.vocab_size));
+  std::vector<int32_t> ids;
+  for (int64_t t = 0; t < shapes.tokens(); ++t) {
+    ids.push_back(kernels::BenchmarkToken(t, shapes.model.vocab_size));
   }
   return bench.Copied(ids);
 }

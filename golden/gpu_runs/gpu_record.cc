@@ -143,7 +143,8 @@ const std::vector<GpuLineKind>& GpuLineKinds() {
         {"seconds", Type::kNumber, true},
         {"share", Type::kNumber, true}}},
       {"step",
-       {{"active_experts", Type::kNumber},
+       {{"row", Type::kText},  // "sparse2": the router, its experts a token
+        {"active_experts", Type::kNumber},  // of the first step
         {"precision", Type::kText},
         {"sequences", Type::kWhole},
         {"recompute", Type::kText},

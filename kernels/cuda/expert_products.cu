@@ -20,9 +20,10 @@ void ForEachExpert(const Args& args, Queue& queue, const Product& product) {
   queue.Fork();
   for (int64_t e = 0; e < args.plan.num_experts; ++e) {
     const int64_t first = args.host_offsets[e];
-    queue.MultiplyBeside(
-        static_cast<int>(e % Queue::kSides),
-        ProductOf(product(e, first, args.host_offsets[e + 1] - first)));
+    ProductArgs products =
+        ProductOf(product(e, first, args.host_offsets[e + 1] - first));
+    products.rows_vary = true;
+    queue.MultiplyBeside(static_cast<int>(e % Queue::kSides), products);
   }
   queue.Join();
 }

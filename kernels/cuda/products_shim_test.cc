@@ -2,7 +2,7 @@
 //
 // Products, experts, attention and head on the simulated device: empty sums,
 // experts without rows, partial blocks of queries, partial chunks of tokens,
-// batches. Their results are tested by verify, op=gemm, op=experts,
+// batches, buckets of rows. Their results are tested by verify, op=gemm, op=experts,
 // op=attention and op=lm_head.
 #include "kernels/cuda/products.h"
 #include "kernels/simt/device/shim_test_support.h"
@@ -145,11 +145,41 @@ void CheckOperations() {
   }
 }
 
+// Rows that vary ask for an algorithm once for each bucket of their numbers.
+void CheckBuckets() {
+  constexpr const char* kHeuristic = "cublasLtMatmulAlgoGetHeuristic";
+  for (const bool transpose_a : {false, true}) {
+    int64_t asked = 0;
+    CheckSchedules("rows that vary", [&](DeviceRun& run) {
+      const auto queue = isa_shim::MakeQueue(run.stream(), 1 << 16);
+      const int64_t before = simt::CallsOf(kHeuristic);
+      for (const int64_t rows : {33, 34, 36, 35, 37}) {
+        ProductArgs products =
+            ProductOf(run.Complete(GemmArgs{.m = transpose_a ? 3 : rows,
+                                            .n = 5,
+                                            .k = transpose_a ? rows : 3,
+                                            .lda = 3,
+                                            .ldb = 5,
+                                            .ldc = 5,
+                                            .transpose_a = transpose_a}));
+        products.rows_vary = true;
+        queue->Multiply(products);
+      }
+      asked = simt::CallsOf(kHeuristic) - before;
+    });
+    if (asked != 2) {  // for 36 and for 40
+      Fail("5 numbers of rows in 2 buckets ask for %ld algorithms",
+           static_cast<long>(asked));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace softmoe::kernels
 
 int main() {
   softmoe::kernels::CheckGemms();
+  softmoe::kernels::CheckBuckets();
   softmoe::kernels::CheckOperations<float>();
   softmoe::kernels::CheckOperations<softmoe::kernels::Bf16>();
   return softmoe::kernels::Summary();

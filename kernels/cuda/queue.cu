@@ -42,6 +42,15 @@ uint32_t AlignmentOf(const void* pointer) {
 // Everything that a product's algorithm depends on.
 using Problem = std::array<int64_t, 18>;
 
+// The product whose algorithm `args` takes: itself, or one of at least as many
+// rows.
+ProductArgs ProductOfBucket(ProductArgs args) {
+  if (!args.rows_vary) return args;
+  int64_t& rows = args.product.transpose_a ? args.product.k : args.product.m;
+  rows = RowBucket(rows);
+  return args;
+}
+
 Problem ProblemOf(const ProductArgs& args) {
   const auto& p = args.product;
   return {static_cast<int64_t>(args.operands),
@@ -69,21 +78,15 @@ Problem ProblemOf(const ProductArgs& args) {
 // c^T = op(b)^T op(a)^T.
 class Plan {
  public:
+  // With number `choice` of the algorithms that the heuristic gives.
   Plan(cublasLtHandle_t handle, const ProductArgs& args, int64_t workspace,
        int choice)
-      : Plan() {
-    const auto& p = args.product;
-    CheckCublas(
-        cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-        "a product's description");
-    Transpose(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
-    Transpose(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
-    Layout(args.operands, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k,
-           p.lda, args.count, args.stride_a, &a_);
-    Layout(args.operands, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n,
-           p.ldb, args.count, args.stride_b, &b_);
-    Layout(args.result, p.m, p.n, p.ldc, args.count, args.stride_c, &c_);
+      : Plan(args) {
     ChooseAlgorithm(handle, args, workspace, choice);
+  }
+  // With the algorithm of the same product of as many or more rows.
+  Plan(const ProductArgs& args, const Plan& of_more_rows) : Plan(args) {
+    choice_ = of_more_rows.choice_;
   }
   ~Plan() {
     for (const cublasLtMatrixLayout_t layout : {a_, b_, c_}) {
@@ -105,6 +108,19 @@ class Plan {
 
  private:
   Plan() = default;
+  explicit Plan(const ProductArgs& args) : Plan() {
+    const auto& p = args.product;
+    CheckCublas(
+        cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "a product's description");
+    Transpose(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
+    Transpose(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
+    Layout(args.operands, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k,
+           p.lda, args.count, args.stride_a, &a_);
+    Layout(args.operands, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n,
+           p.ldb, args.count, args.stride_b, &b_);
+    Layout(args.result, p.m, p.n, p.ldc, args.count, args.stride_c, &c_);
+  }
 
   void Transpose(cublasLtMatmulDescAttributes_t operand, bool transpose) {
     const int32_t value = transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -251,17 +267,18 @@ class DeviceQueue : public Queue {
  private:
   DeviceQueue() = default;
 
-  // The number of rows of an expert changes from pass to pass, so old plans are
-  // not needed again.
+  // More than a model has: whoever asks for more has other problems each time.
   static constexpr size_t kMaxPlans = 4096;
 
   void Run(const Lane& lane, const ProductArgs& args) {
     const auto& p = args.product;
     if (p.m == 0 || p.n == 0 || args.count == 0) return;
-    if (p.k == 0) {
-      Clear(lane, args);
+    if (p.k == 0) return Clear(lane, args);
+    const Plan& plan = PlanOf(ProductOfBucket(args));
+    if (args.rows_vary) {
+      Plan(args, plan).Run(handle_, p, lane.workspace, lane.stream);
     } else {
-      PlanOf(args).Run(handle_, p, lane.workspace, lane.stream);
+      plan.Run(handle_, p, lane.workspace, lane.stream);
     }
   }
 

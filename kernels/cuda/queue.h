@@ -7,7 +7,9 @@
 // Nothing here synchronises. One handle, one workspace of fixed size for each
 // stream and the first algorithm of the heuristic: so the bits of a product
 // depend on its shape, the alignment of its operands, the library and the
-// device, not on what else runs.
+// device, not on what else runs. Where the number of rows varies (rows of an
+// expert), it is first rounded up by RowBucket: a heuristic takes longer than a
+// product, and each number would need one.
 #ifndef SOFTMOE_KERNELS_CUDA_QUEUE_H_
 #define SOFTMOE_KERNELS_CUDA_QUEUE_H_
 
@@ -35,7 +37,17 @@ struct ProductArgs {
   Storage operands, result;
   int64_t count = 1;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // elements
+  // Whether the rows of `a` as stored (m, or k if a is transposed) are another
+  // number in the next pass. Only with count = 1.
+  bool rows_vary = false;
 };
+
+// `rows`, rounded up to one of eight numbers between powers of two.
+constexpr int64_t RowBucket(int64_t rows) {
+  int64_t step = 1;
+  while (rows > 16 * step) step *= 2;
+  return (rows + step - 1) / step * step;
+}
 
 // One product.
 template <typename Operand, typename Result>

@@ -276,7 +276,8 @@ std::string ForPeople(const Line& line) {
   }
   if (kind == "step") {
     return fmt::format(
-        "AE = {:g}, {}: {}", Field(line, "active_experts"), text("precision"),
+        "{} {}, {:.3g} experts a token: {}", text("row"), text("precision"),
+        Field(line, "active_experts"),
         line.contains("tokens_per_second")
             ? fmt::format("{:.0f} tokens/s (recompute {})",
                           Field(line, "tokens_per_second"), text("recompute"))

@@ -176,7 +176,8 @@ Line TimeLine(const Line& entry, bool simulated) {
     if (!simulated) line[field] = value;
   };
   if (kind == "step") {
-    line.update({{"active_experts", entry["active_experts"]},
+    line.update({{"row", words.at(1)},
+                 {"active_experts", entry["active_experts"]},
                  {"precision", words.at(2)},
                  {"sequences", whole("sequences")},
                  {"recompute", entry["label"]},
@@ -356,11 +357,10 @@ std::vector<Stage> Stages(const StageOptions& options) {
     stages.back().shares_device = true;
   }
   stages.push_back(TimeStage("times", "time", 0.1, options));
-  for (const auto& [active, precision] :
-       {std::pair{2, "bf16"}, {1, "bf16"}, {4, "bf16"}, {2, "fp32"}}) {
-    stages.push_back(TimeStage(
-        fmt::format("step with AE = {} in {}", active, precision),
-        fmt::format("step/sparse{}/{}", active, precision), 0, options));
+  for (const char* step : {"sparse2/bf16", "soft_learned2/bf16", "sparse1/bf16",
+                           "sparse4/bf16", "sparse2/fp32"}) {
+    stages.push_back(TimeStage(std::string("step ") + step,
+                               std::string("step/") + step, 0, options));
   }
   stages.push_back(TimeStage("algorithms", "algorithm", 0.03, options));
   for (const char* tool : {"memcheck", "racecheck", "initcheck"}) {

@@ -143,7 +143,7 @@ TEST(TimeStage, RunsBench) {
                            "--benchmark_out=report.json"}) {
     EXPECT_TRUE(HasWord(stage, word)) << word;
   }
-  EXPECT_TRUE(HasWord(StageOf("step with AE = 4 in bf16"),
+  EXPECT_TRUE(HasWord(StageOf("step sparse4/bf16"),
                       "--benchmark_filter=^step/sparse4/bf16/"));
 }
 
@@ -178,7 +178,8 @@ TEST(TimeStage, RecordsWhatBenchMeasures) {
       R"({"kind":"algorithm","name":"qkv","precision":"bf16","shape":"4x2x2",)"
       R"("choice":3,"flops":4000000000.0,"seconds":0.002})"
       "\n"
-      R"({"kind":"step","active_experts":2.0,"precision":"bf16",)"
+      R"({"kind":"step","row":"sparse2","active_experts":2.0,)"
+      R"("precision":"bf16",)"
       R"("sequences":240,"recompute":"none","loss":10.5,)"
       R"("memory_bytes":70000000000,"seconds":2000.0,)"
       R"("tokens_per_second":123.0})"
@@ -264,9 +265,9 @@ TEST(StageList, HasEveryOperationInBothPrecisions) {
         "operation cast bf16", "nccl", "model", "update", "repeat"}) {
     EXPECT_LT(place(name), place("times")) << name;
   }
-  EXPECT_LT(place("times"), place("step with AE = 2 in bf16"));
+  EXPECT_LT(place("times"), place("step sparse2/bf16"));
   // What is slow comes last, so that a short lease has times.
-  EXPECT_LT(place("step with AE = 2 in bf16"), place("memcheck of operations"));
+  EXPECT_LT(place("step sparse2/bf16"), place("memcheck of operations"));
   // Forms that do not exist.
   EXPECT_EQ(place("operation router bf16"), end);
   EXPECT_EQ(place("operation cast fp32"), end);

@@ -302,6 +302,30 @@ cublasStatus_t DescribeProblem(cublasLtHandle_t handle,
   return CUBLAS_STATUS_SUCCESS;
 }
 
+// The number of columns of D, and of terms of its sums.
+int64_t ColumnsOf(const Problem& problem) { return problem.shape(3).cols; }
+int64_t TermsOf(const Problem& problem) {
+  const MatrixShape& a = problem.shape(0);
+  return problem.transpose_a ? a.rows : a.cols;
+}
+
+// A number for all problems that differ in these two at most.
+uint64_t Family(const Problem& problem) {
+  uint64_t words[4 * 5 + 3];
+  int size = 0;
+  for (int i = 0; i < 4; ++i) {
+    const MatrixShape& s = problem.shape(i);
+    for (const int64_t word : {int64_t{s.bf16}, int64_t{s.row_major}, s.ld,
+                               int64_t{s.batch}, s.stride}) {
+      words[size++] = static_cast<uint64_t>(word);
+    }
+  }
+  words[size++] = static_cast<uint64_t>(problem.shape(3).rows);
+  words[size++] = problem.transpose_a;
+  words[size++] = problem.transpose_b;
+  return HashRaw(words, sizeof(words));
+}
+
 // A number for the problem, whatever the seed and the operands' places.
 uint64_t Identity(const Problem& problem) {
   uint64_t words[4 * 7 + 2];
@@ -332,11 +356,18 @@ int NumAlgorithms(const Problem& problem) {
 // The content of a cublasLtMatmulAlgo_t.
 struct Algorithm {
   uint64_t kind;
-  uint64_t problem;
+  uint64_t problem, family;  // of the heuristic
+  uint64_t workspace;        // bytes that it needs
+  uint32_t columns, terms;   // at most
   uint32_t number;
   uint32_t sums_in_type_of_d;  // whether the parts of a sum may be: 0 or 1
-  uint64_t workspace;          // bytes that it needs
-  uint64_t alignment[4];
+  uint32_t alignment[4];
+
+  // A problem with fewer columns or terms needs no more of anything.
+  bool Suits(const Problem& asked) const {
+    return family == Family(asked) && ColumnsOf(asked) <= int64_t{columns} &&
+           TermsOf(asked) <= int64_t{terms};
+  }
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 
@@ -623,12 +654,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   const int known = NumAlgorithms(problem);
   const int count = requested < known ? requested : known;
   for (int i = 0; i < count; ++i) {
-    Algorithm algorithm = {kAlgorithm,
-                           Identity(problem),
-                           static_cast<uint32_t>(i),
-                           sums_in_type_of_d,
-                           WorkspaceOf(problem, i, preference->workspace),
-                           {}};
+    Algorithm algorithm = {
+        .kind = kAlgorithm,
+        .problem = Identity(problem),
+        .family = Family(problem),
+        .workspace = WorkspaceOf(problem, i, preference->workspace),
+        .columns = static_cast<uint32_t>(ColumnsOf(problem)),
+        .terms = static_cast<uint32_t>(TermsOf(problem)),
+        .number = static_cast<uint32_t>(i),
+        .sums_in_type_of_d = sums_in_type_of_d,
+        .alignment = {}};
     for (int operand = 0; operand < 4; ++operand) {
       algorithm.alignment[operand] = preference->alignment[operand];
     }
@@ -691,10 +726,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
   if (algo != nullptr) {
     __builtin_memcpy(&algorithm, algo, sizeof(algorithm));
   }
-  if (algorithm.kind != kAlgorithm || algorithm.problem != Identity(problem)) {
+  if (algorithm.kind != kAlgorithm || !algorithm.Suits(problem)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "an algorithm that the heuristic did not give for "
-                          "this problem");
+                          "this problem, or one with more columns or terms");
   }
 
   const char* data[4] = {

@@ -600,8 +600,9 @@ void WorkspaceInD(Program& p) {
   p.workspace_size = p.needed;
 }
 void NoAlgorithm(Program& p) { p.algorithm = {}; }
-void AlgorithmOfAnother(Program& p) {
-  Program q(20, 10, 31);
+template <int kColumns, int kTerms>
+void AlgorithmOf(Program& p) {
+  Program q(20, kColumns, kTerms);
   q.Choose();
   p.algorithm = q.algorithm;
 }
@@ -712,6 +713,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"little alignment (correct)",       {kClean,  kClean,  kClean,  kClean},  LittleAlignment},
     {"parts of one array (correct)",     {kClean,  kClean,  kClean,  kClean},  PartsOfOneArray},
     {"column without values (correct)",  {kClean,  kClean,  kClean,  kClean},  ColumnWithoutValues},
+    {"algorithm of more columns (correct)", {kClean, kClean, kClean, kClean}, ChangedLater<AlgorithmOf<16, 30>>},
     {"seeds (correct)",                  {kClean,  kClean,  kClean,  kClean},  Seeds},
     {"two streams (correct)",            {kClean,  kClean,  kClean,  kClean},  ProductsInTwoStreams},
     {"every call can fail (correct)",    {kClean,  kClean,  kClean,  kClean},  EveryCallCanFail},
@@ -743,7 +745,8 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"skew workspace",                   SOFTMOE_REFUSED, ChangedLater<SkewWorkspace>, "no multiple of 256"},
     {"workspace in D",                   SOFTMOE_REFUSED, ChangedLater<WorkspaceInD>, "the workspace overlaps D"},
     {"no algorithm",                     SOFTMOE_REFUSED, ChangedLater<NoAlgorithm>, "did not give for this problem"},
-    {"algorithm of another",             SOFTMOE_REFUSED, ChangedLater<AlgorithmOfAnother>, "did not give for this problem"},
+    {"algorithm of another",             SOFTMOE_REFUSED, ChangedLater<AlgorithmOf<10, 31>>, "did not give for this problem"},
+    {"algorithm of fewer columns",       SOFTMOE_REFUSED, ChangedLater<AlgorithmOf<9, 30>>, "or one with more columns"},
     {"skew A",                           SOFTMOE_REFUSED, ChangedLater<SkewA>, "no multiple of 256"},
     {"small A",                          SOFTMOE_REFUSED, ChangedLater<SmallA>, "A: 2400 bytes, which end with 4 bytes past the end"},
     {"small D",                          SOFTMOE_REFUSED, ChangedLater<SmallD>, "D: 800 bytes, which end with 4 bytes past the end"},
