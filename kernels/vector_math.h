@@ -10,7 +10,9 @@
 #define SOFTMOE_KERNELS_VECTOR_MATH_H_
 
 #include "kernels/simt/scalar.h"
-#ifndef SOFTMOE_CUDA
+#ifdef SOFTMOE_CUDA
+#include "kernels/simt/float_pack.h"
+#else
 #include "kernels/simd/simd.h"
 #endif
 
@@ -77,6 +79,13 @@ SOFTMOE_INLINE V Log(V x) {
   result = Select(x == V(0.0f), -infinity, result);
   return Select(x >= V(0.0f), result, V(__builtin_nanf("")));
 }
+
+#ifdef SOFTMOE_CUDA
+template <int kSize>
+SOFTMOE_INLINE FloatPack<kSize> Exp(const FloatPack<kSize>& x) {
+  return PackOf<kSize>([&](int i) { return Exp(x[i]); });
+}
+#endif
 
 SOFTMOE_INLINE double Exp(double x) { return exp(x); }
 SOFTMOE_INLINE double Log(double x) { return log(x); }

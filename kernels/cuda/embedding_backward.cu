@@ -8,6 +8,7 @@
 #include "kernels/cuda/counting_sort.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layer_kernels.h"
+#include "kernels/cuda/row_width.h"
 #include "kernels/permute_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(kThreads) PlaceTokensKernel(SortPass pass) {
 }
 
 // One block per place in the order; the first place of an id sums its tokens.
-template <typename Activation>
+template <typename Activation, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     SumTokensKernel(EmbeddingBackwardArgsOf<Activation> a,
                     const int32_t* tokens) {
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
       beyond = middle;
     }
   }
-  UnpermuteToken(CudaBlock<kThreads>(), a.d_model, end - first, a.d_out,
+  UnpermuteToken(CudaBlock<kThreads, kWidth>(), a.d_model, end - first, a.d_out,
                  tokens + first, /*accumulate=*/false,
                  a.d_table + id * a.d_model);
 }
@@ -120,8 +121,11 @@ void Enqueue(const EmbeddingBackwardArgsOf<Activation>& args,
       cudaMemsetAsync(args.d_table, 0,
                       args.vocab_size * args.d_model * sizeof(float), stream),
       kWhat);
-  Launch(kWhat, SumTokensKernel<Activation>, args.num_tokens, kThreads, 0,
-         stream, args, order);
+  AtWidth(TakesWide({args.d_model}, {args.d_out, args.d_table}),
+          [&](auto width) {
+            Launch(kWhat, SumTokensKernel<Activation, decltype(width)::value>,
+                   args.num_tokens, kThreads, 0, stream, args, order);
+          });
 }
 
 }  // namespace

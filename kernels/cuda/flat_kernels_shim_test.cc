@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sums of squares, += and casts through the simulator: no element, one, blocks
-// that are partly empty, more blocks than the last sum has threads. Their
-// results are tested by verify, op=sum_of_squares, op=add and op=cast.
+// that are partly empty, more blocks than the last sum has threads; arrays that
+// begin at a multiple of 16 bytes, and not. Their results are tested by verify,
+// op=sum_of_squares, op=add and op=cast.
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/simt/device/shim_test_support.h"
 
@@ -10,7 +11,7 @@ namespace softmoe::kernels {
 namespace {
 
 void CheckSumOfSquares(int64_t size) {
-  CheckSchedules("sum of squares", [&](DeviceRun& run) {
+  CheckSchedulesAndShifted("sum of squares", true, [&](DeviceRun& run) {
     run.Call(isa_shim::SumOfSquares, SumOfSquaresArgs{.size = size});
   });
 }
@@ -42,7 +43,7 @@ void CheckSumOfBlocks(int64_t first, int64_t second) {
 }
 
 void CheckElements(int64_t size) {
-  CheckSchedules("elements", [&](DeviceRun& run) {
+  CheckSchedulesAndShifted("elements", true, [&](DeviceRun& run) {
     run.Call(isa_shim::Add, AddArgs{.size = size}, {.added_to = {"y"}});
     run.Call(isa_shim::Add, AddArgsOf<float, Bf16>{.size = size},
              {.added_to = {"y"}});
@@ -58,7 +59,7 @@ void CheckAll() {
   for (const int64_t size : {0, 1, 17, 4096, 4097, 70000}) {
     CheckSumOfSquares(size);
   }
-  CheckSumOfSquares(257 * kSumOfSquaresBlock - 5);
+  CheckSumOfSquares(1025 * kSumOfSquaresBlock - 5);
   CheckSumOfBlocks(3 * kSumOfSquaresBlock, 2 * kSumOfSquaresBlock + 9);
   CheckSumOfBlocks(kSumOfSquaresBlock, 0);
 }

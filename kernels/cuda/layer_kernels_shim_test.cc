@@ -2,7 +2,9 @@
 //
 // Embedding, RoPE, permute, SwiGLU, unpermute and cross-entropy through the
 // simulator: no row, one, rows that leave a block partly empty; columns below,
-// at and above the size of a warp and of a block; tokens without an expert.
+// at and above the size of a warp and of a block, one and eight to a thread;
+// arrays that begin at a multiple of 16 bytes, and not; tokens without an
+// expert.
 //
 // verify tests embedding and RoPE by themselves, but the others only within
 // op=experts and op=lm_head, whose products have another order for each type:
@@ -30,14 +32,16 @@ std::vector<char> Rounded(const std::vector<char>& floats) {
 // (In float there may be more outputs.)
 template <typename Launch>
 void CheckBothTypes(const char* what, const Launch& launch) {
-  const auto computed =
-      CheckSchedules(what, [&](DeviceRun& run) { launch(run, float()); });
-  const auto stored =
-      CheckSchedules(what, [&](DeviceRun& run) { launch(run, Bf16()); });
-  for (size_t i = 0; i < stored.size(); ++i) {
-    if (stored[i] == computed.at(i)) continue;
-    if (stored[i] == Rounded(computed[i])) continue;
-    Fail("%s: output %zu in bf16 is not that in float, rounded", what, i);
+  for (const bool shifted : {false, true}) {
+    const auto computed = CheckSchedules(
+        what, [&](DeviceRun& run) { launch(run, float()); }, shifted);
+    const auto stored = CheckSchedules(
+        what, [&](DeviceRun& run) { launch(run, Bf16()); }, shifted);
+    for (size_t i = 0; i < stored.size(); ++i) {
+      if (stored[i] == computed.at(i)) continue;
+      if (stored[i] == Rounded(computed[i])) continue;
+      Fail("%s: output %zu in bf16 is not that in float, rounded", what, i);
+    }
   }
 }
 
@@ -105,7 +109,7 @@ void CheckCrossEntropy(int64_t num_tokens, int64_t vocab_size) {
 template <typename T>
 void CheckEmbedding(int64_t num_tokens, int64_t d_model, int64_t vocab_size) {
   const auto ids = RandomIndices(num_tokens, vocab_size, 6);
-  CheckSchedules("embedding", [&](DeviceRun& run) {
+  CheckSchedulesAndShifted("embedding", true, [&](DeviceRun& run) {
     run.Call(
         isa_shim::EmbeddingForward,
         EmbeddingForwardArgsOf<T>{
@@ -120,7 +124,7 @@ void CheckEmbedding(int64_t num_tokens, int64_t d_model, int64_t vocab_size) {
 
 template <typename T>
 void CheckRope(int64_t num_sequences, int64_t num_heads, int64_t head_dim) {
-  CheckSchedules("RoPE", [&](DeviceRun& run) {
+  CheckSchedulesAndShifted("RoPE", true, [&](DeviceRun& run) {
     for (const bool inverse : {false, true}) {
       run.Call(isa_shim::Rope,
                RopeArgsOf<T>{.num_sequences = num_sequences,
@@ -136,7 +140,7 @@ void CheckRope(int64_t num_sequences, int64_t num_heads, int64_t head_dim) {
 template <typename T>
 void CheckOperations() {
   for (const int64_t num_tokens : {0, 1, 9, 40}) {
-    for (const int64_t size : {1, 32, 75}) {
+    for (const int64_t size : {1, 32, 75, 264}) {
       CheckEmbedding<T>(num_tokens, size, 17);
     }
   }
@@ -147,17 +151,18 @@ void CheckOperations() {
   for (const int64_t num_heads : {1, 3}) {
     CheckRope<T>(0, num_heads, 4);
     CheckRope<T>(2, num_heads, 2);
+    CheckRope<T>(2, num_heads, 96);
     CheckRope<T>(3, num_heads, 200);
   }
 }
 
 void CheckAll() {
   for (const int64_t num_tokens : {0, 1, 9, 40}) {
-    for (const int64_t size : {1, 32, 75}) {
+    for (const int64_t size : {1, 32, 75, 264}) {
       CheckExpertRows(num_tokens, 1, size);
       CheckExpertRows(num_tokens, 3, size);
     }
-    for (const int64_t vocab_size : {1, 33, 256, 700}) {
+    for (const int64_t vocab_size : {1, 33, 256, 700, 2056}) {
       CheckCrossEntropy(num_tokens, vocab_size);
     }
   }

@@ -2,7 +2,8 @@
 //
 // RMSNorm, AdamW and the router through the simulator: one row, rows that leave
 // a warp or block partly empty, several blocks; columns below, at and above the
-// size of a warp. Their results are tested by verify, op=rmsnorm, op=adamw,
+// size of a warp, one and eight to a thread; arrays that begin at a multiple of
+// 16 bytes, and not. Their results are tested by verify, op=rmsnorm, op=adamw,
 // op=router and op=balance_sums.
 #include <cmath>
 #include <string_view>
@@ -16,7 +17,7 @@ namespace {
 
 template <typename T>
 void CheckRmsNorm(int64_t num_tokens, int64_t d_model) {
-  CheckSchedules("RMSNorm", [&](DeviceRun& run) {
+  const auto launch = [&](DeviceRun& run) {
     const auto forward = run.Call(
         isa_shim::RmsNormForward,
         RmsNormForwardArgsOf<T>{
@@ -28,13 +29,14 @@ void CheckRmsNorm(int64_t num_tokens, int64_t d_model) {
                                       .weight = forward.weight,
                                       .rstd = forward.rstd},
              {.added_to = {"d_x"}});
-  });
+  };
+  CheckSchedulesAndShifted("RMSNorm", d_model % 8 != 0, launch);
 }
 
 void CheckAdamW(int64_t size) {
   auto second_moment = RandomNumbers<float>(size, 4);
   for (float& v : second_moment) v *= v;
-  CheckSchedules("AdamW", [&](DeviceRun& run) {
+  CheckSchedulesAndShifted("AdamW", true, [&](DeviceRun& run) {
     run.Call(isa_shim::AdamW,
              AdamWArgs{.size = size,
                        .learning_rate = 1e-3f,
@@ -171,12 +173,12 @@ void CheckRouters() {
 template <typename T>
 void CheckRmsNorms() {
   for (const int64_t num_tokens : {1, 9, 131}) {
-    for (const int64_t d_model : {1, 32, 129}) {
+    for (const int64_t d_model : {1, 32, 129, 264}) {
       CheckRmsNorm<T>(num_tokens, d_model);
     }
   }
-  CheckRmsNorm<T>(64 * 8 + 1, 7);   // a second block of the backward pass
-  CheckRmsNorm<T>(64 * 17 + 1, 2);  // more blocks than strips of the last sum
+  CheckRmsNorm<T>(64 * 33 + 1, 2);  // more blocks than strips of the last sum
+  CheckRmsNorm<T>(67, 2056);        // shares of fewer warps have room
 }
 
 void CheckAll() {

@@ -7,10 +7,12 @@
 // once. Two kinds of groups:
 //
 //   along the row (long rows: RMSNorm)      Real holds some columns of one row
-//     SerialLane<R>  one column at a time, R = float or double
-//     SimdLane       Floats::kWidth columns at a time (CPU)
-//     CudaWarp       column c belongs to lane c % 32
-//     CudaBlock<n>   column c belongs to thread c % n
+//     SerialLane<R>    one column at a time, R = float or double
+//     SimdLane         Floats::kWidth columns at a time (CPU)
+//     CudaWarpOf<w>    column c belongs to lane c / w % 32
+//     CudaBlock<n, w>  column c belongs to thread c / w % n; w = 1, or 8: then
+//                      Real is a FloatPack, and memory is accessed 16 bytes at
+//                      a time (float_pack.h)
 //   across rows (short rows: the router)    Real holds one column of some rows
 //     SerialLane<R>  one row
 //     SimdRows       Floats::kWidth rows (CPU)

@@ -2,8 +2,9 @@
 //
 // The groups of CUDA threads along a row, in the simulator: sums and maxima of
 // integers, which are exact in any order, for rows shorter and longer than the
-// group, several in one kernel; and that the columns given to the lanes cover a
-// row once.
+// group, several in one kernel, whose lanes take one column at a time or eight;
+// that the columns given to the lanes cover a row once; and that what a lane
+// takes at a time are these columns, in this order, of floats and of bf16.
 #include <cstdio>
 #include <vector>
 
@@ -45,15 +46,16 @@ __global__ void ReduceRows(int64_t num_rows, int64_t size, const float* x,
   }
 }
 
-// Adds to each column where a call begins how many columns the call stands for,
-// in each of the three ways to go along a row; counts [groups, size].
+// Adds one to each column that a call stands for, in each of the three ways to
+// go along a row; counts [groups, size].
 constexpr float kWays = 3;
 template <typename Group, int kGroupsPerBlock>
 __global__ void CountColumns(int64_t size, float* counts) {
   const Group group;
   float* own = counts + GroupIndex<kGroupsPerBlock>() * size;
   const auto count = [&](Columns at) {
-    return own[at.begin] += static_cast<float>(at.count);
+    for (int i = 0; i < at.count; ++i) own[at.begin + i] += 1;
+    return typename Group::Real(0.0f);
   };
   group.ForEachColumn(size, count);
   group.RowSum(size, count);
@@ -125,15 +127,53 @@ void CheckGroup(const char* what, int64_t num_rows, int64_t size) {
   });
 }
 
+// to = from, eight elements a thread.
+template <typename From, typename To>
+__global__ void CopyPacks(const From* from, To* to) {
+  const int64_t i = 8 * static_cast<int64_t>(threadIdx.x);
+  StoreReal(LoadReal<8>(from + i), to + i);
+}
+
+template <typename From, typename To>
+void CheckPacks(const char* what) {
+  constexpr int64_t kPacks = 3;
+  const auto from = RandomNumbers<From>(8 * kPacks, 1);
+  CheckSchedules(what, [&](DeviceRun& run) {
+    To* to = run.Out<To>(8 * kPacks);
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(1);
+    config.blockDim = dim3(kPacks);
+    config.stream = run.stream();
+    Check(cudaLaunchKernelEx(&config, CopyPacks<From, To>, run.In(from), to));
+    const auto got = run.Read(to, 8 * kPacks);
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (FloatOf(got[i]) == FloatOf(from[i])) continue;
+      Fail("%s: element %zu is %g, not %g", what, i, FloatOf(got[i]),
+           FloatOf(from[i]));
+    }
+  });
+}
+
 void CheckAll() {
+  CheckPacks<float, float>("float to float");
+  CheckPacks<float, Bf16>("float to bf16");
+  CheckPacks<Bf16, float>("bf16 to float");
+  CheckPacks<Bf16, Bf16>("bf16 to bf16");
   for (const int64_t size : {0, 1, 31, 96, 250}) {
     CheckGroup<CudaWarp, kThreads / 32>("CudaWarp", 4, size);
     CheckGroup<CudaBlock<kThreads>, 1>("CudaBlock", 4, size);
+  }
+  // No pack, one, as many as threads, more than these.
+  for (const int64_t size : {0, 8, 256, 768, 1000}) {
+    CheckGroup<CudaWarpOf<8>, kThreads / 32>("CudaWarpOf<8>", 4, size);
+    CheckGroup<CudaBlock<kThreads, 8>, 1>("CudaBlock<8>", 4, size);
   }
   for (const int64_t size : {1, 31, 96, 250}) {
     CheckColumns<CudaWarp, kThreads / 32>("CudaWarp", size);
     CheckColumns<CudaBlock<kThreads>, 1>("CudaBlock", size);
     CheckColumns<CudaThread, kThreads>("CudaThread", size);
+    CheckColumns<CudaWarpOf<8>, kThreads / 32>("CudaWarpOf<8>", size);
+    CheckColumns<CudaBlock<kThreads, 8>, 1>("CudaBlock<8>", size);
   }
 }
 

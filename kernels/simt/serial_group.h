@@ -24,6 +24,9 @@ struct SerialLane {
   using Condition = bool;  // a comparison of Reals
   using Set = int32_t;     // up to 32 members, for each row of Real
 
+  // Whether a row that has been read is near, so that a second pass is cheap.
+  static constexpr bool kRowIsCached = true;
+
   SOFTMOE_INLINE R Load(const R* row, Columns at) const {
     return row[at.begin];
   }

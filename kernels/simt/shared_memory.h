@@ -6,6 +6,8 @@
 //   SOFTMOE_SHARED(float, partial_sums, [kWarps][kColumns]);
 //   SOFTMOE_DYNAMIC_SHARED(float, rows);  // as many as the launch gave
 //
+// Dynamic shared memory begins at a multiple of 16 bytes.
+//
 // C++ has no such storage: the simulator keeps an arena per block, in which
 // every variable begins undefined and is fenced (shim/shared_arena.h).
 #ifndef SOFTMOE_KERNELS_SIMT_SHARED_MEMORY_H_
@@ -14,7 +16,8 @@
 #ifdef __CUDACC__
 
 #define SOFTMOE_SHARED(type, name, extents) __shared__ type name extents
-#define SOFTMOE_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
+#define SOFTMOE_DYNAMIC_SHARED(type, name) \
+  extern __shared__ __align__(16) type name[]
 
 #else
 

@@ -13,6 +13,7 @@ namespace softmoe::kernels::SOFTMOE_ISA {
 struct SimdLane {
   using Scalar = float;
   using Real = Floats;
+  static constexpr bool kRowIsCached = true;
 
   SOFTMOE_INLINE Floats Load(const float* row, Columns at) const {
     return at.count == Floats::kWidth

@@ -85,15 +85,18 @@ struct Roles {
 
 // The arrays of one run, in memory of the device, and its stream. All are of
 // exactly the size that the kernel may use. What it writes has contents before
-// that differ from run to run; to MSan they are uninitialised.
+// that differ from run to run; to MSan they are uninitialised. If `shifted`,
+// arrays begin one element after the multiple of 256 bytes that memory begins
+// at: kernels that would access 16 bytes at a time must see that they cannot.
 class DeviceRun {
  public:
-  explicit DeviceRun(int filler) : filler_(filler) {
+  explicit DeviceRun(int filler, bool shifted = false)
+      : filler_(filler), shifted_(shifted) {
     Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   ~DeviceRun() {
     Check(cudaStreamSynchronize(stream_));
-    for (const Array& array : arrays_) Check(cudaFree(array.memory));
+    for (const Array& array : arrays_) Check(cudaFree(array.allocation));
     Check(cudaStreamDestroy(stream_));
   }
   DeviceRun(const DeviceRun&) = delete;
@@ -181,7 +184,7 @@ class DeviceRun {
 
  private:
   struct Array {
-    void* memory;
+    void *allocation, *memory;
     size_t bytes;
     bool is_output;
   };
@@ -189,9 +192,13 @@ class DeviceRun {
   template <typename T>
   T* Allocate(int64_t size, bool is_output) {
     const size_t bytes = static_cast<size_t>(size) * sizeof(T);
-    void* memory = nullptr;
-    Check(cudaMalloc(&memory, bytes));
-    arrays_.push_back({memory, bytes, is_output});
+    const size_t before = shifted_ ? sizeof(T) : 0;
+    void* allocation = nullptr;
+    Check(cudaMalloc(&allocation, before + bytes));
+    void* memory = allocation == nullptr
+                       ? nullptr
+                       : static_cast<char*>(allocation) + before;
+    arrays_.push_back({allocation, memory, bytes, is_output});
     // Fresh memory is what MSan needs.
     if (simt::kVariant != simt::kMsan) {
       Check(cudaMemsetAsync(memory, filler_, bytes, stream_));
@@ -215,6 +222,7 @@ class DeviceRun {
   }
 
   int filler_;
+  bool shifted_;
   cudaStream_t stream_ = nullptr;
   std::vector<Array> arrays_;
   std::vector<std::vector<char>> copied_;
@@ -243,7 +251,8 @@ inline int& Cases() {
 // names the case. Returns the outputs.
 template <typename Launch>
 std::vector<std::vector<char>> CheckSchedules(const char* what,
-                                              const Launch& launch) {
+                                              const Launch& launch,
+                                              bool shifted = false) {
   ++Cases();
   const int allocations = simt::LiveAllocations();
   constexpr std::pair<simt::Schedule, int> kSchedules[] = {
@@ -254,7 +263,7 @@ std::vector<std::vector<char>> CheckSchedules(const char* what,
   std::vector<std::vector<char>> first;
   for (const auto& [schedule, filler] : kSchedules) {
     simt::SetSchedule(schedule, 11);
-    DeviceRun run(filler);
+    DeviceRun run(filler, shifted);
     launch(run);
     auto outputs = run.Outputs();
     if (schedule == kSchedules[0].first) {
@@ -270,6 +279,19 @@ std::vector<std::vector<char>> CheckSchedules(const char* what,
          simt::LiveAllocations() - allocations);
   }
   return first;
+}
+
+// Checks it twice, the second time with arrays of which no kernel can access 16
+// bytes at a time. If that makes no difference to the results (no sum over a
+// row), both have the same bits.
+template <typename Launch>
+void CheckSchedulesAndShifted(const char* what, bool same_bits,
+                              const Launch& launch) {
+  const auto outputs = CheckSchedules(what, launch);
+  const auto shifted = CheckSchedules(what, launch, /*shifted=*/true);
+  if (same_bits && outputs != shifted) {
+    Fail("%s: arrays that begin elsewhere get other bits", what);
+  }
 }
 
 // The exit code of main().

@@ -44,7 +44,7 @@ class Embedding : public Operation {
     return parameters;
   }
   std::vector<std::string> edges() const override {
-    return {"rows=0", "rows=600 vocab_size=257",
+    return {"rows=0", "d_model=264", "rows=600 vocab_size=257",
             "rows=600 vocab_size=66000 d_model=1"};
   }
   std::vector<std::string> fills() const override {

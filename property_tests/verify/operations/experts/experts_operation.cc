@@ -134,7 +134,8 @@ class Experts : public Operation {
     return parameters;
   }
   std::vector<std::string> edges() const override {
-    return {"rows=0", "d_ffn=550", "d_model=300", "rows=130 num_experts=40"};
+    return {"rows=0", "d_ffn=550", "d_model=300", "d_model=264 d_ffn=272",
+            "rows=130 num_experts=40"};
   }
   std::vector<std::string> fills() const override {
     return {"generic",        "exact",        "subnormal", "one_expert_all",

@@ -105,7 +105,7 @@ class LmHead : public Operation {
   }
   std::vector<std::string> edges() const override {
     return {"rows=0", "rows=1100 d_model=2 vocab_size=12",
-            "vocab_size=700 rows=9"};
+            "vocab_size=700 rows=9", "vocab_size=2056 rows=5"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "repeated"};

@@ -70,7 +70,7 @@ class RmsNorm : public Operation {
     return parameters;
   }
   std::vector<std::string> edges() const override {
-    return {"rows=0", "d_model=640", "rows=600"};
+    return {"rows=0", "d_model=640", "d_model=2056 rows=70", "rows=600"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge"};

@@ -81,7 +81,7 @@ class Rope : public Operation {
     return parameters;
   }
   std::vector<std::string> edges() const override {
-    return {"length=0", "head_dim=200"};
+    return {"length=0", "head_dim=64", "head_dim=200"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "subnormal", "huge"};
