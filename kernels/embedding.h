@@ -31,7 +31,9 @@ void ForEachArray(EmbeddingForwardArgsOf<Activation>& a, const F& f) {
   f("out", a.out, a.num_tokens * a.d_model);
 }
 
-// Each table row sums its tokens in ascending token order.
+// Each table row sums its tokens in ascending token order; on a device, in
+// pieces of kEmbeddingPiece that are then added in their order, since some words
+// are a tenth of a text.
 template <typename Activation>
 struct EmbeddingBackwardArgsOf {
   int64_t num_tokens, d_model, vocab_size;
@@ -39,17 +41,25 @@ struct EmbeddingBackwardArgsOf {
   const Activation* d_out;  // [num_tokens, d_model]
   float* d_table;           // [vocab_size, d_model], =
   int32_t* scratch;         // [num_tokens + vocab_size + 1], on a device
-                            // [EmbeddingDeviceScratch(num_tokens)]
+                            // [EmbeddingDeviceScratch(num_tokens, d_model)]
 };
 using EmbeddingBackwardArgs = EmbeddingBackwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(EmbeddingBackward);
 
-// On a device, the sort counts 256 bins in each fixed block of tokens.
+inline constexpr int64_t kEmbeddingPiece = 64;  // tokens of one id
+// Rows for sums of pieces.
+constexpr int64_t EmbeddingPieces(int64_t num_tokens) {
+  return 2 * ((num_tokens + kEmbeddingPiece - 1) / kEmbeddingPiece);
+}
+
+// On a device, the sort counts 256 bins in each fixed block of tokens. The sums
+// come first: their rows begin at multiples of 16 bytes where d_model allows it.
 inline constexpr int64_t kEmbeddingTokenBlock = 256;
-constexpr int64_t EmbeddingDeviceScratch(int64_t num_tokens) {
+constexpr int64_t EmbeddingDeviceScratch(int64_t num_tokens, int64_t d_model) {
   const int64_t blocks =
       (num_tokens + kEmbeddingTokenBlock - 1) / kEmbeddingTokenBlock;
-  return 2 * num_tokens + (256 + 1) + 256 * blocks;
+  return EmbeddingPieces(num_tokens) * d_model + 2 * num_tokens + (256 + 1) +
+         256 * blocks;
 }
 // With the scratch of a device.
 template <typename Activation, typename F>
@@ -57,7 +67,7 @@ void ForEachArray(EmbeddingBackwardArgsOf<Activation>& a, const F& f) {
   f("ids", a.ids, a.num_tokens);
   f("d_out", a.d_out, a.num_tokens * a.d_model);
   f("d_table", a.d_table, a.vocab_size * a.d_model);
-  f("scratch", a.scratch, EmbeddingDeviceScratch(a.num_tokens));
+  f("scratch", a.scratch, EmbeddingDeviceScratch(a.num_tokens, a.d_model));
 }
 
 }  // namespace softmoe::kernels

@@ -138,7 +138,7 @@ void TakeScratch(const Config& config, const PassSizes& sizes, MemoryKind kind,
   take("activation", rows * f, &arrays->activation);
   take("norm", kernels::RmsNormScratch(n, d), &arrays->norm_scratch);
   take("embedding",
-       kind == MemoryKind::kDevice ? kernels::EmbeddingDeviceScratch(n)
+       kind == MemoryKind::kDevice ? kernels::EmbeddingDeviceScratch(n, d)
                                    : n + m.vocab_size + 1,
        &arrays->embedding_scratch);
   take("attention",

@@ -200,7 +200,7 @@ def main():
     torch.manual_seed(1)
     torch.set_default_device("cuda")
     tell(kind="facts", torch=torch.__version__,
-         device=torch.cuda.get_device_name(), cudnn=torch.backends.cudnn.version())
+         device=torch.cuda.get_device_name(), cuda=torch.version.cuda)
     tokens = args.sequences * PAPER["length"]
     d, f = PAPER["d_model"], PAPER["d_ffn"]
     big = numbers(1 << 29)

@@ -27,7 +27,8 @@ TensorMap RunEmbedding(const Case& c, const TensorMap& inputs,
   Guarded<Activation> out("out", n * d);
   Guarded<float> d_table("d_table", vocab * d);
   Guarded<int32_t> scratch(
-      "scratch", std::max(n + vocab + 1, kernels::EmbeddingDeviceScratch(n)));
+      "scratch",
+      std::max(n + vocab + 1, kernels::EmbeddingDeviceScratch(n, d)));
   run.embedding_forward({n, d, ids.data(), table.data(), out.data()});
   run.embedding_backward(
       {n, d, vocab, ids.data(), d_out.data(), d_table.data(), scratch.data()});
