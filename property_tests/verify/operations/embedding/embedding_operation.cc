@@ -44,8 +44,13 @@ class Embedding : public Operation {
     return parameters;
   }
   std::vector<std::string> edges() const override {
-    return {"rows=0", "d_model=264", "rows=600 vocab_size=257",
-            "rows=600 vocab_size=66000 d_model=1"};
+    // The last two: one piece of a device's sums, and several with a part.
+    return {"rows=0",
+            "d_model=264",
+            "rows=600 vocab_size=257",
+            "rows=600 vocab_size=66000 d_model=1",
+            "rows=64 vocab_size=1",
+            "rows=300 vocab_size=2 d_model=8"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge", "repeated"};
