@@ -5,8 +5,7 @@
 //
 // As in row_kernels.h: device pointers, nothing synchronised, fixed orders of
 // summation, no atomics. SumOfSquares adds within its blocks as the CPU does,
-// and the blocks in a fixed tree. Compiled for sm_80, sm_90a and sm_100; not
-// yet run on a device.
+// and the blocks in a fixed tree.
 #ifndef SOFTMOE_KERNELS_CUDA_FLAT_KERNELS_H_
 #define SOFTMOE_KERNELS_CUDA_FLAT_KERNELS_H_
 

@@ -4,8 +4,7 @@
 // CUDA device: embedding, RoPE, permute, SwiGLU, unpermute, cross-entropy.
 //
 // As in row_kernels.h: device pointers, the bodies of the CPU, nothing
-// synchronised, fixed orders of summation, no atomics. Compiled for sm_80,
-// sm_90a and sm_100; not yet run on a device.
+// synchronised, fixed orders of summation, no atomics.
 #ifndef SOFTMOE_KERNELS_CUDA_LAYER_KERNELS_H_
 #define SOFTMOE_KERNELS_CUDA_LAYER_KERNELS_H_
 

@@ -5,7 +5,6 @@
 // As in row_kernels.h: device pointers, nothing synchronised. The jitter has
 // the CPU's bits; so has the logits' noise, except for the last bit where the
 // device's logarithm, sine and cosine, in double, round to another float.
-// Compiled for sm_80, sm_90a and sm_100; not yet run on a device.
 #ifndef SOFTMOE_KERNELS_CUDA_NOISE_KERNELS_H_
 #define SOFTMOE_KERNELS_CUDA_NOISE_KERNELS_H_
 

@@ -5,8 +5,7 @@
 // budget_gradient.h.
 //
 // As in row_kernels.h: device pointers, nothing synchronised. Every element of
-// a plan, every count and every bit of a loss is the CPU's. Compiled for sm_80,
-// sm_90a and sm_100; not yet run on a device.
+// a plan, every count and every bit of a loss is the CPU's.
 #ifndef SOFTMOE_KERNELS_CUDA_ROUTING_KERNELS_H_
 #define SOFTMOE_KERNELS_CUDA_ROUTING_KERNELS_H_
 

@@ -306,10 +306,8 @@ int main(int argc, char** argv) {
           "threads; 0: one per core; never changes the result [0]");
   auto* const ranks = AddRankOptions(app, &arguments.ranks);
   runtime("--isa", "isa", "instruction set, v3 or v4 [the best here]");
-  runtime(
-      "--device", "device",
-      "cpu, or cuda: device 0, or with --ranks one for each rank; trained on "
-      "the simulated device so far, not verified on a device [cpu]");
+  runtime("--device", "device",
+          "cpu, or cuda: device 0, or with --ranks one for each rank [cpu]");
   runtime("--log-every", "log_every", "steps between progress lines [10]");
   runtime("--checkpoint-every", "checkpoint_every",
           "steps between checkpoints; 0: at the end and on a signal [0]");
