@@ -1,33 +1,47 @@
 """cuda_library: .cu files compiled by nvcc, usable as a cc_library dependency;
-cuda_resources_test: their kernels spill no register and need no stack frame.
+cuda_resources_test: their kernels spill no register and need no stack frame;
+cuda_access_test: their wide kernels access memory 16 bytes at a time.
 """
 
-load("@cuda//:defs.bzl", "CUDA_AVAILABLE", "NVCC", "NVCC_ARCHITECTURES", "NVCC_VERSION")
+load(
+    "@cuda//:defs.bzl",
+    "CUDA_AVAILABLE",
+    "NVCC",
+    "NVCC_ARCHITECTURES",
+    "NVCC_COMPRESSION",
+    "NVCC_VERSION",
+)
 load("@system//:key.bzl", "BUILD_KEY")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
-# What ptxas reports of each kernel's registers and memory: one file per source.
-_CudaResources = provider(fields = ["files"])
+# Of each source a file with what ptxas reports of its kernels' registers and
+# memory, and one with their PTX.
+_CudaResources = provider(fields = ["files", "ptx"])
 
 def _cuda_library_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     context = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
 
+    # As for g++: contraction is decided in the source (DESIGN.md, ruling 9).
+    flags = ["-std=c++20", "-O3", "--fmad=false"] + [
+        "-I.",  # nvcc knows no -iquote
+        "-DSOFTMOE_BUILD_KEY=" + BUILD_KEY,
+    ] + ctx.attr.copts
+    inputs = depset(ctx.files.srcs + ctx.files.hdrs, transitive = [context.compilation_context.headers])
+
+    # The version is in the environment so that it is in the key.
+    environment = {"NVCC_VERSION": NVCC_VERSION, "PATH": "/usr/local/bin:/usr/bin:/bin"}
+
     objects = []
     resources = []
+    ptx = []
     for source in ctx.files.srcs:
         resource = ctx.actions.declare_file("_cuda/%s/%s.resources" % (ctx.label.name, source.basename))
         output = ctx.actions.declare_file("_cuda/%s/%s.o" % (ctx.label.name, source.basename))
         arguments = ctx.actions.args()
-        arguments.add_all(["-c", "-std=c++20", "-O3", "-lineinfo", "-Xcompiler", "-fPIC,-Wall", "-Xptxas", "-v"])
-        arguments.add_all(NVCC_ARCHITECTURES)
-
-        # As for g++: contraction is decided in the source (DESIGN.md, ruling 9).
-        arguments.add("--fmad=false")
-        arguments.add("-I.")  # nvcc knows no -iquote
-        arguments.add("-DSOFTMOE_BUILD_KEY=" + BUILD_KEY)
-        arguments.add_all(ctx.attr.copts)
+        arguments.add_all(["-c", "-lineinfo", "-Xcompiler", "-fPIC,-Wall", "-Xptxas", "-v"])
+        arguments.add_all(NVCC_ARCHITECTURES + NVCC_COMPRESSION + flags)
         arguments.add_all(["-o", output, source])
         ctx.actions.run_shell(
             # nvcc names its temporary files by its process number, which is the
@@ -41,15 +55,33 @@ def _cuda_library_impl(ctx):
                 grep -v -e '^ptxas info' -e '^    [0-9]* bytes stack frame' "$resources" >&2
                 exit $status""",
             arguments = [resource.path, NVCC, arguments],
-            inputs = depset(ctx.files.srcs + ctx.files.hdrs, transitive = [context.compilation_context.headers]),
+            inputs = inputs,
             outputs = [output, resource],
             mnemonic = "CudaCompile",
             progress_message = "Compiling %s with nvcc" % source.short_path,
-            # The version is in the environment so that it is in the key.
-            env = {"NVCC_VERSION": NVCC_VERSION, "PATH": "/usr/local/bin:/usr/bin:/bin"},
+            env = environment,
         )
         objects.append(output)
         resources.append(resource)
+
+        # Made only for the tests that read it.
+        output = ctx.actions.declare_file("_cuda/%s/%s.ptx" % (ctx.label.name, source.basename))
+        arguments = ctx.actions.args()
+        arguments.add_all(["-ptx", "-arch=compute_80"] + flags)
+        arguments.add_all(["-o", output, source])
+        ctx.actions.run_shell(
+            command = """
+                TMPDIR=$(mktemp -d) || exit; export TMPDIR
+                trap 'rm -rf "$TMPDIR"' EXIT
+                "$@" """,
+            arguments = [NVCC, arguments],
+            inputs = inputs,
+            outputs = [output],
+            mnemonic = "CudaPtx",
+            progress_message = "Compiling %s to PTX" % source.short_path,
+            env = environment,
+        )
+        ptx.append(output)
 
     linking, _ = cc_common.create_linking_context_from_compilation_outputs(
         actions = ctx.actions,
@@ -69,7 +101,7 @@ def _cuda_library_impl(ctx):
     return [
         DefaultInfo(files = depset(objects)),
         CcInfo(compilation_context = compilation, linking_context = linking),
-        _CudaResources(files = resources),
+        _CudaResources(files = resources, ptx = ptx),
     ]
 
 _cuda_library = rule(
@@ -128,6 +160,56 @@ def cuda_resources_test(name, library, **kwargs):
         name = name,
         size = "small",
         library = library,
+        target_compatible_with = [] if CUDA_AVAILABLE else ["@cuda//:no_toolkit"],
+        **kwargs
+    )
+
+def _cuda_access_test_impl(ctx):
+    files = [
+        file
+        for file in ctx.attr.library[_CudaResources].ptx
+        if file.basename[:-len(".ptx")] in ctx.attr.sources
+    ]
+    if len(files) != len(ctx.attr.sources):
+        fail("not all of sources are the library's")
+    ctx.actions.write(
+        ctx.outputs.executable,
+        "#!/bin/sh\nexec %s '%s' %s\n" % (
+            ctx.file._checker.short_path,
+            ctx.attr.only_loads,
+            " ".join([file.short_path for file in files]),
+        ),
+        is_executable = True,
+    )
+    return [DefaultInfo(runfiles = ctx.runfiles(files + [ctx.file._checker]))]
+
+_cuda_access_test = rule(
+    implementation = _cuda_access_test_impl,
+    attrs = {
+        "library": attr.label(providers = [_CudaResources]),
+        "sources": attr.string_list(),
+        "only_loads": attr.string(),
+        "_checker": attr.label(default = "//bazel:check_cuda_access.sh", allow_single_file = True),
+    },
+    test = True,
+)
+
+def cuda_access_test(name, library, sources, only_loads = "", **kwargs):
+    """Fails if a wide kernel does not load and store 16 bytes at a time.
+
+    Args:
+      name: of the test.
+      library: a cuda_library.
+      sources: those of its sources that have wide kernels.
+      only_loads: words in the names of kernels that store nothing wide.
+      **kwargs: as of every test.
+    """
+    _cuda_access_test(
+        name = name,
+        size = "small",
+        library = library,
+        sources = sources,
+        only_loads = only_loads,
         target_compatible_with = [] if CUDA_AVAILABLE else ["@cuda//:no_toolkit"],
         **kwargs
     )

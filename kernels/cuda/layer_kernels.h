@@ -3,6 +3,10 @@
 // layer_kernels.h - what a layer computes between its matrix products, on a
 // CUDA device: embedding, RoPE, permute, SwiGLU, unpermute, cross-entropy.
 //
+// As fast as memory are rows of a multiple of eight columns (row_width.h); with
+// another d_model, d_ffn, vocab_size or half of a head's width, which fp32 may
+// have, 2 or 4 bytes are accessed at a time.
+//
 // As in row_kernels.h: device pointers, the bodies of the CPU, nothing
 // synchronised, fixed orders of summation, no atomics.
 #ifndef SOFTMOE_KERNELS_CUDA_LAYER_KERNELS_H_

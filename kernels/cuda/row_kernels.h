@@ -6,9 +6,11 @@
 // Every function enqueues on `stream` and returns; nothing is synchronised.
 // Router and AdamW compute every element by the same operations in the same
 // order as the CPU, so their bits agree with its; RMSNorm sums its rows in
-// another order (32 lanes instead of 64 accumulators). Sums over tokens have
-// the CPU's fixed blocks, which the device adds in a fixed tree, the CPU one
-// after another. No atomics. A launch that fails throws as CheckCuda does
+// another order (32 lanes, with one or eight accumulators each, instead of 64
+// accumulators). Sums over tokens have the CPU's fixed blocks, which the device
+// adds in a fixed tree, the CPU one after another. Which order a device takes
+// depends on sizes and on where arrays begin (row_width.h), never on the
+// device. No atomics. A launch that fails throws as CheckCuda does
 // (launch.h). Compiled for sm_80, sm_90a and sm_100; what has run on which:
 // property_tests/gpu/README.md.
 #ifndef SOFTMOE_KERNELS_CUDA_ROW_KERNELS_H_
