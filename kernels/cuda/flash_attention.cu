@@ -1,0 +1,750 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A block of threads takes a block of queries of one head, or of its keys, in
+// rows of 16 for each matrix of a tensor core, and goes through the other side
+// in tiles: forward and for d_q through keys, for d_k and d_v through queries.
+// Each result has one writer, which adds in one order: no atomics. Backward
+// computes the weights twice for that.
+//
+// A tile is copied to shared memory while the one before it is worked on.
+// Products of a warp's rows with a tile give scores in registers, and these
+// become operands of the next product without leaving them. Exponents are those
+// of 2, of scores with the factor log2(e)/sqrt(head_dim).
+//
+// Of a block's rows, those beyond the end of the sequence hold zeros and are
+// not stored. Of a tile's rows, keys beyond the end come after every query, and
+// queries beyond it have weights of 0.
+#include <cmath>
+
+#include "core/errors.h"
+#include "kernels/cuda/flash_attention.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/simt/cuda_groups.h"
+#include "kernels/simt/tensor_core.h"
+#include "kernels/vector_math.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+namespace {
+
+constexpr float kLog2OfE = 1.44269504f, kLogOf2 = 0.693147181f;
+constexpr int kWarps = 4;
+constexpr int kThreads = 32 * kWarps;
+constexpr int kTileRows = 64;  // of what is gone through
+constexpr int kHalf = kTileRows / 2;
+
+__device__ __forceinline__ int Lane() { return threadIdx.x % 32; }
+__device__ __forceinline__ int Warp() { return threadIdx.x / 32; }
+
+// ---- Matrices in shared memory
+
+// Rows of kDim numbers. Eight of them, 16 bytes each at one column, lie in
+// different banks: the pieces of row r are exchanged by r % 8.
+template <int kDim>
+struct Rows {
+  static constexpr int kPieces = kDim / 8;
+  Bf16x8* data;
+
+  __device__ __forceinline__ Bf16x8* At(int row, int piece) const {
+    return data + row * kPieces + (piece ^ (row & 7));
+  }
+};
+
+// A matrix in memory, with one row per token of a sequence.
+struct TokenRows {
+  const Bf16* data;
+  int64_t stride;
+  int count;  // rows that there are
+};
+
+// Begins to copy kCount rows from `first` on, all threads together; rows that
+// there are not become zeros.
+template <int kCount, int kDim>
+__device__ __forceinline__ void BeginCopy(const TokenRows& from, int first,
+                                          Rows<kDim> to) {
+  constexpr int kPieces = kDim / 8, kStep = kThreads / kPieces;
+  const int piece = threadIdx.x % kPieces;
+  SOFTMOE_UNROLL
+  for (int i = 0; i < kCount / kStep; ++i) {
+    const int row = i * kStep + threadIdx.x / kPieces;
+    const bool exists = first + row < from.count;
+    const int64_t token = exists ? first + row : first;
+    CopyAsync(reinterpret_cast<const Bf16x8*>(from.data + token * from.stride +
+                                              piece * 8),
+              exists, to.At(row, piece));
+  }
+}
+
+// Stores kCount rows from `begin` on, in shared memory, as rows `first` and so
+// on in memory; one warp. Rows that there are not are left out.
+template <int kCount, int kDim>
+__device__ __forceinline__ void StoreRows(Rows<kDim> rows, int begin, int first,
+                                          int64_t stride, int count, Bf16* to) {
+  constexpr int kPieces = kDim / 8, kStep = 32 / kPieces;
+  const int piece = Lane() % kPieces;
+  SOFTMOE_UNROLL
+  for (int i = 0; i < kCount / kStep; ++i) {
+    const int row = i * kStep + Lane() / kPieces;
+    if (first + row >= count) continue;
+    *reinterpret_cast<Bf16x8*>(to + (first + row) * stride + piece * 8) =
+        *rows.At(begin + row, piece);
+  }
+}
+
+// ---- Matrices in registers: of a warp, 16 kRowTiles rows
+
+// Sums of products: [rows, 8 kColumnTiles]. What a thread holds of tile (r, c):
+// numbers 2 i and 2 i + 1 are in row 16 r + 8 i + Lane() / 4, in columns
+// 8 c + Lane() % 4 * 2 and the next.
+template <int kRowTiles, int kColumnTiles>
+struct Sums {
+  float x[kRowTiles][kColumnTiles][4];
+
+  __device__ __forceinline__ void Clear() {
+    SOFTMOE_UNROLL
+    for (int r = 0; r < kRowTiles; ++r) {
+      SOFTMOE_UNROLL
+      for (int c = 0; c < kColumnTiles; ++c) {
+        SOFTMOE_UNROLL
+        for (int i = 0; i < 4; ++i) x[r][c][i] = 0;
+      }
+    }
+  }
+  // f(number, its row of 2 kRowTiles rows that the thread has, its column).
+  template <typename F>
+  __device__ __forceinline__ void ForEach(const F& f) {
+    SOFTMOE_UNROLL
+    for (int r = 0; r < kRowTiles; ++r) {
+      SOFTMOE_UNROLL
+      for (int c = 0; c < kColumnTiles; ++c) {
+        SOFTMOE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          f(x[r][c][i], 2 * r + i / 2, 8 * c + Lane() % 4 * 2 + i % 2);
+        }
+      }
+    }
+  }
+};
+
+// The row, of those of a warp, that is row `own` of a thread's.
+__device__ __forceinline__ int RowOfWarp(int own) {
+  return own * 8 + Lane() / 4;
+}
+
+// Left operands, 16 columns at a time: rows of shared memory from `begin` on,
+// read again at each use.
+template <int kRowTiles, int kDim>
+struct SharedOperand {
+  Rows<kDim> rows;
+  int begin;
+
+  __device__ __forceinline__ void Load(int step,
+                                       uint32_t (&a)[kRowTiles][4]) const {
+    SOFTMOE_UNROLL
+    for (int r = 0; r < kRowTiles; ++r) {
+      LoadMatrices<Transposed::kNo>(
+          rows.At(begin + 16 * r + Lane() % 16, 2 * step + Lane() / 16), a[r]);
+    }
+  }
+};
+// The same, read once.
+template <int kRowTiles, int kDim>
+struct RegisterOperand {
+  uint32_t x[kDim / 16][kRowTiles][4];
+
+  __device__ __forceinline__ explicit RegisterOperand(
+      const SharedOperand<kRowTiles, kDim>& from) {
+    SOFTMOE_UNROLL
+    for (int step = 0; step < kDim / 16; ++step) from.Load(step, x[step]);
+  }
+  __device__ __forceinline__ void Load(int step,
+                                       uint32_t (&a)[kRowTiles][4]) const {
+    SOFTMOE_UNROLL
+    for (int r = 0; r < kRowTiles; ++r) {
+      SOFTMOE_UNROLL
+      for (int i = 0; i < 4; ++i) a[r][i] = x[step][r][i];
+    }
+  }
+};
+
+// sums = left right^T: a column for each row of `right` from `begin` on.
+template <typename Left, int kDim, int kRowTiles, int kColumnTiles>
+__device__ __forceinline__ void Compare(const Left& left, Rows<kDim> right,
+                                        int begin,
+                                        Sums<kRowTiles, kColumnTiles>& sums) {
+  sums.Clear();
+  const int row = begin + Lane() / 16 * 8 + Lane() % 8;
+  SOFTMOE_UNROLL
+  for (int step = 0; step < kDim / 16; ++step) {
+    uint32_t a[kRowTiles][4], b[4];
+    left.Load(step, a);
+    SOFTMOE_UNROLL
+    for (int c = 0; c < kColumnTiles; c += 2) {
+      LoadMatrices<Transposed::kNo>(
+          right.At(row + 8 * c, 2 * step + Lane() / 8 % 2), b);
+      SOFTMOE_UNROLL
+      for (int r = 0; r < kRowTiles; ++r) {
+        MultiplyAdd(a[r], b[0], b[1], sums.x[r][c]);
+        MultiplyAdd(a[r], b[2], b[3], sums.x[r][c + 1]);
+      }
+    }
+  }
+}
+
+// sums += weights right: weights rounded to bf16; row k of `right`, from
+// `begin` on, belongs to column k of the weights.
+template <int kDim, int kRowTiles, int kColumnTiles>
+__device__ __forceinline__ void Mix(
+    const Sums<kRowTiles, kColumnTiles>& weights, Rows<kDim> right, int begin,
+    Sums<kRowTiles, kDim / 8>& sums) {
+  SOFTMOE_UNROLL
+  for (int step = 0; step < kColumnTiles / 2; ++step) {
+    uint32_t a[kRowTiles][4], b[4];
+    SOFTMOE_UNROLL
+    for (int r = 0; r < kRowTiles; ++r) {
+      SOFTMOE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const float(&pairs)[4] = weights.x[r][2 * step + i / 2];
+        a[r][i] = PackBf16(pairs[i % 2 * 2], pairs[i % 2 * 2 + 1]);
+      }
+    }
+    SOFTMOE_UNROLL
+    for (int c = 0; c < kDim / 8; c += 2) {
+      LoadMatrices<Transposed::kYes>(
+          right.At(begin + 16 * step + Lane() % 16, c + Lane() / 16), b);
+      SOFTMOE_UNROLL
+      for (int r = 0; r < kRowTiles; ++r) {
+        MultiplyAdd(a[r], b[0], b[1], sums.x[r][c]);
+        MultiplyAdd(a[r], b[2], b[3], sums.x[r][c + 1]);
+      }
+    }
+  }
+}
+
+// Puts factor[own row] * sums, rounded, where rows of shared memory were that
+// no other warp reads, from `begin` on.
+template <int kDim, int kRowTiles>
+__device__ __forceinline__ void PutRows(const Sums<kRowTiles, kDim / 8>& sums,
+                                        const float (&factor)[2 * kRowTiles],
+                                        Rows<kDim> rows, int begin) {
+  __syncwarp();
+  SOFTMOE_UNROLL
+  for (int own = 0; own < 2 * kRowTiles; ++own) {
+    SOFTMOE_UNROLL
+    for (int c = 0; c < kDim / 8; ++c) {
+      const float* pair = sums.x[own / 2][c] + own % 2 * 2;
+      rows.At(begin + RowOfWarp(own), c)->pairs[Lane() % 4] =
+          PackBf16(factor[own] * pair[0], factor[own] * pair[1]);
+    }
+  }
+  __syncwarp();
+}
+
+// The sum, and the largest, over the four lanes that share a row.
+__device__ __forceinline__ float RowSum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+__device__ __forceinline__ float RowMax(float x) {
+  x = Max(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return Max(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+// ---- Where a block of threads is
+
+// Which block of rows of which head. Those with most to do come first within a
+// head, and the blocks of a head together, since they read the same.
+struct Place {
+  int64_t sequence, head;
+  int block;
+
+  // Of `blocks` in each head.
+  __device__ __forceinline__ Place(int64_t num_heads, int blocks,
+                                   bool last_first) {
+    const int64_t index = blockIdx.x / blocks;
+    sequence = index / num_heads;
+    head = index % num_heads;
+    block = static_cast<int>(blockIdx.x % blocks);
+    if (last_first) block = blocks - 1 - block;
+  }
+};
+
+// Tiles of the keys that queries before `end` see.
+__device__ __forceinline__ int TilesSeen(int length, int end) {
+  return ((end < length ? end : length) + kTileRows - 1) / kTileRows;
+}
+
+// The arrays of one head, at the first token of a sequence.
+template <typename Args>
+struct HeadOf {
+  TokenRows q, k, v;
+  int64_t width, first_out, first_row;
+
+  __device__ __forceinline__ HeadOf(const Args& args, const Place& place) {
+    width = args.num_heads * args.head_dim;
+    const int64_t token = place.sequence * args.sequence_length;
+    const int64_t column = place.head * args.head_dim;
+    const int length = static_cast<int>(args.sequence_length);
+    const Bf16* from = args.qkv + token * 3 * width + column;
+    q = {from, 3 * width, length};
+    k = {from + width, 3 * width, length};
+    v = {from + 2 * width, 3 * width, length};
+    // In out and d_out; in log_sum_exp and delta.
+    first_out = token * width + column;
+    first_row =
+        (place.sequence * args.num_heads + place.head) * args.sequence_length;
+  }
+};
+
+// ---- Forward
+
+template <int kDim>
+struct ForwardSizes {
+  static constexpr int kRowTiles = 2;
+  static constexpr int kWarpRows = 16 * kRowTiles;
+  static constexpr int kQueries = kWarps * kWarpRows;
+  // Queries, and keys and values of two tiles.
+  static constexpr int kShared = (kQueries + 4 * kTileRows) * kDim * 2;
+  static constexpr bool kQueriesInRegisters = kDim == 64;
+  static constexpr int kBlocksPerProcessor = kDim == 64 ? 3 : 2;
+};
+
+template <int kDim>
+__global__ void __launch_bounds__(kThreads,
+                                  ForwardSizes<kDim>::kBlocksPerProcessor)
+    FlashForwardKernel(AttentionForwardArgsOf<Bf16> args, float scale2,
+                       int num_blocks) {
+  using Sizes = ForwardSizes<kDim>;
+  constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
+  const Place place(args.num_heads, num_blocks, /*last_first=*/true);
+  const HeadOf<AttentionForwardArgsOf<Bf16>> head(args, place);
+  const int length = static_cast<int>(args.sequence_length);
+  const int first = place.block * Sizes::kQueries;
+  const int warp_first = first + Warp() * Sizes::kWarpRows;
+
+  SOFTMOE_DYNAMIC_SHARED(Bf16x8, shared);
+  const Rows<kDim> queries{shared};
+  const auto keys = [&](int tile) {
+    return Rows<kDim>{queries.At(Sizes::kQueries, 0) +
+                      tile % 2 * 2 * kTileRows * Rows<kDim>::kPieces};
+  };
+  const auto values = [&](int tile) {
+    return Rows<kDim>{keys(tile).data + kTileRows * Rows<kDim>::kPieces};
+  };
+  const auto begin_tile = [&](int tile) {
+    BeginCopy<kTileRows>(head.k, tile * kTileRows, keys(tile));
+    BeginCopy<kTileRows>(head.v, tile * kTileRows, values(tile));
+    CommitCopies();
+  };
+  const int num_tiles = TilesSeen(length, first + Sizes::kQueries);
+  BeginCopy<Sizes::kQueries>(head.q, first, queries);
+  begin_tile(0);
+  WaitForCopies<0>();
+  __syncthreads();
+  if (num_tiles > 1) begin_tile(1);
+
+  const SharedOperand<kRowTiles, kDim> in_shared{queries,
+                                                 Warp() * Sizes::kWarpRows};
+  const std::conditional_t<Sizes::kQueriesInRegisters,
+                           RegisterOperand<kRowTiles, kDim>,
+                           SharedOperand<kRowTiles, kDim>>
+      q(in_shared);
+  Sums<kRowTiles, kDim / 8> out;
+  out.Clear();
+  // Of each row: the largest score so far, and the sum of the weights that this
+  // thread has, relative to it.
+  float largest[kOwn], total[kOwn];
+  SOFTMOE_UNROLL
+  for (int own = 0; own < kOwn; ++own) {
+    largest[own] = -__builtin_inff();
+    total[own] = 0;
+  }
+
+  for (int tile = 0; tile < num_tiles; ++tile) {
+    if (tile > 0) {
+      WaitForCopies<0>();
+      __syncthreads();
+      // Nobody reads the tile before this one any more.
+      if (tile + 1 < num_tiles) begin_tile(tile + 1);
+    }
+    const int first_key = tile * kTileRows;
+    if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
+    Sums<kRowTiles, kTileRows / 8> weights;
+    Compare(q, keys(tile), 0, weights);
+    if (first_key + kTileRows - 1 > warp_first) {
+      weights.ForEach([&](float& score, int own, int column) {
+        if (first_key + column > warp_first + RowOfWarp(own)) {
+          score = -__builtin_inff();
+        }
+      });
+    }
+    float high[kOwn], shift[kOwn], shrink[kOwn];
+    SOFTMOE_UNROLL
+    for (int own = 0; own < kOwn; ++own) high[own] = largest[own];
+    weights.ForEach([&](const float& score, int own, int) {
+      high[own] = Max(high[own], score);
+    });
+    SOFTMOE_UNROLL
+    for (int own = 0; own < kOwn; ++own) {
+      high[own] = RowMax(high[own]);
+      shift[own] = high[own] * scale2;
+      shrink[own] = FastExp2(largest[own] * scale2 - shift[own]);
+      largest[own] = high[own];
+      total[own] *= shrink[own];
+    }
+    out.ForEach([&](float& sum, int own, int) { sum *= shrink[own]; });
+    weights.ForEach([&](float& x, int own, int) {
+      x = FastExp2(Fma(x, scale2, -shift[own]));
+      total[own] += x;
+    });
+    Mix(weights, values(tile), 0, out);
+  }
+
+  float factor[kOwn];
+  SOFTMOE_UNROLL
+  for (int own = 0; own < kOwn; ++own) {
+    const float sum = RowSum(total[own]);
+    factor[own] = 1.0f / sum;
+    const int query = warp_first + RowOfWarp(own);
+    if (query < length && Lane() % 4 == 0) {
+      args.log_sum_exp[head.first_row + query] =
+          Fma(largest[own] * scale2, kLogOf2, Log(sum));
+    }
+  }
+  const int begin = Warp() * Sizes::kWarpRows;
+  PutRows(out, factor, queries, begin);
+  StoreRows<Sizes::kWarpRows>(queries, begin, warp_first, head.width, length,
+                              args.out + head.first_out);
+}
+
+// ---- Backward: d_q, and <d_out, out> of every row
+
+template <int kDim>
+struct QueriesSizes {
+  static constexpr int kRowTiles = 2;
+  static constexpr int kWarpRows = 16 * kRowTiles;
+  static constexpr int kQueries = kWarps * kWarpRows;
+  // Queries and d_out, keys and values of two tiles, and delta.
+  static constexpr int kShared =
+      (2 * kQueries + 4 * kTileRows) * kDim * 2 + kQueries * 4;
+  static constexpr bool kInRegisters = kDim == 64;
+};
+
+// delta[row] = <d_out, out>, for kCount rows from `first` on, and zero for
+// those that there are not; all threads together.
+template <int kCount, int kDim>
+__device__ __forceinline__ void RowProducts(const Bf16* out, const Bf16* d_out,
+                                            int64_t stride, int first,
+                                            int count, float* in_shared,
+                                            float* delta) {
+  constexpr int kPieces = kDim / 8, kStep = kThreads / kPieces;
+  const int piece = threadIdx.x % kPieces;
+  for (int i = 0; i < kCount / kStep; ++i) {
+    const int row = i * kStep + threadIdx.x / kPieces;
+    float sum = 0;
+    if (first + row < count) {
+      const int64_t at = (first + row) * stride + piece * 8;
+      const Bf16x8 a = *reinterpret_cast<const Bf16x8*>(out + at);
+      const Bf16x8 b = *reinterpret_cast<const Bf16x8*>(d_out + at);
+      SOFTMOE_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        sum = Fma(FirstOf(a.pairs[j]), FirstOf(b.pairs[j]), sum);
+        sum = Fma(SecondOf(a.pairs[j]), SecondOf(b.pairs[j]), sum);
+      }
+    }
+    SOFTMOE_UNROLL
+    for (int mask = kPieces / 2; mask > 0; mask /= 2) {
+      sum += __shfl_xor_sync(0xffffffffu, sum, mask);
+    }
+    if (piece == 0) {
+      in_shared[row] = sum;
+      if (first + row < count) delta[first + row] = sum;
+    }
+  }
+}
+
+template <int kDim>
+__global__ void __launch_bounds__(kThreads, 2)
+    FlashQueriesBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
+                               float scale2, int num_blocks) {
+  using Sizes = QueriesSizes<kDim>;
+  constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
+  const Place place(args.num_heads, num_blocks, /*last_first=*/true);
+  const HeadOf<AttentionBackwardArgsOf<Bf16>> head(args, place);
+  const int length = static_cast<int>(args.sequence_length);
+  const int first = place.block * Sizes::kQueries;
+  const int warp_row = Warp() * Sizes::kWarpRows;
+  const int warp_first = first + warp_row;
+
+  SOFTMOE_DYNAMIC_SHARED(Bf16x8, shared);
+  const Rows<kDim> queries{shared};
+  const Rows<kDim> d_outs{queries.At(Sizes::kQueries, 0)};
+  const auto keys = [&](int tile) {
+    return Rows<kDim>{d_outs.At(Sizes::kQueries, 0) +
+                      tile % 2 * 2 * kTileRows * Rows<kDim>::kPieces};
+  };
+  const auto values = [&](int tile) {
+    return Rows<kDim>{keys(tile).data + kTileRows * Rows<kDim>::kPieces};
+  };
+  float* const deltas = reinterpret_cast<float*>(
+      values(1).data + kTileRows * Rows<kDim>::kPieces);
+  const auto begin_tile = [&](int tile) {
+    BeginCopy<kTileRows>(head.k, tile * kTileRows, keys(tile));
+    BeginCopy<kTileRows>(head.v, tile * kTileRows, values(tile));
+    CommitCopies();
+  };
+  const int num_tiles = TilesSeen(length, first + Sizes::kQueries);
+  BeginCopy<Sizes::kQueries>(head.q, first, queries);
+  BeginCopy<Sizes::kQueries>(
+      TokenRows{args.d_out + head.first_out, head.width, length}, first,
+      d_outs);
+  begin_tile(0);
+  RowProducts<Sizes::kQueries, kDim>(
+      args.out + head.first_out, args.d_out + head.first_out, head.width, first,
+      length, deltas, args.scratch + head.first_row);
+  WaitForCopies<0>();
+  __syncthreads();
+  if (num_tiles > 1) begin_tile(1);
+
+  using Shared = SharedOperand<kRowTiles, kDim>;
+  using Operand = std::conditional_t<Sizes::kInRegisters,
+                                     RegisterOperand<kRowTiles, kDim>, Shared>;
+  const Operand q(Shared{queries, warp_row}), d_out(Shared{d_outs, warp_row});
+  float shift[kOwn], delta[kOwn];
+  SOFTMOE_UNROLL
+  for (int own = 0; own < kOwn; ++own) {
+    const int query = warp_first + RowOfWarp(own);
+    shift[own] = query < length
+                     ? args.log_sum_exp[head.first_row + query] * kLog2OfE
+                     : 0.0f;
+    delta[own] = deltas[warp_row + RowOfWarp(own)];
+  }
+  Sums<kRowTiles, kDim / 8> d_q;
+  d_q.Clear();
+
+  for (int tile = 0; tile < num_tiles; ++tile) {
+    if (tile > 0) {
+      WaitForCopies<0>();
+      __syncthreads();
+      if (tile + 1 < num_tiles) begin_tile(tile + 1);
+    }
+    for (int begin = 0; begin < kTileRows; begin += kHalf) {
+      const int first_key = tile * kTileRows + begin;
+      if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
+      Sums<kRowTiles, kHalf / 8> weights, d_scores;
+      Compare(q, keys(tile), begin, weights);
+      Compare(d_out, values(tile), begin, d_scores);
+      weights.ForEach([&](float& x, int own, int) {
+        x = FastExp2(Fma(x, scale2, -shift[own]));
+      });
+      if (first_key + kHalf - 1 > warp_first) {
+        weights.ForEach([&](float& weight, int own, int column) {
+          if (first_key + column > warp_first + RowOfWarp(own)) weight = 0;
+        });
+      }
+      SOFTMOE_UNROLL
+      for (int r = 0; r < kRowTiles; ++r) {
+        SOFTMOE_UNROLL
+        for (int c = 0; c < kHalf / 8; ++c) {
+          SOFTMOE_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            float& x = d_scores.x[r][c][i];
+            x = weights.x[r][c][i] * (x - delta[2 * r + i / 2]);
+          }
+        }
+      }
+      Mix(d_scores, keys(tile), begin, d_q);
+    }
+  }
+
+  float factor[kOwn];
+  SOFTMOE_UNROLL
+  for (int own = 0; own < kOwn; ++own) factor[own] = scale;
+  PutRows(d_q, factor, queries, warp_row);
+  StoreRows<Sizes::kWarpRows>(queries, warp_row, warp_first, 3 * head.width,
+                              length, args.d_qkv + (head.q.data - args.qkv));
+}
+
+// ---- Backward: d_k and d_v
+
+template <int kDim>
+struct KeysSizes {
+  static constexpr int kRowTiles = kDim == 64 ? 2 : 1;
+  static constexpr int kWarpRows = 16 * kRowTiles;
+  static constexpr int kKeys = kWarps * kWarpRows;
+  // Keys and values, queries and d_out of two tiles, and two numbers for each
+  // of these queries.
+  static constexpr int kShared =
+      (2 * kKeys + 4 * kTileRows) * kDim * 2 + 4 * kTileRows * 4;
+};
+
+template <int kDim>
+__global__ void __launch_bounds__(kThreads, 2)
+    FlashKeysBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
+                            float scale2, int num_blocks) {
+  using Sizes = KeysSizes<kDim>;
+  constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
+  const Place place(args.num_heads, num_blocks, /*last_first=*/false);
+  const HeadOf<AttentionBackwardArgsOf<Bf16>> head(args, place);
+  const int length = static_cast<int>(args.sequence_length);
+  const int first = place.block * Sizes::kKeys;
+  const int warp_row = Warp() * Sizes::kWarpRows;
+  const int warp_first = first + warp_row;
+
+  SOFTMOE_DYNAMIC_SHARED(Bf16x8, shared);
+  const Rows<kDim> keys{shared};
+  const Rows<kDim> values{keys.At(Sizes::kKeys, 0)};
+  const auto queries = [&](int tile) {
+    return Rows<kDim>{values.At(Sizes::kKeys, 0) +
+                      tile % 2 * 2 * kTileRows * Rows<kDim>::kPieces};
+  };
+  const auto d_outs = [&](int tile) {
+    return Rows<kDim>{queries(tile).data + kTileRows * Rows<kDim>::kPieces};
+  };
+  // Of a tile: log-sum-exp of each query, to base 2, then delta of each.
+  const auto numbers = [&](int tile) {
+    return reinterpret_cast<float*>(d_outs(1).data +
+                                    kTileRows * Rows<kDim>::kPieces) +
+           tile % 2 * 2 * kTileRows;
+  };
+  const TokenRows from_d_out{args.d_out + head.first_out, head.width, length};
+  const auto begin_tile = [&](int tile) {
+    BeginCopy<kTileRows>(head.q, tile * kTileRows, queries(tile));
+    BeginCopy<kTileRows>(from_d_out, tile * kTileRows, d_outs(tile));
+    CommitCopies();
+  };
+  // The number of a tile that this thread brings.
+  static_assert(kThreads == 2 * kTileRows);
+  const auto load_number = [&](int tile) -> float {
+    const bool is_delta = threadIdx.x >= kTileRows;
+    const int query = tile * kTileRows + static_cast<int>(threadIdx.x) -
+                      (is_delta ? kTileRows : 0);
+    if (is_delta) {
+      return query < length ? args.scratch[head.first_row + query] : 0.0f;
+    }
+    return query < length ? args.log_sum_exp[head.first_row + query] * kLog2OfE
+                          : __builtin_inff();
+  };
+  const int first_tile = first / kTileRows;
+  const int num_tiles = (length + kTileRows - 1) / kTileRows;
+  BeginCopy<Sizes::kKeys>(head.k, first, keys);
+  BeginCopy<Sizes::kKeys>(head.v, first, values);
+  begin_tile(first_tile);
+  float number = load_number(first_tile);
+
+  const SharedOperand<kRowTiles, kDim> k{keys, warp_row}, v{values, warp_row};
+  Sums<kRowTiles, kDim / 8> d_k, d_v;
+  d_k.Clear();
+  d_v.Clear();
+
+  for (int tile = first_tile; tile < num_tiles; ++tile) {
+    numbers(tile)[threadIdx.x] = number;
+    WaitForCopies<0>();
+    __syncthreads();
+    if (tile + 1 < num_tiles) {
+      begin_tile(tile + 1);
+      number = load_number(tile + 1);
+    }
+    for (int begin = 0; begin < kTileRows; begin += kHalf) {
+      const int first_query = tile * kTileRows + begin;
+      if (first_query + kHalf - 1 < warp_first) continue;
+      const float* const shifts = numbers(tile) + begin;
+      const float* const deltas = shifts + kTileRows;
+      // One row for each key, one column for each query.
+      Sums<kRowTiles, kHalf / 8> weights, d_scores;
+      Compare(k, queries(tile), begin, weights);
+      weights.ForEach([&](float& x, int, int column) {
+        x = FastExp2(Fma(x, scale2, -shifts[column]));
+      });
+      if (first_query < warp_first + Sizes::kWarpRows - 1) {
+        weights.ForEach([&](float& weight, int own, int column) {
+          if (first_query + column < warp_first + RowOfWarp(own)) weight = 0;
+        });
+      }
+      Mix(weights, d_outs(tile), begin, d_v);
+      Compare(v, d_outs(tile), begin, d_scores);
+      SOFTMOE_UNROLL
+      for (int c = 0; c < kHalf / 8; ++c) {
+        const float* const delta = deltas + 8 * c + Lane() % 4 * 2;
+        SOFTMOE_UNROLL
+        for (int r = 0; r < kRowTiles; ++r) {
+          SOFTMOE_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            float& x = d_scores.x[r][c][i];
+            x = weights.x[r][c][i] * (x - delta[i % 2]);
+          }
+        }
+      }
+      Mix(d_scores, queries(tile), begin, d_k);
+    }
+  }
+
+  float factor[kOwn], one[kOwn];
+  SOFTMOE_UNROLL
+  for (int own = 0; own < kOwn; ++own) {
+    factor[own] = scale;
+    one[own] = 1;
+  }
+  PutRows(d_k, factor, keys, warp_row);
+  StoreRows<Sizes::kWarpRows>(keys, warp_row, warp_first, 3 * head.width,
+                              length, args.d_qkv + (head.k.data - args.qkv));
+  PutRows(d_v, one, values, warp_row);
+  StoreRows<Sizes::kWarpRows>(values, warp_row, warp_first, 3 * head.width,
+                              length, args.d_qkv + (head.v.data - args.qkv));
+}
+
+// ---- Launches
+
+template <typename Args>
+float Scale(const Args& args) {
+  return static_cast<float>(1 / std::sqrt(static_cast<double>(args.head_dim)));
+}
+template <typename Args>
+float ScaleTo2(const Args& args) {
+  return static_cast<float>(1.4426950408889634 /
+                            std::sqrt(static_cast<double>(args.head_dim)));
+}
+
+template <typename Args>
+int BlocksOfHead(const Args& args, int rows) {
+  return static_cast<int>(Blocks(args.sequence_length, rows));
+}
+
+template <int kDim>
+void Forward(const AttentionForwardArgsOf<Bf16>& args, Queue& queue) {
+  using Sizes = ForwardSizes<kDim>;
+  const int blocks = BlocksOfHead(args, Sizes::kQueries);
+  Launch("AttentionForward", FlashForwardKernel<kDim>,
+         args.num_sequences * args.num_heads * blocks, kThreads, Sizes::kShared,
+         queue.stream(), args, ScaleTo2(args), blocks);
+}
+
+template <int kDim>
+void Backward(const AttentionBackwardArgsOf<Bf16>& args, Queue& queue) {
+  const int64_t heads = args.num_sequences * args.num_heads;
+  using OfQueries = QueriesSizes<kDim>;
+  const int query_blocks = BlocksOfHead(args, OfQueries::kQueries);
+  Launch("AttentionBackward", FlashQueriesBackwardKernel<kDim>,
+         heads * query_blocks, kThreads, OfQueries::kShared, queue.stream(),
+         args, Scale(args), ScaleTo2(args), query_blocks);
+  using OfKeys = KeysSizes<kDim>;
+  const int key_blocks = BlocksOfHead(args, OfKeys::kKeys);
+  Launch("AttentionBackward", FlashKeysBackwardKernel<kDim>, heads * key_blocks,
+         kThreads, OfKeys::kShared, queue.stream(), args, Scale(args),
+         ScaleTo2(args), key_blocks);
+}
+
+}  // namespace
+
+void FlashAttentionForward(const AttentionForwardArgsOf<Bf16>& args,
+                           Queue& queue) {
+  SOFTMOE_CHECK(HasFlashAttention(args.head_dim));
+  args.head_dim == 64 ? Forward<64>(args, queue) : Forward<128>(args, queue);
+}
+
+void FlashAttentionBackward(const AttentionBackwardArgsOf<Bf16>& args,
+                            Queue& queue) {
+  SOFTMOE_CHECK(HasFlashAttention(args.head_dim));
+  args.head_dim == 64 ? Backward<64>(args, queue) : Backward<128>(args, queue);
+}
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA
