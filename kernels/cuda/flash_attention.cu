@@ -15,6 +15,7 @@
 // not stored. Of a tile's rows, keys beyond the end come after every query, and
 // queries beyond it have weights of 0.
 #include <cmath>
+#include <type_traits>
 
 #include "core/errors.h"
 #include "kernels/cuda/flash_attention.h"
@@ -44,16 +45,22 @@ struct Rows {
   static constexpr int kPieces = kDim / 8;
   Bf16x8* data;
 
+  // Where a piece of a row is after `data`, in bytes. That of piece p + q, p
+  // even, q < 2, is that of piece q, exclusive or 16 p; that of row r + s, s a
+  // multiple of 8, is that of row r and s kBytes more.
+  static constexpr int kBytes = kDim * 2;
+  __device__ __forceinline__ static int Offset(int row, int piece) {
+    return row * kBytes + (piece ^ (row & 7)) * 16;
+  }
   __device__ __forceinline__ Bf16x8* At(int row, int piece) const {
-    return data + row * kPieces + (piece ^ (row & 7));
+    return data + Offset(row, piece) / 16;
   }
 };
 
 // A matrix in memory, with one row per token of a sequence.
 struct TokenRows {
   const Bf16* data;
-  int64_t stride;
-  int count;  // rows that there are
+  int stride, count;  // from row to row; rows that there are
 };
 
 // Begins to copy kCount rows from `first` on, all threads together; rows that
@@ -62,15 +69,14 @@ template <int kCount, int kDim>
 __device__ __forceinline__ void BeginCopy(const TokenRows& from, int first,
                                           Rows<kDim> to) {
   constexpr int kPieces = kDim / 8, kStep = kThreads / kPieces;
-  const int piece = threadIdx.x % kPieces;
+  const int piece = threadIdx.x % kPieces, begin = threadIdx.x / kPieces;
+  const Bf16* at = from.data + int64_t{first + begin} * from.stride + piece * 8;
   SOFTMOE_UNROLL
   for (int i = 0; i < kCount / kStep; ++i) {
-    const int row = i * kStep + threadIdx.x / kPieces;
-    const bool exists = first + row < from.count;
-    const int64_t token = exists ? first + row : first;
-    CopyAsync(reinterpret_cast<const Bf16x8*>(from.data + token * from.stride +
-                                              piece * 8),
-              exists, to.At(row, piece));
+    const bool exists = first + begin + i * kStep < from.count;
+    CopyAsync(reinterpret_cast<const Bf16x8*>(at), exists, to.data,
+              to.Offset(begin + i * kStep, piece));
+    at += kStep * from.stride;
   }
 }
 
@@ -109,19 +115,27 @@ struct Sums {
       }
     }
   }
-  // f(number, its row of 2 kRowTiles rows that the thread has, its column).
+  // f(number, other's number, its row of the 2 kRowTiles that the thread has,
+  // its column); ForEach without the other's.
   template <typename F>
-  __device__ __forceinline__ void ForEach(const F& f) {
+  __device__ __forceinline__ void ForEachWith(const Sums& other, const F& f) {
     SOFTMOE_UNROLL
     for (int r = 0; r < kRowTiles; ++r) {
       SOFTMOE_UNROLL
       for (int c = 0; c < kColumnTiles; ++c) {
         SOFTMOE_UNROLL
         for (int i = 0; i < 4; ++i) {
-          f(x[r][c][i], 2 * r + i / 2, 8 * c + Lane() % 4 * 2 + i % 2);
+          f(x[r][c][i], other.x[r][c][i], 2 * r + i / 2,
+            8 * c + Lane() % 4 * 2 + i % 2);
         }
       }
     }
+  }
+  template <typename F>
+  __device__ __forceinline__ void ForEach(const F& f) {
+    ForEachWith(*this, [&](float& number, float, int own, int column) {
+      f(number, own, column);
+    });
   }
 };
 
@@ -139,10 +153,11 @@ struct SharedOperand {
 
   __device__ __forceinline__ void Load(int step,
                                        uint32_t (&a)[kRowTiles][4]) const {
+    const int lane = rows.Offset(begin + Lane() % 16, Lane() / 16);
     SOFTMOE_UNROLL
     for (int r = 0; r < kRowTiles; ++r) {
       LoadMatrices<Transposed::kNo>(
-          rows.At(begin + 16 * r + Lane() % 16, 2 * step + Lane() / 16), a[r]);
+          rows.data, (lane ^ 32 * step) + 16 * r * rows.kBytes, a[r]);
     }
   }
 };
@@ -166,13 +181,14 @@ struct RegisterOperand {
   }
 };
 
-// sums = left right^T: a column for each row of `right` from `begin` on.
+// sums = left right^T: a column for each row of `right` from `begin` on, a
+// multiple of 8.
 template <typename Left, int kDim, int kRowTiles, int kColumnTiles>
 __device__ __forceinline__ void Compare(const Left& left, Rows<kDim> right,
                                         int begin,
                                         Sums<kRowTiles, kColumnTiles>& sums) {
   sums.Clear();
-  const int row = begin + Lane() / 16 * 8 + Lane() % 8;
+  const int lane = right.Offset(Lane() / 16 * 8 + Lane() % 8, Lane() / 8 % 2);
   SOFTMOE_UNROLL
   for (int step = 0; step < kDim / 16; ++step) {
     uint32_t a[kRowTiles][4], b[4];
@@ -180,7 +196,7 @@ __device__ __forceinline__ void Compare(const Left& left, Rows<kDim> right,
     SOFTMOE_UNROLL
     for (int c = 0; c < kColumnTiles; c += 2) {
       LoadMatrices<Transposed::kNo>(
-          right.At(row + 8 * c, 2 * step + Lane() / 8 % 2), b);
+          right.At(begin, 0), (lane ^ 32 * step) + 8 * c * right.kBytes, b);
       SOFTMOE_UNROLL
       for (int r = 0; r < kRowTiles; ++r) {
         MultiplyAdd(a[r], b[0], b[1], sums.x[r][c]);
@@ -191,11 +207,12 @@ __device__ __forceinline__ void Compare(const Left& left, Rows<kDim> right,
 }
 
 // sums += weights right: weights rounded to bf16; row k of `right`, from
-// `begin` on, belongs to column k of the weights.
+// `begin` on, a multiple of 8, belongs to column k of the weights.
 template <int kDim, int kRowTiles, int kColumnTiles>
 __device__ __forceinline__ void Mix(
     const Sums<kRowTiles, kColumnTiles>& weights, Rows<kDim> right, int begin,
     Sums<kRowTiles, kDim / 8>& sums) {
+  const int lane = right.Offset(Lane() % 16, Lane() / 16);
   SOFTMOE_UNROLL
   for (int step = 0; step < kColumnTiles / 2; ++step) {
     uint32_t a[kRowTiles][4], b[4];
@@ -210,7 +227,7 @@ __device__ __forceinline__ void Mix(
     SOFTMOE_UNROLL
     for (int c = 0; c < kDim / 8; c += 2) {
       LoadMatrices<Transposed::kYes>(
-          right.At(begin + 16 * step + Lane() % 16, c + Lane() / 16), b);
+          right.At(begin, 0), (lane ^ 16 * c) + 16 * step * right.kBytes, b);
       SOFTMOE_UNROLL
       for (int r = 0; r < kRowTiles; ++r) {
         MultiplyAdd(a[r], b[0], b[1], sums.x[r][c]);
@@ -245,8 +262,19 @@ __device__ __forceinline__ float RowSum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 __device__ __forceinline__ float RowMax(float x) {
-  x = Max(x, __shfl_xor_sync(0xffffffffu, x, 1));
-  return Max(x, __shfl_xor_sync(0xffffffffu, x, 2));
+  x = Larger(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return Larger(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+// work(std::true_type) or work(std::false_type): compiled twice, so that most
+// tiles do not pay for the mask.
+template <typename Work>
+__device__ __forceinline__ void ForMasked(bool masked, const Work& work) {
+  if (masked) {
+    work(std::true_type());
+  } else {
+    work(std::false_type());
+  }
 }
 
 // ---- Where a block of threads is
@@ -284,10 +312,11 @@ struct HeadOf {
     const int64_t token = place.sequence * args.sequence_length;
     const int64_t column = place.head * args.head_dim;
     const int length = static_cast<int>(args.sequence_length);
+    const int stride = static_cast<int>(3 * width);
     const Bf16* from = args.qkv + token * 3 * width + column;
-    q = {from, 3 * width, length};
-    k = {from + width, 3 * width, length};
-    v = {from + 2 * width, 3 * width, length};
+    q = {from, stride, length};
+    k = {from + width, stride, length};
+    v = {from + 2 * width, stride, length};
     // In out and d_out; in log_sum_exp and delta.
     first_out = token * width + column;
     first_row =
@@ -305,7 +334,8 @@ struct ForwardSizes {
   // Queries, and keys and values of two tiles.
   static constexpr int kShared = (kQueries + 4 * kTileRows) * kDim * 2;
   static constexpr bool kQueriesInRegisters = kDim == 64;
-  static constexpr int kBlocksPerProcessor = kDim == 64 ? 3 : 2;
+  static constexpr int kColumns = kDim == 64 ? kTileRows : kHalf;  // at a time
+  static constexpr int kBlocksPerProcessor = 2;
 };
 
 template <int kDim>
@@ -325,7 +355,7 @@ __global__ void __launch_bounds__(kThreads,
   const Rows<kDim> queries{shared};
   const auto keys = [&](int tile) {
     return Rows<kDim>{queries.At(Sizes::kQueries, 0) +
-                      tile % 2 * 2 * kTileRows * Rows<kDim>::kPieces};
+                      (tile & 1) * 2 * kTileRows * Rows<kDim>::kPieces};
   };
   const auto values = [&](int tile) {
     return Rows<kDim>{keys(tile).data + kTileRows * Rows<kDim>::kPieces};
@@ -366,37 +396,41 @@ __global__ void __launch_bounds__(kThreads,
       // Nobody reads the tile before this one any more.
       if (tile + 1 < num_tiles) begin_tile(tile + 1);
     }
-    const int first_key = tile * kTileRows;
-    if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
-    Sums<kRowTiles, kTileRows / 8> weights;
-    Compare(q, keys(tile), 0, weights);
-    if (first_key + kTileRows - 1 > warp_first) {
-      weights.ForEach([&](float& score, int own, int column) {
-        if (first_key + column > warp_first + RowOfWarp(own)) {
-          score = -__builtin_inff();
+    for (int begin = 0; begin < kTileRows; begin += Sizes::kColumns) {
+      const int first_key = tile * kTileRows + begin;
+      if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
+      ForMasked(first_key + Sizes::kColumns - 1 > warp_first, [&](auto masked) {
+        Sums<kRowTiles, Sizes::kColumns / 8> weights;
+        Compare(q, keys(tile), begin, weights);
+        if constexpr (decltype(masked)::value) {
+          weights.ForEach([&](float& score, int own, int column) {
+            if (first_key + column > warp_first + RowOfWarp(own)) {
+              score = -__builtin_inff();
+            }
+          });
         }
+        float high[kOwn], shift[kOwn], shrink[kOwn];
+        SOFTMOE_UNROLL
+        for (int own = 0; own < kOwn; ++own) high[own] = largest[own];
+        weights.ForEach([&](const float& score, int own, int) {
+          high[own] = Larger(high[own], score);
+        });
+        SOFTMOE_UNROLL
+        for (int own = 0; own < kOwn; ++own) {
+          high[own] = RowMax(high[own]);
+          shift[own] = high[own] * scale2;
+          shrink[own] = FastExp2(largest[own] * scale2 - shift[own]);
+          largest[own] = high[own];
+          total[own] *= shrink[own];
+        }
+        out.ForEach([&](float& sum, int own, int) { sum *= shrink[own]; });
+        weights.ForEach([&](float& x, int own, int) {
+          x = FastExp2(Fma(x, scale2, -shift[own]));
+          total[own] += x;
+        });
+        Mix(weights, values(tile), begin, out);
       });
     }
-    float high[kOwn], shift[kOwn], shrink[kOwn];
-    SOFTMOE_UNROLL
-    for (int own = 0; own < kOwn; ++own) high[own] = largest[own];
-    weights.ForEach([&](const float& score, int own, int) {
-      high[own] = Max(high[own], score);
-    });
-    SOFTMOE_UNROLL
-    for (int own = 0; own < kOwn; ++own) {
-      high[own] = RowMax(high[own]);
-      shift[own] = high[own] * scale2;
-      shrink[own] = FastExp2(largest[own] * scale2 - shift[own]);
-      largest[own] = high[own];
-      total[own] *= shrink[own];
-    }
-    out.ForEach([&](float& sum, int own, int) { sum *= shrink[own]; });
-    weights.ForEach([&](float& x, int own, int) {
-      x = FastExp2(Fma(x, scale2, -shift[own]));
-      total[own] += x;
-    });
-    Mix(weights, values(tile), 0, out);
   }
 
   float factor[kOwn];
@@ -480,7 +514,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const Rows<kDim> d_outs{queries.At(Sizes::kQueries, 0)};
   const auto keys = [&](int tile) {
     return Rows<kDim>{d_outs.At(Sizes::kQueries, 0) +
-                      tile % 2 * 2 * kTileRows * Rows<kDim>::kPieces};
+                      (tile & 1) * 2 * kTileRows * Rows<kDim>::kPieces};
   };
   const auto values = [&](int tile) {
     return Rows<kDim>{keys(tile).data + kTileRows * Rows<kDim>::kPieces};
@@ -494,9 +528,9 @@ __global__ void __launch_bounds__(kThreads, 2)
   };
   const int num_tiles = TilesSeen(length, first + Sizes::kQueries);
   BeginCopy<Sizes::kQueries>(head.q, first, queries);
-  BeginCopy<Sizes::kQueries>(
-      TokenRows{args.d_out + head.first_out, head.width, length}, first,
-      d_outs);
+  BeginCopy<Sizes::kQueries>(TokenRows{args.d_out + head.first_out,
+                                       static_cast<int>(head.width), length},
+                             first, d_outs);
   begin_tile(0);
   RowProducts<Sizes::kQueries, kDim>(
       args.out + head.first_out, args.d_out + head.first_out, head.width, first,
@@ -530,29 +564,24 @@ __global__ void __launch_bounds__(kThreads, 2)
     for (int begin = 0; begin < kTileRows; begin += kHalf) {
       const int first_key = tile * kTileRows + begin;
       if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
-      Sums<kRowTiles, kHalf / 8> weights, d_scores;
-      Compare(q, keys(tile), begin, weights);
-      Compare(d_out, values(tile), begin, d_scores);
-      weights.ForEach([&](float& x, int own, int) {
-        x = FastExp2(Fma(x, scale2, -shift[own]));
-      });
-      if (first_key + kHalf - 1 > warp_first) {
-        weights.ForEach([&](float& weight, int own, int column) {
-          if (first_key + column > warp_first + RowOfWarp(own)) weight = 0;
+      ForMasked(first_key + kHalf - 1 > warp_first, [&](auto masked) {
+        Sums<kRowTiles, kHalf / 8> weights, d_scores;
+        Compare(q, keys(tile), begin, weights);
+        Compare(d_out, values(tile), begin, d_scores);
+        weights.ForEach([&](float& x, int own, int) {
+          x = FastExp2(Fma(x, scale2, -shift[own]));
         });
-      }
-      SOFTMOE_UNROLL
-      for (int r = 0; r < kRowTiles; ++r) {
-        SOFTMOE_UNROLL
-        for (int c = 0; c < kHalf / 8; ++c) {
-          SOFTMOE_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            float& x = d_scores.x[r][c][i];
-            x = weights.x[r][c][i] * (x - delta[2 * r + i / 2]);
-          }
+        if constexpr (decltype(masked)::value) {
+          weights.ForEach([&](float& weight, int own, int column) {
+            if (first_key + column > warp_first + RowOfWarp(own)) weight = 0;
+          });
         }
-      }
-      Mix(d_scores, keys(tile), begin, d_q);
+        d_scores.ForEachWith(weights,
+                             [&](float& x, float weight, int own, int) {
+                               x = weight * (x - delta[own]);
+                             });
+        Mix(d_scores, keys(tile), begin, d_q);
+      });
     }
   }
 
@@ -595,7 +624,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const Rows<kDim> values{keys.At(Sizes::kKeys, 0)};
   const auto queries = [&](int tile) {
     return Rows<kDim>{values.At(Sizes::kKeys, 0) +
-                      tile % 2 * 2 * kTileRows * Rows<kDim>::kPieces};
+                      (tile & 1) * 2 * kTileRows * Rows<kDim>::kPieces};
   };
   const auto d_outs = [&](int tile) {
     return Rows<kDim>{queries(tile).data + kTileRows * Rows<kDim>::kPieces};
@@ -604,9 +633,10 @@ __global__ void __launch_bounds__(kThreads, 2)
   const auto numbers = [&](int tile) {
     return reinterpret_cast<float*>(d_outs(1).data +
                                     kTileRows * Rows<kDim>::kPieces) +
-           tile % 2 * 2 * kTileRows;
+           (tile & 1) * 2 * kTileRows;
   };
-  const TokenRows from_d_out{args.d_out + head.first_out, head.width, length};
+  const TokenRows from_d_out{args.d_out + head.first_out,
+                             static_cast<int>(head.width), length};
   const auto begin_tile = [&](int tile) {
     BeginCopy<kTileRows>(head.q, tile * kTileRows, queries(tile));
     BeginCopy<kTileRows>(from_d_out, tile * kTileRows, d_outs(tile));
@@ -649,32 +679,27 @@ __global__ void __launch_bounds__(kThreads, 2)
       if (first_query + kHalf - 1 < warp_first) continue;
       const float* const shifts = numbers(tile) + begin;
       const float* const deltas = shifts + kTileRows;
-      // One row for each key, one column for each query.
-      Sums<kRowTiles, kHalf / 8> weights, d_scores;
-      Compare(k, queries(tile), begin, weights);
-      weights.ForEach([&](float& x, int, int column) {
-        x = FastExp2(Fma(x, scale2, -shifts[column]));
-      });
-      if (first_query < warp_first + Sizes::kWarpRows - 1) {
-        weights.ForEach([&](float& weight, int own, int column) {
-          if (first_query + column < warp_first + RowOfWarp(own)) weight = 0;
+      const bool has_mask = first_query < warp_first + Sizes::kWarpRows - 1;
+      ForMasked(has_mask, [&](auto masked) {
+        // One row for each key, one column for each query.
+        Sums<kRowTiles, kHalf / 8> weights, d_scores;
+        Compare(k, queries(tile), begin, weights);
+        weights.ForEach([&](float& x, int, int column) {
+          x = FastExp2(Fma(x, scale2, -shifts[column]));
         });
-      }
-      Mix(weights, d_outs(tile), begin, d_v);
-      Compare(v, d_outs(tile), begin, d_scores);
-      SOFTMOE_UNROLL
-      for (int c = 0; c < kHalf / 8; ++c) {
-        const float* const delta = deltas + 8 * c + Lane() % 4 * 2;
-        SOFTMOE_UNROLL
-        for (int r = 0; r < kRowTiles; ++r) {
-          SOFTMOE_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            float& x = d_scores.x[r][c][i];
-            x = weights.x[r][c][i] * (x - delta[i % 2]);
-          }
+        if constexpr (decltype(masked)::value) {
+          weights.ForEach([&](float& weight, int own, int column) {
+            if (first_query + column < warp_first + RowOfWarp(own)) weight = 0;
+          });
         }
-      }
-      Mix(d_scores, queries(tile), begin, d_k);
+        Mix(weights, d_outs(tile), begin, d_v);
+        Compare(v, d_outs(tile), begin, d_scores);
+        d_scores.ForEachWith(weights,
+                             [&](float& x, float weight, int, int column) {
+                               x = weight * (x - deltas[column]);
+                             });
+        Mix(d_scores, queries(tile), begin, d_k);
+      });
     }
   }
 

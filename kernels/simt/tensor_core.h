@@ -32,28 +32,32 @@ enum class Transposed { kNo, kYes };
 
 #ifdef __CUDACC__
 
-__device__ __forceinline__ uint32_t SharedAddress(const void* at) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(at));
+// `bytes` after `begin`: 32 bits are added faster than 64.
+__device__ __forceinline__ uint32_t SharedAddress(const Bf16x8* begin,
+                                                  int bytes) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(begin)) +
+         static_cast<uint32_t>(bytes);
 }
 
-// Four matrices [8, 8] in shared memory, of which lane l passes row l % 8 of
-// matrix l / 8. Lane 4 g + t gets columns 2 t and 2 t + 1 of row g of each;
+// Four matrices [8, 8] in shared memory, of which lane l says where row l % 8 of
+// matrix l / 8 is: `bytes` after `rows`. Lane 4 g + t gets columns 2 t and 2 t + 1 of row g of each;
 // transposed, rows 2 t and 2 t + 1 of column g. The warp's.
 template <Transposed kTransposed>
-__device__ __forceinline__ void LoadMatrices(const Bf16x8* row,
+__device__ __forceinline__ void LoadMatrices(const Bf16x8* rows, int bytes,
                                              uint32_t (&pairs)[4]) {
+  const uint32_t row = SharedAddress(rows, bytes);
   if constexpr (kTransposed == Transposed::kNo) {
     asm volatile(
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
         : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
-        : "r"(SharedAddress(row))
+        : "r"(row)
         : "memory");
   } else {
     asm volatile(
         "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, "
         "[%4];\n"
         : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
-        : "r"(SharedAddress(row))
+        : "r"(row)
         : "memory");
   }
 }
@@ -67,14 +71,14 @@ __device__ __forceinline__ void MultiplyAdd(const uint32_t (&a)[4], uint32_t b0,
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Begins to copy to shared memory, or to write zeros there unless `exists`
-// (`from` must be an address all the same). Nobody may look until the thread
+// Begins to copy to shared memory, or to write zeros there where there is
+// nothing to copy: 16 bytes, `bytes` after `to`. Nobody may look until the thread
 // has waited.
 __device__ __forceinline__ void CopyAsync(const Bf16x8* from, bool exists,
-                                          Bf16x8* to) {
+                                          Bf16x8* to, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n"
                :
-               : "r"(SharedAddress(to)), "l"(from), "r"(exists ? 16 : 0)
+               : "r"(SharedAddress(to, bytes)), "l"(from), "r"(exists ? 16 : 0)
                : "memory");
 }
 // The thread's copies since the last call are a group.
@@ -105,10 +109,11 @@ __device__ __forceinline__ float FastExp2(float x) {
 #else
 
 template <Transposed kTransposed>
-void LoadMatrices(const Bf16x8* row, uint32_t (&pairs)[4],
+void LoadMatrices(const Bf16x8* rows, int bytes, uint32_t (&pairs)[4],
                   const char* file = __builtin_FILE(),
                   int line = __builtin_LINE()) {
-  simt::LoadMatrices(row, kTransposed == Transposed::kYes, pairs, file, line);
+  simt::LoadMatrices(rows + bytes / 16, kTransposed == Transposed::kYes, pairs,
+                     file, line);
 }
 
 inline void MultiplyAdd(const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
@@ -118,10 +123,10 @@ inline void MultiplyAdd(const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
   simt::MultiplyAdd(a, b, c, file, line);
 }
 
-inline void CopyAsync(const Bf16x8* from, bool exists, Bf16x8* to,
+inline void CopyAsync(const Bf16x8* from, bool exists, Bf16x8* to, int bytes,
                       const char* file = __builtin_FILE(),
                       int line = __builtin_LINE()) {
-  simt::BeginCopy(from, exists, to, file, line);
+  simt::BeginCopy(from, exists, to + bytes / 16, file, line);
 }
 inline void CommitCopies() { simt::CommitCopies(); }
 template <int kLeft>
@@ -137,6 +142,9 @@ inline uint32_t PackBf16(float first, float second) {
 inline float FastExp2(float x) { return simt::Exp2(x); }
 
 #endif
+
+// The larger one; one that is NaN does not count.
+SOFTMOE_INLINE float Larger(float a, float b) { return fmaxf(a, b); }
 
 // The two numbers of a pair.
 SOFTMOE_INLINE float FirstOf(uint32_t pair) {
