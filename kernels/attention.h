@@ -23,15 +23,19 @@ inline int64_t AttentionScratch(int64_t num_sequences, int64_t sequence_length,
 inline bool HasFlashAttention(int64_t head_dim) {
   return head_dim == 64 || head_dim == 128;
 }
-// The same with activations of bf16: one number for each row of log_sum_exp;
-// or, without flash attention, scores as above, the weights beside them, and
+// Its rows of scratch are those of whole blocks of queries.
+inline int64_t FlashAttentionRows(int64_t sequence_length) {
+  return (sequence_length + 127) / 128 * 128;
+}
+// The same with activations of bf16: two numbers for each row; or, without
+// flash attention, scores as above, the weights beside them, and
 // the sums of one head's d_k and d_v.
 inline int64_t AttentionScratchForBf16(int64_t num_sequences,
                                        int64_t sequence_length,
                                        int64_t num_heads, int64_t head_dim,
                                        int64_t query_block) {
   if (HasFlashAttention(head_dim)) {
-    return num_sequences * num_heads * sequence_length;
+    return 2 * num_sequences * num_heads * FlashAttentionRows(sequence_length);
   }
   const int64_t whole_rows = (sequence_length + 7) / 8 * 8;
   return AttentionScratch(num_sequences, sequence_length, query_block) +

@@ -98,9 +98,13 @@ __device__ __forceinline__ void StoreRows(Rows<kDim> rows, int begin, int first,
 
 // ---- Matrices in registers: of a warp, 16 kRowTiles rows
 
-// Sums of products: [rows, 8 kColumnTiles]. What a thread holds of tile (r, c):
-// numbers 2 i and 2 i + 1 are in row 16 r + 8 i + Lane() / 4, in columns
-// 8 c + Lane() % 4 * 2 and the next.
+// A thread has every eighth row from LaneRow() on, and of each eight columns two
+// neighbours, from LaneColumn() on.
+__device__ __forceinline__ int LaneRow() { return Lane() / 4; }
+__device__ __forceinline__ int LaneColumn() { return Lane() % 4 * 2; }
+
+// Sums of products: [rows, 8 kColumnTiles]. What a thread has of tile (r, c):
+// numbers 2 i and 2 i + 1 are neighbours in row 16 r + 8 i + LaneRow().
 template <int kRowTiles, int kColumnTiles>
 struct Sums {
   float x[kRowTiles][kColumnTiles][4];
@@ -115,8 +119,9 @@ struct Sums {
       }
     }
   }
-  // f(number, other's number, its row of the 2 kRowTiles that the thread has,
-  // its column); ForEach without the other's.
+  // f(number, other's number, own, column): row 8 own + LaneRow(), column
+  // `column` + LaneColumn(), so that `own` and `column` are constants. ForEach:
+  // without the other's.
   template <typename F>
   __device__ __forceinline__ void ForEachWith(const Sums& other, const F& f) {
     SOFTMOE_UNROLL
@@ -125,8 +130,7 @@ struct Sums {
       for (int c = 0; c < kColumnTiles; ++c) {
         SOFTMOE_UNROLL
         for (int i = 0; i < 4; ++i) {
-          f(x[r][c][i], other.x[r][c][i], 2 * r + i / 2,
-            8 * c + Lane() % 4 * 2 + i % 2);
+          f(x[r][c][i], other.x[r][c][i], 2 * r + i / 2, 8 * c + i % 2);
         }
       }
     }
@@ -138,11 +142,6 @@ struct Sums {
     });
   }
 };
-
-// The row, of those of a warp, that is row `own` of a thread's.
-__device__ __forceinline__ int RowOfWarp(int own) {
-  return own * 8 + Lane() / 4;
-}
 
 // Left operands, 16 columns at a time: rows of shared memory from `begin` on,
 // read again at each use.
@@ -249,7 +248,7 @@ __device__ __forceinline__ void PutRows(const Sums<kRowTiles, kDim / 8>& sums,
     SOFTMOE_UNROLL
     for (int c = 0; c < kDim / 8; ++c) {
       const float* pair = sums.x[own / 2][c] + own % 2 * 2;
-      rows.At(begin + RowOfWarp(own), c)->pairs[Lane() % 4] =
+      rows.At(begin + 8 * own + LaneRow(), c)->pairs[Lane() % 4] =
           PackBf16(factor[own] * pair[0], factor[own] * pair[1]);
     }
   }
@@ -328,19 +327,15 @@ struct HeadOf {
 
 template <int kDim>
 struct ForwardSizes {
-  static constexpr int kRowTiles = 2;
+  static constexpr int kRowTiles = kDim == 64 ? 2 : 1;
   static constexpr int kWarpRows = 16 * kRowTiles;
   static constexpr int kQueries = kWarps * kWarpRows;
   // Queries, and keys and values of two tiles.
   static constexpr int kShared = (kQueries + 4 * kTileRows) * kDim * 2;
-  static constexpr bool kQueriesInRegisters = kDim == 64;
-  static constexpr int kColumns = kDim == 64 ? kTileRows : kHalf;  // at a time
-  static constexpr int kBlocksPerProcessor = 2;
 };
 
 template <int kDim>
-__global__ void __launch_bounds__(kThreads,
-                                  ForwardSizes<kDim>::kBlocksPerProcessor)
+__global__ void __launch_bounds__(kThreads, 2)
     FlashForwardKernel(AttentionForwardArgsOf<Bf16> args, float scale2,
                        int num_blocks) {
   using Sizes = ForwardSizes<kDim>;
@@ -372,12 +367,8 @@ __global__ void __launch_bounds__(kThreads,
   __syncthreads();
   if (num_tiles > 1) begin_tile(1);
 
-  const SharedOperand<kRowTiles, kDim> in_shared{queries,
-                                                 Warp() * Sizes::kWarpRows};
-  const std::conditional_t<Sizes::kQueriesInRegisters,
-                           RegisterOperand<kRowTiles, kDim>,
-                           SharedOperand<kRowTiles, kDim>>
-      q(in_shared);
+  const RegisterOperand<kRowTiles, kDim> q(
+      {queries, Warp() * Sizes::kWarpRows});
   Sums<kRowTiles, kDim / 8> out;
   out.Clear();
   // Of each row: the largest score so far, and the sum of the weights that this
@@ -396,17 +387,17 @@ __global__ void __launch_bounds__(kThreads,
       // Nobody reads the tile before this one any more.
       if (tile + 1 < num_tiles) begin_tile(tile + 1);
     }
-    for (int begin = 0; begin < kTileRows; begin += Sizes::kColumns) {
-      const int first_key = tile * kTileRows + begin;
+    {
+      const int first_key = tile * kTileRows;
       if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
-      ForMasked(first_key + Sizes::kColumns - 1 > warp_first, [&](auto masked) {
-        Sums<kRowTiles, Sizes::kColumns / 8> weights;
-        Compare(q, keys(tile), begin, weights);
+      ForMasked(first_key + kTileRows - 1 > warp_first, [&](auto masked) {
+        Sums<kRowTiles, kTileRows / 8> weights;
+        Compare(q, keys(tile), 0, weights);
         if constexpr (decltype(masked)::value) {
+          const int beyond =
+              warp_first + LaneRow() - (first_key + LaneColumn());
           weights.ForEach([&](float& score, int own, int column) {
-            if (first_key + column > warp_first + RowOfWarp(own)) {
-              score = -__builtin_inff();
-            }
+            if (column - 8 * own > beyond) score = -__builtin_inff();
           });
         }
         float high[kOwn], shift[kOwn], shrink[kOwn];
@@ -428,7 +419,7 @@ __global__ void __launch_bounds__(kThreads,
           x = FastExp2(Fma(x, scale2, -shift[own]));
           total[own] += x;
         });
-        Mix(weights, values(tile), begin, out);
+        Mix(weights, values(tile), 0, out);
       });
     }
   }
@@ -438,7 +429,7 @@ __global__ void __launch_bounds__(kThreads,
   for (int own = 0; own < kOwn; ++own) {
     const float sum = RowSum(total[own]);
     factor[own] = 1.0f / sum;
-    const int query = warp_first + RowOfWarp(own);
+    const int query = warp_first + 8 * own + LaneRow();
     if (query < length && Lane() % 4 == 0) {
       args.log_sum_exp[head.first_row + query] =
           Fma(largest[own] * scale2, kLogOf2, Log(sum));
@@ -454,52 +445,70 @@ __global__ void __launch_bounds__(kThreads,
 
 template <int kDim>
 struct QueriesSizes {
-  static constexpr int kRowTiles = 2;
+  static constexpr int kRowTiles = kDim == 64 ? 2 : 1;
   static constexpr int kWarpRows = 16 * kRowTiles;
   static constexpr int kQueries = kWarps * kWarpRows;
-  // Queries and d_out, keys and values of two tiles, and delta.
+  // Queries and d_out, keys and values of two tiles, and a query's two numbers.
   static constexpr int kShared =
-      (2 * kQueries + 4 * kTileRows) * kDim * 2 + kQueries * 4;
-  static constexpr bool kInRegisters = kDim == 64;
+      (2 * kQueries + 4 * kTileRows) * kDim * 2 + 2 * kQueries * 4;
 };
 
-// delta[row] = <d_out, out>, for kCount rows from `first` on, and zero for
-// those that there are not; all threads together.
+// What backward needs of each query of a head, in scratch: log-sum-exp to base
+// 2, and delta = <d_out, out>. Rows beyond the end of the sequence have what
+// makes all weights, and their gradients, 0.
+struct RowNumbers {
+  float *shifts, *deltas;
+
+  __device__ __forceinline__
+  RowNumbers(const AttentionBackwardArgsOf<Bf16>& args, const Place& place,
+             int64_t rows) {
+    shifts = args.scratch +
+             (place.sequence * args.num_heads + place.head) * 2 * rows;
+    deltas = shifts + rows;
+  }
+};
+
+// Those of kCount rows from `first` on, to scratch and to shared memory; all
+// threads together.
 template <int kCount, int kDim>
-__device__ __forceinline__ void RowProducts(const Bf16* out, const Bf16* d_out,
-                                            int64_t stride, int first,
-                                            int count, float* in_shared,
-                                            float* delta) {
+__device__ __forceinline__ void FindRowNumbers(
+    const AttentionBackwardArgsOf<Bf16>& args,
+    const HeadOf<AttentionBackwardArgsOf<Bf16>>& head, int first,
+    const RowNumbers& numbers, float* shifts, float* deltas) {
   constexpr int kPieces = kDim / 8, kStep = kThreads / kPieces;
   const int piece = threadIdx.x % kPieces;
   for (int i = 0; i < kCount / kStep; ++i) {
     const int row = i * kStep + threadIdx.x / kPieces;
-    float sum = 0;
-    if (first + row < count) {
-      const int64_t at = (first + row) * stride + piece * 8;
-      const Bf16x8 a = *reinterpret_cast<const Bf16x8*>(out + at);
-      const Bf16x8 b = *reinterpret_cast<const Bf16x8*>(d_out + at);
+    const int query = first + row;
+    const bool exists = query < args.sequence_length;
+    float delta = 0;
+    if (exists) {
+      const int64_t at = head.first_out + query * head.width + piece * 8;
+      const Bf16x8 out = *reinterpret_cast<const Bf16x8*>(args.out + at);
+      const Bf16x8 d_out = *reinterpret_cast<const Bf16x8*>(args.d_out + at);
       SOFTMOE_UNROLL
       for (int j = 0; j < 4; ++j) {
-        sum = Fma(FirstOf(a.pairs[j]), FirstOf(b.pairs[j]), sum);
-        sum = Fma(SecondOf(a.pairs[j]), SecondOf(b.pairs[j]), sum);
+        delta = Fma(FirstOf(out.pairs[j]), FirstOf(d_out.pairs[j]), delta);
+        delta = Fma(SecondOf(out.pairs[j]), SecondOf(d_out.pairs[j]), delta);
       }
     }
     SOFTMOE_UNROLL
     for (int mask = kPieces / 2; mask > 0; mask /= 2) {
-      sum += __shfl_xor_sync(0xffffffffu, sum, mask);
+      delta += __shfl_xor_sync(0xffffffffu, delta, mask);
     }
-    if (piece == 0) {
-      in_shared[row] = sum;
-      if (first + row < count) delta[first + row] = sum;
-    }
+    if (piece != 0) continue;
+    const float shift =
+        exists ? args.log_sum_exp[head.first_row + query] * kLog2OfE
+               : __builtin_inff();
+    shifts[row] = numbers.shifts[query] = shift;
+    deltas[row] = numbers.deltas[query] = delta;
   }
 }
 
 template <int kDim>
 __global__ void __launch_bounds__(kThreads, 2)
     FlashQueriesBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
-                               float scale2, int num_blocks) {
+                               float scale2, int num_blocks, int64_t rows) {
   using Sizes = QueriesSizes<kDim>;
   constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
   const Place place(args.num_heads, num_blocks, /*last_first=*/true);
@@ -519,8 +528,9 @@ __global__ void __launch_bounds__(kThreads, 2)
   const auto values = [&](int tile) {
     return Rows<kDim>{keys(tile).data + kTileRows * Rows<kDim>::kPieces};
   };
-  float* const deltas = reinterpret_cast<float*>(
+  float* const shifts = reinterpret_cast<float*>(
       values(1).data + kTileRows * Rows<kDim>::kPieces);
+  float* const deltas = shifts + Sizes::kQueries;
   const auto begin_tile = [&](int tile) {
     BeginCopy<kTileRows>(head.k, tile * kTileRows, keys(tile));
     BeginCopy<kTileRows>(head.v, tile * kTileRows, values(tile));
@@ -532,25 +542,19 @@ __global__ void __launch_bounds__(kThreads, 2)
                                        static_cast<int>(head.width), length},
                              first, d_outs);
   begin_tile(0);
-  RowProducts<Sizes::kQueries, kDim>(
-      args.out + head.first_out, args.d_out + head.first_out, head.width, first,
-      length, deltas, args.scratch + head.first_row);
+  FindRowNumbers<Sizes::kQueries, kDim>(
+      args, head, first, RowNumbers(args, place, rows), shifts, deltas);
   WaitForCopies<0>();
   __syncthreads();
   if (num_tiles > 1) begin_tile(1);
 
-  using Shared = SharedOperand<kRowTiles, kDim>;
-  using Operand = std::conditional_t<Sizes::kInRegisters,
-                                     RegisterOperand<kRowTiles, kDim>, Shared>;
-  const Operand q(Shared{queries, warp_row}), d_out(Shared{d_outs, warp_row});
+  using Operand = RegisterOperand<kRowTiles, kDim>;
+  const Operand q({queries, warp_row}), d_out({d_outs, warp_row});
   float shift[kOwn], delta[kOwn];
   SOFTMOE_UNROLL
   for (int own = 0; own < kOwn; ++own) {
-    const int query = warp_first + RowOfWarp(own);
-    shift[own] = query < length
-                     ? args.log_sum_exp[head.first_row + query] * kLog2OfE
-                     : 0.0f;
-    delta[own] = deltas[warp_row + RowOfWarp(own)];
+    shift[own] = shifts[warp_row + 8 * own + LaneRow()];
+    delta[own] = deltas[warp_row + 8 * own + LaneRow()];
   }
   Sums<kRowTiles, kDim / 8> d_q;
   d_q.Clear();
@@ -572,8 +576,10 @@ __global__ void __launch_bounds__(kThreads, 2)
           x = FastExp2(Fma(x, scale2, -shift[own]));
         });
         if constexpr (decltype(masked)::value) {
+          const int beyond =
+              warp_first + LaneRow() - (first_key + LaneColumn());
           weights.ForEach([&](float& weight, int own, int column) {
-            if (first_key + column > warp_first + RowOfWarp(own)) weight = 0;
+            if (column - 8 * own > beyond) weight = 0;
           });
         }
         d_scores.ForEachWith(weights,
@@ -609,7 +615,7 @@ struct KeysSizes {
 template <int kDim>
 __global__ void __launch_bounds__(kThreads, 2)
     FlashKeysBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
-                            float scale2, int num_blocks) {
+                            float scale2, int num_blocks, int64_t rows) {
   using Sizes = KeysSizes<kDim>;
   constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
   const Place place(args.num_heads, num_blocks, /*last_first=*/false);
@@ -629,37 +635,32 @@ __global__ void __launch_bounds__(kThreads, 2)
   const auto d_outs = [&](int tile) {
     return Rows<kDim>{queries(tile).data + kTileRows * Rows<kDim>::kPieces};
   };
-  // Of a tile: log-sum-exp of each query, to base 2, then delta of each.
+  // Of a tile: the first number of each query, then the second of each.
   const auto numbers = [&](int tile) {
-    return reinterpret_cast<float*>(d_outs(1).data +
-                                    kTileRows * Rows<kDim>::kPieces) +
-           (tile & 1) * 2 * kTileRows;
+    return d_outs(1).data + kTileRows * Rows<kDim>::kPieces +
+           (tile & 1) * 2 * kTileRows / 4;
   };
+  const RowNumbers from_numbers(args, place, rows);
   const TokenRows from_d_out{args.d_out + head.first_out,
                              static_cast<int>(head.width), length};
   const auto begin_tile = [&](int tile) {
     BeginCopy<kTileRows>(head.q, tile * kTileRows, queries(tile));
     BeginCopy<kTileRows>(from_d_out, tile * kTileRows, d_outs(tile));
-    CommitCopies();
-  };
-  // The number of a tile that this thread brings.
-  static_assert(kThreads == 2 * kTileRows);
-  const auto load_number = [&](int tile) -> float {
-    const bool is_delta = threadIdx.x >= kTileRows;
-    const int query = tile * kTileRows + static_cast<int>(threadIdx.x) -
-                      (is_delta ? kTileRows : 0);
-    if (is_delta) {
-      return query < length ? args.scratch[head.first_row + query] : 0.0f;
+    if (threadIdx.x < 2 * kTileRows / 4) {
+      const float* const from = threadIdx.x < kTileRows / 4
+                                    ? from_numbers.shifts
+                                    : from_numbers.deltas;
+      const int row = threadIdx.x * 4 % kTileRows;
+      CopyAsync(reinterpret_cast<const Bf16x8*>(from + tile * kTileRows + row),
+                true, numbers(tile), threadIdx.x * 16);
     }
-    return query < length ? args.log_sum_exp[head.first_row + query] * kLog2OfE
-                          : __builtin_inff();
+    CommitCopies();
   };
   const int first_tile = first / kTileRows;
   const int num_tiles = (length + kTileRows - 1) / kTileRows;
   BeginCopy<Sizes::kKeys>(head.k, first, keys);
   BeginCopy<Sizes::kKeys>(head.v, first, values);
   begin_tile(first_tile);
-  float number = load_number(first_tile);
 
   const SharedOperand<kRowTiles, kDim> k{keys, warp_row}, v{values, warp_row};
   Sums<kRowTiles, kDim / 8> d_k, d_v;
@@ -667,17 +668,16 @@ __global__ void __launch_bounds__(kThreads, 2)
   d_v.Clear();
 
   for (int tile = first_tile; tile < num_tiles; ++tile) {
-    numbers(tile)[threadIdx.x] = number;
     WaitForCopies<0>();
     __syncthreads();
     if (tile + 1 < num_tiles) {
       begin_tile(tile + 1);
-      number = load_number(tile + 1);
     }
     for (int begin = 0; begin < kTileRows; begin += kHalf) {
       const int first_query = tile * kTileRows + begin;
       if (first_query + kHalf - 1 < warp_first) continue;
-      const float* const shifts = numbers(tile) + begin;
+      const float* const shifts =
+          reinterpret_cast<const float*>(numbers(tile)) + begin + LaneColumn();
       const float* const deltas = shifts + kTileRows;
       const bool has_mask = first_query < warp_first + Sizes::kWarpRows - 1;
       ForMasked(has_mask, [&](auto masked) {
@@ -688,8 +688,10 @@ __global__ void __launch_bounds__(kThreads, 2)
           x = FastExp2(Fma(x, scale2, -shifts[column]));
         });
         if constexpr (decltype(masked)::value) {
+          const int before =
+              warp_first + LaneRow() - (first_query + LaneColumn());
           weights.ForEach([&](float& weight, int own, int column) {
-            if (first_query + column < warp_first + RowOfWarp(own)) weight = 0;
+            if (column - 8 * own < before) weight = 0;
           });
         }
         Mix(weights, d_outs(tile), begin, d_v);
@@ -746,16 +748,17 @@ void Forward(const AttentionForwardArgsOf<Bf16>& args, Queue& queue) {
 template <int kDim>
 void Backward(const AttentionBackwardArgsOf<Bf16>& args, Queue& queue) {
   const int64_t heads = args.num_sequences * args.num_heads;
+  const int64_t rows = FlashAttentionRows(args.sequence_length);
   using OfQueries = QueriesSizes<kDim>;
   const int query_blocks = BlocksOfHead(args, OfQueries::kQueries);
   Launch("AttentionBackward", FlashQueriesBackwardKernel<kDim>,
          heads * query_blocks, kThreads, OfQueries::kShared, queue.stream(),
-         args, Scale(args), ScaleTo2(args), query_blocks);
+         args, Scale(args), ScaleTo2(args), query_blocks, rows);
   using OfKeys = KeysSizes<kDim>;
   const int key_blocks = BlocksOfHead(args, OfKeys::kKeys);
   Launch("AttentionBackward", FlashKeysBackwardKernel<kDim>, heads * key_blocks,
          kThreads, OfKeys::kShared, queue.stream(), args, Scale(args),
-         ScaleTo2(args), key_blocks);
+         ScaleTo2(args), key_blocks, rows);
 }
 
 }  // namespace
