@@ -57,27 +57,45 @@ struct Rows {
   }
 };
 
-// A matrix in memory, with one row per token of a sequence.
-struct TokenRows {
-  const Bf16* data;
-  int stride, count;  // from row to row; rows that there are
-};
-
-// Begins to copy kCount rows from `first` on, all threads together; rows that
-// there are not become zeros.
-template <int kCount, int kDim>
-__device__ __forceinline__ void BeginCopy(const TokenRows& from, int first,
-                                          Rows<kDim> to) {
+// copy(piece, whether it exists, its offset in Rows) for each of this thread's
+// pieces of kCount rows, from `first` on, of a matrix with one row per token of
+// a sequence of `count`.
+template <int kCount, int kDim, typename Copy>
+__device__ __forceinline__ void ForEachPiece(const Bf16* from, int stride,
+                                             int first, int count,
+                                             const Copy& copy) {
   constexpr int kPieces = kDim / 8, kStep = kThreads / kPieces;
   const int piece = threadIdx.x % kPieces, begin = threadIdx.x / kPieces;
-  const Bf16* at = from.data + int64_t{first + begin} * from.stride + piece * 8;
+  const Bf16* at = from + int64_t{first + begin} * stride + piece * 8;
   SOFTMOE_UNROLL
   for (int i = 0; i < kCount / kStep; ++i) {
-    const bool exists = first + begin + i * kStep < from.count;
-    CopyAsync(reinterpret_cast<const Bf16x8*>(at), exists, to.data,
-              to.Offset(begin + i * kStep, piece));
-    at += kStep * from.stride;
+    copy(at, first + begin + i * kStep < count,
+         Rows<kDim>::Offset(begin + i * kStep, piece));
+    at += kStep * stride;
   }
+}
+// Begins to copy such rows, all threads together; rows that there are not
+// become zeros.
+template <int kCount, int kDim>
+__device__ __forceinline__ void BeginCopy(const Bf16* from, int stride,
+                                          int first, int count, Rows<kDim> to) {
+  ForEachPiece<kCount, kDim>(
+      from, stride, first, count, [&](const Bf16* at, bool exists, int offset) {
+        CopyAsync(reinterpret_cast<const Bf16x8*>(at), exists, to.data, offset);
+      });
+}
+// Likewise of two matrices, of which the second lies `distance` further.
+template <int kCount, int kDim>
+__device__ __forceinline__ void BeginCopies(const Bf16* from, int distance,
+                                            int stride, int first, int count,
+                                            Rows<kDim> to,
+                                            Rows<kDim> to_second) {
+  ForEachPiece<kCount, kDim>(
+      from, stride, first, count, [&](const Bf16* at, bool exists, int offset) {
+        CopyAsync(reinterpret_cast<const Bf16x8*>(at), exists, to.data, offset);
+        CopyAsync(reinterpret_cast<const Bf16x8*>(at + distance), exists,
+                  to_second.data, offset);
+      });
 }
 
 // Stores kCount rows from `begin` on, in shared memory, as rows `first` and so
@@ -91,7 +109,7 @@ __device__ __forceinline__ void StoreRows(Rows<kDim> rows, int begin, int first,
   for (int i = 0; i < kCount / kStep; ++i) {
     const int row = i * kStep + Lane() / kPieces;
     if (first + row >= count) continue;
-    *reinterpret_cast<Bf16x8*>(to + (first + row) * stride + piece * 8) =
+    *reinterpret_cast<Bf16x8*>(to + int64_t{first + row} * stride + piece * 8) =
         *rows.At(begin + row, piece);
   }
 }
@@ -281,16 +299,15 @@ __device__ __forceinline__ void ForMasked(bool masked, const Work& work) {
 // Which block of rows of which head. Those with most to do come first within a
 // head, and the blocks of a head together, since they read the same.
 struct Place {
-  int64_t sequence, head;
-  int block;
+  int sequence, head, block;
 
   // Of `blocks` in each head.
   __device__ __forceinline__ Place(int64_t num_heads, int blocks,
                                    bool last_first) {
-    const int64_t index = blockIdx.x / blocks;
-    sequence = index / num_heads;
-    head = index % num_heads;
-    block = static_cast<int>(blockIdx.x % blocks);
+    const unsigned index = blockIdx.x / static_cast<unsigned>(blocks);
+    sequence = static_cast<int>(index / static_cast<unsigned>(num_heads));
+    head = static_cast<int>(index % static_cast<unsigned>(num_heads));
+    block = static_cast<int>(blockIdx.x % static_cast<unsigned>(blocks));
     if (last_first) block = blocks - 1 - block;
   }
 };
@@ -300,25 +317,19 @@ __device__ __forceinline__ int TilesSeen(int length, int end) {
   return ((end < length ? end : length) + kTileRows - 1) / kTileRows;
 }
 
-// The arrays of one head, at the first token of a sequence.
-template <typename Args>
+// Where a head's first token of a sequence is, from the beginning of arrays.
+template <int kDim>
 struct HeadOf {
-  TokenRows q, k, v;
-  int64_t width, first_out, first_row;
+  int width;
+  int64_t qkv, out, log_sum_exp;
 
+  template <typename Args>
   __device__ __forceinline__ HeadOf(const Args& args, const Place& place) {
-    width = args.num_heads * args.head_dim;
+    width = static_cast<int>(args.num_heads) * kDim;
     const int64_t token = place.sequence * args.sequence_length;
-    const int64_t column = place.head * args.head_dim;
-    const int length = static_cast<int>(args.sequence_length);
-    const int stride = static_cast<int>(3 * width);
-    const Bf16* from = args.qkv + token * 3 * width + column;
-    q = {from, stride, length};
-    k = {from + width, stride, length};
-    v = {from + 2 * width, stride, length};
-    // In out and d_out; in log_sum_exp and delta.
-    first_out = token * width + column;
-    first_row =
+    out = token * width + place.head * kDim;
+    qkv = 3 * token * width + place.head * kDim;
+    log_sum_exp =
         (place.sequence * args.num_heads + place.head) * args.sequence_length;
   }
 };
@@ -341,7 +352,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   using Sizes = ForwardSizes<kDim>;
   constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
   const Place place(args.num_heads, num_blocks, /*last_first=*/true);
-  const HeadOf<AttentionForwardArgsOf<Bf16>> head(args, place);
+  const HeadOf<kDim> head(args, place);
   const int length = static_cast<int>(args.sequence_length);
   const int first = place.block * Sizes::kQueries;
   const int warp_first = first + Warp() * Sizes::kWarpRows;
@@ -356,12 +367,14 @@ __global__ void __launch_bounds__(kThreads, 2)
     return Rows<kDim>{keys(tile).data + kTileRows * Rows<kDim>::kPieces};
   };
   const auto begin_tile = [&](int tile) {
-    BeginCopy<kTileRows>(head.k, tile * kTileRows, keys(tile));
-    BeginCopy<kTileRows>(head.v, tile * kTileRows, values(tile));
+    BeginCopies<kTileRows>(args.qkv + head.qkv + head.width, head.width,
+                           3 * head.width, tile * kTileRows, length, keys(tile),
+                           values(tile));
     CommitCopies();
   };
   const int num_tiles = TilesSeen(length, first + Sizes::kQueries);
-  BeginCopy<Sizes::kQueries>(head.q, first, queries);
+  BeginCopy<Sizes::kQueries>(args.qkv + head.qkv, 3 * head.width, first, length,
+                             queries);
   begin_tile(0);
   WaitForCopies<0>();
   __syncthreads();
@@ -431,14 +444,14 @@ __global__ void __launch_bounds__(kThreads, 2)
     factor[own] = 1.0f / sum;
     const int query = warp_first + 8 * own + LaneRow();
     if (query < length && Lane() % 4 == 0) {
-      args.log_sum_exp[head.first_row + query] =
+      args.log_sum_exp[head.log_sum_exp + query] =
           Fma(largest[own] * scale2, kLogOf2, Log(sum));
     }
   }
   const int begin = Warp() * Sizes::kWarpRows;
   PutRows(out, factor, queries, begin);
   StoreRows<Sizes::kWarpRows>(queries, begin, warp_first, head.width, length,
-                              args.out + head.first_out);
+                              args.out + head.out);
 }
 
 // ---- Backward: d_q, and <d_out, out> of every row
@@ -456,25 +469,20 @@ struct QueriesSizes {
 // What backward needs of each query of a head, in scratch: log-sum-exp to base
 // 2, and delta = <d_out, out>. Rows beyond the end of the sequence have what
 // makes all weights, and their gradients, 0.
-struct RowNumbers {
-  float *shifts, *deltas;
-
-  __device__ __forceinline__
-  RowNumbers(const AttentionBackwardArgsOf<Bf16>& args, const Place& place,
-             int64_t rows) {
-    shifts = args.scratch +
-             (place.sequence * args.num_heads + place.head) * 2 * rows;
-    deltas = shifts + rows;
-  }
-};
+// [tiles][2][kTileRows]
+__device__ __forceinline__ float* RowNumbers(
+    const AttentionBackwardArgsOf<Bf16>& args, const Place& place,
+    int64_t rows) {
+  return args.scratch +
+         (place.sequence * args.num_heads + place.head) * 2 * rows;
+}
 
 // Those of kCount rows from `first` on, to scratch and to shared memory; all
 // threads together.
 template <int kCount, int kDim>
 __device__ __forceinline__ void FindRowNumbers(
-    const AttentionBackwardArgsOf<Bf16>& args,
-    const HeadOf<AttentionBackwardArgsOf<Bf16>>& head, int first,
-    const RowNumbers& numbers, float* shifts, float* deltas) {
+    const AttentionBackwardArgsOf<Bf16>& args, const HeadOf<kDim>& head,
+    int first, float* numbers, float* shifts, float* deltas) {
   constexpr int kPieces = kDim / 8, kStep = kThreads / kPieces;
   const int piece = threadIdx.x % kPieces;
   for (int i = 0; i < kCount / kStep; ++i) {
@@ -483,7 +491,7 @@ __device__ __forceinline__ void FindRowNumbers(
     const bool exists = query < args.sequence_length;
     float delta = 0;
     if (exists) {
-      const int64_t at = head.first_out + query * head.width + piece * 8;
+      const int64_t at = head.out + int64_t{query} * head.width + piece * 8;
       const Bf16x8 out = *reinterpret_cast<const Bf16x8*>(args.out + at);
       const Bf16x8 d_out = *reinterpret_cast<const Bf16x8*>(args.d_out + at);
       SOFTMOE_UNROLL
@@ -498,10 +506,11 @@ __device__ __forceinline__ void FindRowNumbers(
     }
     if (piece != 0) continue;
     const float shift =
-        exists ? args.log_sum_exp[head.first_row + query] * kLog2OfE
+        exists ? args.log_sum_exp[head.log_sum_exp + query] * kLog2OfE
                : __builtin_inff();
-    shifts[row] = numbers.shifts[query] = shift;
-    deltas[row] = numbers.deltas[query] = delta;
+    float* const to = numbers + query / kTileRows * 2 * kTileRows;
+    shifts[row] = to[query % kTileRows] = shift;
+    deltas[row] = to[kTileRows + query % kTileRows] = delta;
   }
 }
 
@@ -512,7 +521,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   using Sizes = QueriesSizes<kDim>;
   constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
   const Place place(args.num_heads, num_blocks, /*last_first=*/true);
-  const HeadOf<AttentionBackwardArgsOf<Bf16>> head(args, place);
+  const HeadOf<kDim> head(args, place);
   const int length = static_cast<int>(args.sequence_length);
   const int first = place.block * Sizes::kQueries;
   const int warp_row = Warp() * Sizes::kWarpRows;
@@ -532,15 +541,16 @@ __global__ void __launch_bounds__(kThreads, 2)
       values(1).data + kTileRows * Rows<kDim>::kPieces);
   float* const deltas = shifts + Sizes::kQueries;
   const auto begin_tile = [&](int tile) {
-    BeginCopy<kTileRows>(head.k, tile * kTileRows, keys(tile));
-    BeginCopy<kTileRows>(head.v, tile * kTileRows, values(tile));
+    BeginCopies<kTileRows>(args.qkv + head.qkv + head.width, head.width,
+                           3 * head.width, tile * kTileRows, length, keys(tile),
+                           values(tile));
     CommitCopies();
   };
   const int num_tiles = TilesSeen(length, first + Sizes::kQueries);
-  BeginCopy<Sizes::kQueries>(head.q, first, queries);
-  BeginCopy<Sizes::kQueries>(TokenRows{args.d_out + head.first_out,
-                                       static_cast<int>(head.width), length},
-                             first, d_outs);
+  BeginCopy<Sizes::kQueries>(args.qkv + head.qkv, 3 * head.width, first, length,
+                             queries);
+  BeginCopy<Sizes::kQueries>(args.d_out + head.out, head.width, first, length,
+                             d_outs);
   begin_tile(0);
   FindRowNumbers<Sizes::kQueries, kDim>(
       args, head, first, RowNumbers(args, place, rows), shifts, deltas);
@@ -596,7 +606,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   for (int own = 0; own < kOwn; ++own) factor[own] = scale;
   PutRows(d_q, factor, queries, warp_row);
   StoreRows<Sizes::kWarpRows>(queries, warp_row, warp_first, 3 * head.width,
-                              length, args.d_qkv + (head.q.data - args.qkv));
+                              length, args.d_qkv + head.qkv);
 }
 
 // ---- Backward: d_k and d_v
@@ -619,7 +629,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   using Sizes = KeysSizes<kDim>;
   constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
   const Place place(args.num_heads, num_blocks, /*last_first=*/false);
-  const HeadOf<AttentionBackwardArgsOf<Bf16>> head(args, place);
+  const HeadOf<kDim> head(args, place);
   const int length = static_cast<int>(args.sequence_length);
   const int first = place.block * Sizes::kKeys;
   const int warp_row = Warp() * Sizes::kWarpRows;
@@ -640,26 +650,24 @@ __global__ void __launch_bounds__(kThreads, 2)
     return d_outs(1).data + kTileRows * Rows<kDim>::kPieces +
            (tile & 1) * 2 * kTileRows / 4;
   };
-  const RowNumbers from_numbers(args, place, rows);
-  const TokenRows from_d_out{args.d_out + head.first_out,
-                             static_cast<int>(head.width), length};
+  const float* const from_numbers = RowNumbers(args, place, rows);
   const auto begin_tile = [&](int tile) {
-    BeginCopy<kTileRows>(head.q, tile * kTileRows, queries(tile));
-    BeginCopy<kTileRows>(from_d_out, tile * kTileRows, d_outs(tile));
+    BeginCopy<kTileRows>(args.qkv + head.qkv, 3 * head.width, tile * kTileRows,
+                         length, queries(tile));
+    BeginCopy<kTileRows>(args.d_out + head.out, head.width, tile * kTileRows,
+                         length, d_outs(tile));
     if (threadIdx.x < 2 * kTileRows / 4) {
-      const float* const from = threadIdx.x < kTileRows / 4
-                                    ? from_numbers.shifts
-                                    : from_numbers.deltas;
-      const int row = threadIdx.x * 4 % kTileRows;
-      CopyAsync(reinterpret_cast<const Bf16x8*>(from + tile * kTileRows + row),
-                true, numbers(tile), threadIdx.x * 16);
+      const float* const from =
+          from_numbers + tile * 2 * kTileRows + threadIdx.x * 4;
+      CopyAsync(reinterpret_cast<const Bf16x8*>(from), true, numbers(tile),
+                threadIdx.x * 16);
     }
     CommitCopies();
   };
   const int first_tile = first / kTileRows;
   const int num_tiles = (length + kTileRows - 1) / kTileRows;
-  BeginCopy<Sizes::kKeys>(head.k, first, keys);
-  BeginCopy<Sizes::kKeys>(head.v, first, values);
+  BeginCopies<Sizes::kKeys>(args.qkv + head.qkv + head.width, head.width,
+                            3 * head.width, first, length, keys, values);
   begin_tile(first_tile);
 
   const SharedOperand<kRowTiles, kDim> k{keys, warp_row}, v{values, warp_row};
@@ -713,10 +721,10 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   PutRows(d_k, factor, keys, warp_row);
   StoreRows<Sizes::kWarpRows>(keys, warp_row, warp_first, 3 * head.width,
-                              length, args.d_qkv + (head.k.data - args.qkv));
+                              length, args.d_qkv + head.qkv + head.width);
   PutRows(d_v, one, values, warp_row);
   StoreRows<Sizes::kWarpRows>(values, warp_row, warp_first, 3 * head.width,
-                              length, args.d_qkv + (head.v.data - args.qkv));
+                              length, args.d_qkv + head.qkv + 2 * head.width);
 }
 
 // ---- Launches
