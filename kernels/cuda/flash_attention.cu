@@ -57,46 +57,59 @@ struct Rows {
   }
 };
 
-// copy(piece, whether it exists, its offset in Rows) for each of this thread's
-// pieces of kCount rows, from `first` on, of a matrix with one row per token of
-// a sequence of `count`.
-template <int kCount, int kDim, typename Copy>
-__device__ __forceinline__ void ForEachPiece(const Bf16* from, int stride,
-                                             int first, int count,
-                                             const Copy& copy) {
-  constexpr int kPieces = kDim / 8, kStep = kThreads / kPieces;
-  const int piece = threadIdx.x % kPieces, begin = threadIdx.x / kPieces;
-  const Bf16* at = from + int64_t{first + begin} * stride + piece * 8;
-  SOFTMOE_UNROLL
-  for (int i = 0; i < kCount / kStep; ++i) {
-    copy(at, first + begin + i * kStep < count,
-         Rows<kDim>::Offset(begin + i * kStep, piece));
-    at += kStep * stride;
+// The next rows to be copied of a matrix with one row per token of a sequence:
+// this thread's piece of them.
+template <int kDim>
+class Source {
+ public:
+  // From row `first` on of `count`.
+  __device__ __forceinline__ Source(const Bf16* from, int stride, int first,
+                                    int count)
+      : at_(from + int64_t{first + Begin()} * stride + Piece() * 8),
+        stride_(stride),
+        left_(count - first - Begin()) {}
+
+  // Begins to copy kCount rows, all threads together; rows that there are not
+  // become zeros.
+  template <int kCount>
+  __device__ __forceinline__ void Copy(Rows<kDim> to) {
+    ForEachPiece<kCount>([&](bool exists, int offset) {
+      CopyAsync(reinterpret_cast<const Bf16x8*>(at_), exists, to.data, offset);
+    });
   }
-}
-// Begins to copy such rows, all threads together; rows that there are not
-// become zeros.
-template <int kCount, int kDim>
-__device__ __forceinline__ void BeginCopy(const Bf16* from, int stride,
-                                          int first, int count, Rows<kDim> to) {
-  ForEachPiece<kCount, kDim>(
-      from, stride, first, count, [&](const Bf16* at, bool exists, int offset) {
-        CopyAsync(reinterpret_cast<const Bf16x8*>(at), exists, to.data, offset);
-      });
-}
-// Likewise of two matrices, of which the second lies `distance` further.
-template <int kCount, int kDim>
-__device__ __forceinline__ void BeginCopies(const Bf16* from, int distance,
-                                            int stride, int first, int count,
-                                            Rows<kDim> to,
-                                            Rows<kDim> to_second) {
-  ForEachPiece<kCount, kDim>(
-      from, stride, first, count, [&](const Bf16* at, bool exists, int offset) {
-        CopyAsync(reinterpret_cast<const Bf16x8*>(at), exists, to.data, offset);
-        CopyAsync(reinterpret_cast<const Bf16x8*>(at + distance), exists,
-                  to_second.data, offset);
-      });
-}
+  // Likewise of two matrices, of which the second lies `distance` further.
+  template <int kCount>
+  __device__ __forceinline__ void CopyBoth(int distance, Rows<kDim> to,
+                                           Rows<kDim> to_second) {
+    ForEachPiece<kCount>([&](bool exists, int offset) {
+      CopyAsync(reinterpret_cast<const Bf16x8*>(at_), exists, to.data, offset);
+      CopyAsync(reinterpret_cast<const Bf16x8*>(at_ + distance), exists,
+                to_second.data, offset);
+    });
+  }
+
+ private:
+  static constexpr int kPieces = kDim / 8, kStep = kThreads / kPieces;
+  __device__ __forceinline__ static int Piece() {
+    return threadIdx.x % kPieces;
+  }
+  __device__ __forceinline__ static int Begin() {
+    return threadIdx.x / kPieces;
+  }
+  template <int kCount, typename Body>
+  __device__ __forceinline__ void ForEachPiece(const Body& body) {
+    SOFTMOE_UNROLL
+    for (int row = 0; row < kCount; row += kStep) {
+      body(row < left_, Rows<kDim>::Offset(Begin() + row, Piece()));
+      at_ += kStep * stride_;
+    }
+    left_ -= kCount;
+  }
+
+  const Bf16* at_;
+  const int stride_;
+  int left_;
+};
 
 // Stores kCount rows from `begin` on, in shared memory, as rows `first` and so
 // on in memory; one warp. Rows that there are not are left out.
@@ -366,22 +379,22 @@ __global__ void __launch_bounds__(kThreads, 2)
   const auto values = [&](int tile) {
     return Rows<kDim>{keys(tile).data + kTileRows * Rows<kDim>::kPieces};
   };
+  Source<kDim> keys_and_values(args.qkv + head.qkv + head.width, 3 * head.width,
+                               0, length);
   const auto begin_tile = [&](int tile) {
-    BeginCopies<kTileRows>(args.qkv + head.qkv + head.width, head.width,
-                           3 * head.width, tile * kTileRows, length, keys(tile),
-                           values(tile));
+    keys_and_values.template CopyBoth<kTileRows>(head.width, keys(tile),
+                                                 values(tile));
     CommitCopies();
   };
   const int num_tiles = TilesSeen(length, first + Sizes::kQueries);
-  BeginCopy<Sizes::kQueries>(args.qkv + head.qkv, 3 * head.width, first, length,
-                             queries);
+  Source<kDim>(args.qkv + head.qkv, 3 * head.width, first, length)
+      .template Copy<Sizes::kQueries>(queries);
   begin_tile(0);
   WaitForCopies<0>();
   __syncthreads();
   if (num_tiles > 1) begin_tile(1);
 
-  const RegisterOperand<kRowTiles, kDim> q(
-      {queries, Warp() * Sizes::kWarpRows});
+  const SharedOperand<kRowTiles, kDim> q({queries, Warp() * Sizes::kWarpRows});
   Sums<kRowTiles, kDim / 8> out;
   out.Clear();
   // Of each row: the largest score so far, and the sum of the weights that this
@@ -540,17 +553,18 @@ __global__ void __launch_bounds__(kThreads, 2)
   float* const shifts = reinterpret_cast<float*>(
       values(1).data + kTileRows * Rows<kDim>::kPieces);
   float* const deltas = shifts + Sizes::kQueries;
+  Source<kDim> keys_and_values(args.qkv + head.qkv + head.width, 3 * head.width,
+                               0, length);
   const auto begin_tile = [&](int tile) {
-    BeginCopies<kTileRows>(args.qkv + head.qkv + head.width, head.width,
-                           3 * head.width, tile * kTileRows, length, keys(tile),
-                           values(tile));
+    keys_and_values.template CopyBoth<kTileRows>(head.width, keys(tile),
+                                                 values(tile));
     CommitCopies();
   };
   const int num_tiles = TilesSeen(length, first + Sizes::kQueries);
-  BeginCopy<Sizes::kQueries>(args.qkv + head.qkv, 3 * head.width, first, length,
-                             queries);
-  BeginCopy<Sizes::kQueries>(args.d_out + head.out, head.width, first, length,
-                             d_outs);
+  Source<kDim>(args.qkv + head.qkv, 3 * head.width, first, length)
+      .template Copy<Sizes::kQueries>(queries);
+  Source<kDim>(args.d_out + head.out, head.width, first, length)
+      .template Copy<Sizes::kQueries>(d_outs);
   begin_tile(0);
   FindRowNumbers<Sizes::kQueries, kDim>(
       args, head, first, RowNumbers(args, place, rows), shifts, deltas);
@@ -619,7 +633,7 @@ struct KeysSizes {
   // Keys and values, queries and d_out of two tiles, and two numbers for each
   // of these queries.
   static constexpr int kShared =
-      (2 * kKeys + 4 * kTileRows) * kDim * 2 + 4 * kTileRows * 4;
+      (2 * kKeys + 4 * kTileRows) * kDim * 2 + 4 * kTileRows * 4 + 16;
 };
 
 template <int kDim>
@@ -650,15 +664,21 @@ __global__ void __launch_bounds__(kThreads, 2)
     return d_outs(1).data + kTileRows * Rows<kDim>::kPieces +
            (tile & 1) * 2 * kTileRows / 4;
   };
-  const float* const from_numbers = RowNumbers(args, place, rows);
+  int from_numbers =
+      static_cast<int>((place.sequence * args.num_heads + place.head) * 2 *
+                       rows) +
+      first / kTileRows * 2 * kTileRows + threadIdx.x * 4;
+  int64_t* const at_end =
+      reinterpret_cast<int64_t*>(numbers(0) + 4 * kTileRows / 4);
+  if (threadIdx.x == 0) *at_end = head.qkv;
+  Source<kDim> from_queries(args.qkv + head.qkv, 3 * head.width, first, length),
+      from_d_outs(args.d_out + head.out, head.width, first, length);
   const auto begin_tile = [&](int tile) {
-    BeginCopy<kTileRows>(args.qkv + head.qkv, 3 * head.width, tile * kTileRows,
-                         length, queries(tile));
-    BeginCopy<kTileRows>(args.d_out + head.out, head.width, tile * kTileRows,
-                         length, d_outs(tile));
+    from_queries.template Copy<kTileRows>(queries(tile));
+    from_d_outs.template Copy<kTileRows>(d_outs(tile));
     if (threadIdx.x < 2 * kTileRows / 4) {
-      const float* const from =
-          from_numbers + tile * 2 * kTileRows + threadIdx.x * 4;
+      const float* const from = args.scratch + from_numbers;
+      from_numbers += 2 * kTileRows;
       CopyAsync(reinterpret_cast<const Bf16x8*>(from), true, numbers(tile),
                 threadIdx.x * 16);
     }
@@ -666,8 +686,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   };
   const int first_tile = first / kTileRows;
   const int num_tiles = (length + kTileRows - 1) / kTileRows;
-  BeginCopies<Sizes::kKeys>(args.qkv + head.qkv + head.width, head.width,
-                            3 * head.width, first, length, keys, values);
+  Source<kDim>(args.qkv + head.qkv + head.width, 3 * head.width, first, length)
+      .template CopyBoth<Sizes::kKeys>(head.width, keys, values);
   begin_tile(first_tile);
 
   const SharedOperand<kRowTiles, kDim> k{keys, warp_row}, v{values, warp_row};
@@ -719,12 +739,13 @@ __global__ void __launch_bounds__(kThreads, 2)
     factor[own] = scale;
     one[own] = 1;
   }
+  Bf16* const d_k_data = args.d_qkv + *at_end + head.width;
   PutRows(d_k, factor, keys, warp_row);
   StoreRows<Sizes::kWarpRows>(keys, warp_row, warp_first, 3 * head.width,
-                              length, args.d_qkv + head.qkv + head.width);
+                              length, d_k_data);
   PutRows(d_v, one, values, warp_row);
   StoreRows<Sizes::kWarpRows>(values, warp_row, warp_first, 3 * head.width,
-                              length, args.d_qkv + head.qkv + 2 * head.width);
+                              length, d_k_data + head.width);
 }
 
 // ---- Launches
