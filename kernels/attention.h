@@ -18,11 +18,25 @@ inline int64_t AttentionScratch(int64_t num_sequences, int64_t sequence_length,
                                 int64_t query_block) {
   return 2 * num_sequences * query_block * sequence_length;
 }
-// The same with activations of bf16: scores as above, the weights beside them,
-// and the sums of one head's d_k and d_v.
+// Whether a device computes attention of bf16 with its tensor cores at once,
+// without scores in memory (cuda/flash_attention.h).
+inline bool HasFlashAttention(int64_t head_dim) {
+  return head_dim == 64 || head_dim == 128;
+}
+// Its rows of scratch are those of whole blocks of queries.
+inline int64_t FlashAttentionRows(int64_t sequence_length) {
+  return (sequence_length + 127) / 128 * 128;
+}
+// The same with activations of bf16: two numbers for each row; or, without
+// flash attention, scores as above, the weights beside them, and
+// the sums of one head's d_k and d_v.
 inline int64_t AttentionScratchForBf16(int64_t num_sequences,
                                        int64_t sequence_length,
-                                       int64_t head_dim, int64_t query_block) {
+                                       int64_t num_heads, int64_t head_dim,
+                                       int64_t query_block) {
+  if (HasFlashAttention(head_dim)) {
+    return 2 * num_sequences * num_heads * FlashAttentionRows(sequence_length);
+  }
   const int64_t whole_rows = (sequence_length + 7) / 8 * 8;
   return AttentionScratch(num_sequences, sequence_length, query_block) +
          num_sequences * query_block * whole_rows +
@@ -41,7 +55,7 @@ void ForEachAttentionArray(Args& a, const F& f) {
     sizeof(*a.out) == sizeof(float)
         ? AttentionScratch(a.num_sequences, a.sequence_length, a.query_block)
         : AttentionScratchForBf16(a.num_sequences, a.sequence_length,
-                                  a.head_dim, a.query_block));
+                                  a.num_heads, a.head_dim, a.query_block));
 }
 
 template <typename Activation>  // float; on a device also Bf16

@@ -108,7 +108,8 @@ int64_t AttentionScratch(const ModelConfig& m, int64_t num_tokens,
   const int64_t sequences = num_tokens / m.sequence_length;
   return kIsBf16<Activation>
              ? kernels::AttentionScratchForBf16(sequences, m.sequence_length,
-                                                m.head_dim(), query_block)
+                                                m.num_heads, m.head_dim(),
+                                                query_block)
              : kernels::AttentionScratch(sequences, m.sequence_length,
                                          query_block);
 }

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/attention_rows_body.h"
+#include "kernels/cuda/flash_attention.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products.h"
 #include "kernels/permute_body.h"
@@ -226,6 +227,11 @@ void ForEachBlock(const Args& args, const Body& body) {
 
 template <typename Activation>
 void Enqueue(const AttentionForwardArgsOf<Activation>& args, Queue& queue) {
+  if constexpr (std::is_same_v<Activation, Bf16>) {
+    if (HasFlashAttention(args.head_dim)) {
+      return FlashAttentionForward(args, queue);
+    }
+  }
   ForEachBlock(args, [&](const QueryBlock& block) {
     const int64_t width = block.width(), column = block.head * block.head_dim;
     const Activation* q = args.qkv + column;
@@ -243,6 +249,11 @@ void Enqueue(const AttentionForwardArgsOf<Activation>& args, Queue& queue) {
 
 template <typename Activation>
 void Enqueue(const AttentionBackwardArgsOf<Activation>& args, Queue& queue) {
+  if constexpr (std::is_same_v<Activation, Bf16>) {
+    if (HasFlashAttention(args.head_dim)) {
+      return FlashAttentionBackward(args, queue);
+    }
+  }
   ForEachBlock(args, [&](const QueryBlock& block) {
     const int64_t width = block.width(), column = block.head * block.head_dim;
     const Activation* q = args.qkv + column;

@@ -22,7 +22,52 @@ struct Place {
   }
 };
 
+float FloatOfBf16(uint32_t pair, int i) {
+  return std::bit_cast<float>(i == 0 ? pair << 16 : pair & 0xffff0000u);
+}
+
+// A B + C of a warp, of which each lane has MatrixOperands: lane 4 g + t has, of
+// pairs of neighbours, in A rows g, g + 8, g, g + 8 at columns 2 t and, from the
+// third pair on, 8 + 2 t; in B column g, rows 2 t and 8 + 2 t; in C rows g and
+// g + 8, columns 2 t.
+void Multiply(const MatrixOperands* const (&lanes)[kWarpSize],
+              float* const (&results)[kWarpSize]) {
+  float a[16][16], b[16][8], c[16][8];
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    const int g = lane / 4, t = lane % 4 * 2;
+    const MatrixOperands& own = *lanes[lane];
+    for (int i = 0; i < 2; ++i) {
+      for (int pair = 0; pair < 4; ++pair) {
+        a[g + pair % 2 * 8][t + i + pair / 2 * 8] = FloatOfBf16(own.a[pair], i);
+      }
+      for (int pair = 0; pair < 2; ++pair) {
+        b[t + i + pair * 8][g] = FloatOfBf16(own.b[pair], i);
+        c[g + pair * 8][t + i] = own.c[2 * pair + i];
+      }
+    }
+  }
+  for (int m = 0; m < 16; ++m) {
+    for (int k = 0; k < 16; ++k) {
+      for (int n = 0; n < 8; ++n) c[m][n] += a[m][k] * b[k][n];
+    }
+  }
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      results[lane][i] = c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+    }
+  }
+}
+
 }  // namespace
+
+void Thread::Restart() {
+  fiber = nullptr;
+  index = {};
+  state = State::kReady;
+  file = nullptr;
+  line = 0;
+  first_copy = num_copies = num_groups = 0;
+}
 
 Block& TheBlock() {
   static Block& block = *new Block;
@@ -75,7 +120,7 @@ bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
   Index3 next;
   for (int i = 0; i < num_threads_; ++i) {
     Thread& thread = threads_[i];
-    thread = Thread();
+    thread.Restart();
     thread.number = i;
     thread.index = next;
     if (++next.x == blockDim.x) {
@@ -191,6 +236,14 @@ void Block::Wait(State state, const char* file, int line) {
 }
 
 void Block::End() {
+  if (current_->num_copies > 0) {
+    const Copy& copy = current_->copies[current_->first_copy];
+    current_->file = copy.file;
+    current_->line = copy.line;
+    Fail("a thread has ended and not waited for a copy that it began: %s",
+         Place(*current_).text);
+    Abandon();
+  }
   current_->state = State::kEnded;
   --num_alive_;
   Thread* next = num_alive_ > 0 ? NextReady() : nullptr;
@@ -317,6 +370,21 @@ void Block::WarpRendezvous(WarpOperation operation, uint32_t mask,
 // Gives each lane of the mask its result, and lets it go on.
 void Block::Complete(const Rendezvous& rendezvous, int warp) {
   Thread* lanes = threads_.data() + warp * kWarpSize;
+  if (rendezvous.operation == WarpOperation::kShareRows) {
+    for (int i = 0; i < kWarpSize; ++i) {
+      for (int j = 0; j < kWarpSize; ++j) {
+        static_cast<const void**>(lanes[i].taken)[j] = lanes[j].given;
+      }
+    }
+  } else if (rendezvous.operation == WarpOperation::kMultiplyMatrices) {
+    const MatrixOperands* operands[kWarpSize];
+    float* results[kWarpSize];
+    for (int i = 0; i < kWarpSize; ++i) {
+      operands[i] = static_cast<const MatrixOperands*>(lanes[i].given);
+      results[i] = static_cast<float*>(lanes[i].taken);
+    }
+    Multiply(operands, results);
+  }
   uint64_t ballot = 0;
   for (int i = 0; i < kWarpSize; ++i) {
     if ((rendezvous.mask >> i & 1) != 0 && lanes[i].operand != 0) {
@@ -338,6 +406,54 @@ void Block::Complete(const Rendezvous& rendezvous, int warp) {
       lane.result = lane.source < 0 ? lane.operand : lanes[lane.source].operand;
     }
   }
+}
+
+void Block::WarpMatrices(WarpOperation operation, const void* given,
+                         void* taken, const char* file, int line) {
+  current_->given = given;
+  current_->taken = taken;
+  uint64_t nothing;
+  WarpRendezvous(operation, 0xffffffffu, 0, -1, &nothing, file, line);
+}
+
+void Block::RequireShared(const void* at, const char* file, int line) {
+  if (arena_.Holds(at) && reinterpret_cast<uintptr_t>(at) % 16 == 0) return;
+  current_->file = file;
+  current_->line = line;
+  Fail("not 16 bytes of shared memory, on a multiple of 16: %s",
+       Place(*current_).text);
+  Abandon();
+}
+
+void Block::NoteCopy(const void* from, void* to, const char* file, int line) {
+  Thread& me = *current_;
+  me.file = file;
+  me.line = line;
+  if (reinterpret_cast<uintptr_t>(from) % 16 != 0) {
+    Fail("a copy of 16 bytes that do not begin on a multiple of 16: %s",
+         Place(me).text);
+    Abandon();
+  }
+  if (me.num_copies == Thread::kMaxCopies) {
+    Fail("more than %d copies that have not landed: %s", Thread::kMaxCopies,
+         Place(me).text);
+    Abandon();
+  }
+  const int last = (me.first_copy + me.num_copies++) % Thread::kMaxCopies;
+  me.copies[last] = {from, to, me.num_groups, file, line};
+}
+
+void Block::TakeCopy(int left, const void** from, void** to) {
+  Thread& me = *current_;
+  const Copy& next = me.copies[me.first_copy];
+  if (me.num_copies == 0 || next.group >= me.num_groups - left) {
+    *from = *to = nullptr;
+    return;
+  }
+  *from = next.from;
+  *to = next.to;
+  me.first_copy = (me.first_copy + 1) % Thread::kMaxCopies;
+  --me.num_copies;
 }
 
 // False, and says so, if there was no room for `memory`, or if a device would

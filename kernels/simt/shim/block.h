@@ -29,6 +29,15 @@ enum class State : uint8_t {
   kEnded
 };
 
+// A copy to shared memory that has begun (tensor_core.h).
+struct Copy {
+  const void* from = nullptr;  // null: zeros
+  void* to = nullptr;
+  int group = 0;
+  const char* file = nullptr;
+  int line = 0;
+};
+
 // One CUDA thread of the running block.
 struct Thread {
   Fiber* fiber = nullptr;
@@ -40,7 +49,16 @@ struct Thread {
   int line = 0;
   uint64_t operand = 0, result = 0;
   int source = 0;
+  // Of an operation on matrices, in the thread's own memory.
+  const void* given = nullptr;
+  void* taken = nullptr;
+  // Copies that have not landed, in order, and the groups that were committed.
+  static constexpr int kMaxCopies = 128;
+  std::array<Copy, kMaxCopies> copies;
+  int first_copy = 0, num_copies = 0, num_groups = 0;
 
+  // Ready, with nothing begun; `copies` keep what nobody reads.
+  void Restart();
   int warp() const { return number / kWarpSize; }
   int lane() const { return number % kWarpSize; }
 };
@@ -110,6 +128,12 @@ class Block {
   void Barrier(const char* file, int line);
   void WarpRendezvous(WarpOperation operation, uint32_t mask, uint64_t operand,
                       int source, uint64_t* result, const char* file, int line);
+  void WarpMatrices(WarpOperation operation, const void* given, void* taken,
+                    const char* file, int line);
+  void RequireShared(const void* at, const char* file, int line);
+  void NoteCopy(const void* from, void* to, const char* file, int line);
+  void CommitCopies() { ++current_->num_groups; }
+  void TakeCopy(int left, const void** from, void** to);
   void* Shared(const void* identity, size_t size, const char* file, int line);
   void* dynamic_shared() const { return dynamic_shared_; }
 

@@ -105,6 +105,34 @@ void WarpRendezvous(WarpOperation operation, uint32_t mask,
   MarkInitialized(result);
 }
 
+void ShareRows(const void* row, const void* (&result)[32], const char* file,
+               int line) {
+  TheBlock().WarpMatrices(WarpOperation::kShareRows, row, result, file, line);
+  MarkInitialized(&result);
+}
+
+void MultiplyMatrices(const MatrixOperands& operands, float (&result)[4],
+                      const char* file, int line) {
+  RequireInitialized(&operands, sizeof(operands));
+  TheBlock().WarpMatrices(WarpOperation::kMultiplyMatrices, &operands, result,
+                          file, line);
+  MarkInitialized(&result);
+}
+
+void RequireShared(const void* at, const char* file, int line) {
+  TheBlock().RequireShared(at, file, line);
+}
+
+void NoteCopy(const void* from, void* to, const char* file, int line) {
+  TheBlock().NoteCopy(from, to, file, line);
+}
+void CommitCopies() { TheBlock().CommitCopies(); }
+void TakeCopy(int left, const void** from, void** to) {
+  TheBlock().TakeCopy(left, from, to);
+  MarkInitialized(from);
+  MarkInitialized(to);
+}
+
 void* SharedMemory(const void* identity, size_t size, const char* file,
                    int line) {
   return TheBlock().Shared(identity, size, file, line);

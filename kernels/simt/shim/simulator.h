@@ -84,7 +84,13 @@ int LaneOfThisThread();
 
 void BlockBarrier(const char* file, int line);
 
-enum class WarpOperation { kBarrier, kShuffle, kBallot };
+enum class WarpOperation {
+  kBarrier,
+  kShuffle,
+  kBallot,
+  kShareRows,
+  kMultiplyMatrices
+};
 
 // Waits until every lane of `mask` has come with the same operation, and gives
 //   kShuffle   the operand of lane `source`, or the caller's if source < 0
@@ -93,6 +99,31 @@ enum class WarpOperation { kBarrier, kShuffle, kBallot };
 void WarpRendezvous(WarpOperation operation, uint32_t mask,
                     const uint64_t* operand, int source, uint64_t* result,
                     const char* file, int line);
+
+// For warp_matrices.h, whole warps. ShareRows: result[l] is the row of lane l.
+// MultiplyMatrices: the result [4] of A B + C; each exact product is added in
+// the order of the rows of B, rounded to the nearest. Fragments are those of
+// mma.m16n8k16 in the PTX ISA.
+struct MatrixOperands {
+  uint32_t a[4], b[2];  // pairs of bf16
+  float c[4];
+};
+void ShareRows(const void* row, const void* (&result)[32], const char* file,
+               int line);
+void MultiplyMatrices(const MatrixOperands& operands, float (&result)[4],
+                      const char* file, int line);
+
+// Refuses 16 bytes that are not in the block's shared memory, or do not begin
+// on a multiple of 16.
+void RequireShared(const void* at, const char* file, int line);
+
+// Copies of 16 bytes that the thread has begun, from null if they are zeros.
+// TakeCopy gives, and forgets, one that must land when all groups but the last
+// `left` are waited for; null if there is none. A thread must not end while it
+// has some.
+void NoteCopy(const void* from, void* to, const char* file, int line);
+void CommitCopies();
+void TakeCopy(int left, const void** from, void** to);
 
 // The shared variable that `identity` stands for; dynamic shared memory.
 void* SharedMemory(const void* identity, size_t size, const char* file,
