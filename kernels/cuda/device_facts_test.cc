@@ -90,7 +90,7 @@ TEST(DeviceFacts, ContextsTakeMemory) {
 TEST(DeviceFacts, VariablesThatChangeProductsAreRefused) {
   for (const char* name :
        {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
-        "CUBLAS_EMULATION_STRATEGY"}) {
+        "CUBLAS_EMULATION_STRATEGY", "CUBLASLT_HEURISTICS_LUT_FILE"}) {
     setenv(name, "0", 1);
     EXPECT_TRUE(Says(isa_shim::WhyNoDevice(), name, "unset"));
     EXPECT_TRUE(Says(
@@ -98,9 +98,12 @@ TEST(DeviceFacts, VariablesThatChangeProductsAreRefused) {
         name));
     unsetenv(name);
   }
-  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 1);  // of another library
-  EXPECT_EQ(isa_shim::WhyNoDevice(), "");
-  unsetenv("CUBLAS_WORKSPACE_CONFIG");
+  // What changes no bit: of another library, and what is written down.
+  for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_LOG_LEVEL"}) {
+    setenv(name, "1", 1);
+    EXPECT_EQ(isa_shim::WhyNoDevice(), "");
+    unsetenv(name);
+  }
 }
 
 TEST(DeviceFacts, NoDevice) {
