@@ -11,7 +11,9 @@
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
+#include "kernels/adamw.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/flat_kernels.h"
 #include "kernels/simt/device/device.h"
 
 namespace softmoe::kernels {
@@ -84,6 +86,29 @@ TEST(DeviceFacts, CountingDevicesMakesNoContext) {
 TEST(DeviceFacts, ContextsTakeMemory) {
   simt::SetDeviceLimits({.memory = 4096, .context = 1024});
   EXPECT_EQ(isa_shim::FreeMemory(), 3072);
+  simt::SetDeviceLimits({});
+}
+
+// Code is loaded when it is first used, once on each device.
+TEST(DeviceFacts, FirstUsesTakeMemory) {
+  simt::SetDeviceLimits({.memory = 4096, .first_use = 1024});
+  float* const x = static_cast<float*>(isa_shim::AllocateOnDevice(8));
+  isa_shim::ClearOnDevice(x, 8, isa_shim::DeviceStream());
+  const int64_t before = isa_shim::FreeMemory();
+  const auto add = [&] {
+    isa_shim::Add({.size = 1, .x = x, .y = x + 1}, isa_shim::DeviceStream());
+  };
+  for (int i = 0; i < 2; ++i) {
+    add();
+    EXPECT_EQ(isa_shim::FreeMemory(), before - 1024);
+  }
+  simt::SetDeviceLimits({.memory = 4096, .first_use = 4096});
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(add),
+                   "a kernel that is loaded at its "
+                   "first use takes 4096 bytes of memory: ",
+                   " are free", "take a device with more memory"));
+  isa_shim::FinishStream(isa_shim::DeviceStream());
+  isa_shim::FreeOnDevice(x);
   simt::SetDeviceLimits({});
 }
 

@@ -147,8 +147,9 @@ TEST_F(DeviceFailure, TooLittleMemoryNamesPartsSizesAndKey) {
       ExitCode::kEnvironment,
       "memory=" +
           std::to_string((int64_t{160} << 20) + 2'000'000'000 + (64 << 10)),
-      {"the device has 64.0 KiB of memory left", "what comes next needs",
-       "parameters  ", "moments  ", "gradients  ", "together",
+      {"the device has 64.0 KiB of memory left",
+       "besides 1.9 GiB that are kept", "what comes next needs", "parameters  ",
+       "moments  ", "gradients  ", "together",
        "no runtime.recompute makes it fit", "training.balance_group_sequences"},
       /*new_runs_too=*/true);
   ExpectGoesOn({"--device=cuda"});
