@@ -121,9 +121,9 @@ void SendArray(Queue& queue, std::span<const T> values, T* target) {
 template <typename T>
 class SentArray {
  public:
-  // Enqueues that `values` are there for what is enqueued afterwards: in
-  // `copy`, unless they can be read in place. The host must have waited before
-  // the next Send.
+  // Enqueues that `values` are there for what is enqueued from now until the
+  // next Send: in `copy`, unless they can be read in place. Until then they
+  // must not change. The host need not wait.
   const T* Send(Queue& /*queue*/, std::span<const T> values, T* /*copy*/) {
     return values.data();
   }

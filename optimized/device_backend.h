@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "kernels/cuda/device.h"
@@ -164,18 +165,33 @@ void SendArray(Queue& queue, std::span<const T> values, T* target) {
   device::StartCopy(target, values.data(), values.size_bytes(), queue.stream());
 }
 
+// Stages what is sent in two buffers in turn: the host fills one while the
+// device may still copy from the other.
 template <typename T>
 class SentArray {
  public:
   const T* Send(Queue& queue, std::span<const T> values, T* copy) {
-    T* staged = staged_.OfSize(values.size());
+    Stage& stage = stages_[next_];
+    next_ = 1 - next_;
+    if (stage.sent == nullptr) stage.sent.reset(device::MakeEvent());
+    device::FinishEvent(stage.sent.get());
+    T* const staged = stage.memory.OfSize(values.size());
     std::ranges::copy(values, staged);
     SendArray<T>(queue, {staged, values.size()}, copy);
+    device::RecordEvent(stage.sent.get(), queue.stream());
     return copy;
   }
 
  private:
-  HostArray<T> staged_;
+  struct FreeEvent {
+    void operator()(CUevent_st* event) const { device::FreeEvent(event); }
+  };
+  struct Stage {
+    HostArray<T> memory;
+    std::unique_ptr<CUevent_st, FreeEvent> sent;  // the copy from the memory
+  };
+  Stage stages_[2];
+  int next_ = 0;
 };
 
 template <typename T>

@@ -425,12 +425,25 @@ std::optional<Recompute> LeastForFirstStep(const Config& config,
                         product_workspaces, memory, ranks);
 }
 
+//   reserve  what is kept besides, with its reason; or empty
 [[noreturn]] void ThrowTooLittle(const MemoryPlan& plan, int64_t free_bytes,
+                                 const std::string& reserve,
                                  const std::string& remedy) {
-  throw EnvironmentError("the device has " + FormatBytes(free_bytes) +
-                         " of memory left, and what comes next needs " +
-                         FormatBytes(plan.bytes()) + ":\n" + plan.Text() +
-                         remedy);
+  throw EnvironmentError(
+      "the device has " + FormatBytes(free_bytes) + " of memory left" +
+      reserve + ", and what comes next needs " + FormatBytes(plan.bytes()) +
+      ":\n" + plan.Text() + remedy);
+}
+
+// Whether ranks have a device each, and so join over NCCL.
+int64_t Reserve(bool nccl) {
+  return kReservedMemory + (nccl ? kReservedForNccl : 0);
+}
+std::string ReserveText(bool nccl) {
+  return " besides " + FormatBytes(Reserve(nccl)) +
+         " that are kept for what a run loads later (kernels, algorithms of "
+         "products" +
+         (nccl ? ", NCCL's buffers)" : ")");
 }
 
 }  // namespace
@@ -462,14 +475,14 @@ std::string StepMemoryText(const Config& config, Recompute recompute,
 void RequireMemory(const MemoryPlan& plan, int64_t free_bytes) {
   if (plan.bytes() <= free_bytes) return;
   ThrowTooLittle(
-      plan, free_bytes,
+      plan, free_bytes, /*reserve=*/"",
       std::string("let runtime.recompute be \"experts\" or \"layer\", which "
                   "takes time for memory and changes no result, or ") +
           kSmallerGroups);
 }
 
 int64_t PlannableMemory(int64_t free_bytes, int ranks) {
-  return free_bytes - kReservedMemory - (ranks > 1 ? kReservedForNccl : 0);
+  return free_bytes - Reserve(/*nccl=*/ranks > 1);
 }
 
 void RequireStepMemory(const Config& config, Recompute recompute,
@@ -484,6 +497,7 @@ void RequireStepMemory(const Config& config, Recompute recompute,
   const auto least = LeastForFirstStep(config, kInTheQueue, share, ranks);
   ThrowTooLittle(
       plan, std::max<int64_t>(0, share),
+      ReserveText(/*nccl=*/on_device == 1 && ranks > 1),
       (on_device > 1 ? std::to_string(on_device) +
                            " ranks share the device, and that is the share of "
                            "each: start fewer, or use more devices; or "

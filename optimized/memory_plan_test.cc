@@ -229,10 +229,13 @@ TEST(RequireStepMemory, NamesTheSettingThatFits) {
         .bytes();
   };
   EXPECT_EQ(StepMemoryError(config, takes(Recompute::kNone)), kNoError);
-  EXPECT_TRUE(Says(StepMemoryError(config, takes(Recompute::kNone) - 1),
-                   "of memory left, and what comes next needs ", "moments",
-                   "together",
-                   "let runtime.recompute be \"experts\", which needs "));
+  EXPECT_TRUE(
+      Says(StepMemoryError(config, takes(Recompute::kNone) - 1),
+           "of memory left besides 1.9 GiB that are kept for what a "
+           "run loads later (kernels, algorithms of products), and what "
+           "comes next needs ",
+           "moments", "together",
+           "let runtime.recompute be \"experts\", which needs "));
   EXPECT_TRUE(Says(StepMemoryError(config, takes(Recompute::kExperts) - 1),
                    "let runtime.recompute be \"layer\", which needs "));
   EXPECT_TRUE(Says(StepMemoryError(config, takes(Recompute::kLayer) - 1),
@@ -261,6 +264,11 @@ TEST(PlannableMemory, LeavesRoomForWhatIsLoadedLater) {
   const int64_t two = 2 * one + kProductWorkspaces + 2'000'000'000;
   EXPECT_TRUE(fits(two, 2));
   EXPECT_FALSE(fits(two - 2, 2));
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
+                     RequireStepMemory(config, Recompute::kNone, 0, 2);
+                   }),
+                   "has 0 B of memory left besides 2.8 GiB that are kept ",
+                   ", NCCL's buffers)"));
 }
 
 TEST(RequireMemory, NamesPartsSizesAndWhatHelps) {

@@ -4,8 +4,9 @@
 // CUDA's: `device = "cuda"` takes it, and the identity says "simulated".
 //
 // SOFTMOE_SIMULATED_DEVICE tells a program that a test starts what there is and
-// what fails: "memory=65536 cudaGetDeviceCount=100" is a device of 64 KiB, and
-// the first such call returns that error.
+// what fails: "memory=65536 driver=12040 cudaStreamCreateWithFlags=100" is a
+// device of 64 KiB with a driver for CUDA 12.4, and the first such call returns
+// that error.
 #include <cstdlib>
 #include <list>
 #include <sstream>
@@ -29,6 +30,8 @@ bool ReadEnvironment() {
   while (std::getline(words >> std::ws, name, '=') && words >> number) {
     if (name == "memory") {
       limits.memory = static_cast<size_t>(number);
+    } else if (name == "driver") {
+      limits.driver = static_cast<int>(number);
     } else {
       simt::FailCall(calls.emplace_back(name).c_str(), 1,
                      static_cast<int>(number));

@@ -535,7 +535,9 @@ TEST_F(SimulatedRanks, OverNcclEndTogetherWhenACallFails) {
                                 {"ncclRecv", 3},
                                 {"ncclBroadcast", 2},
                                 {"ncclGroupEnd", 5},
-                                {"cudaEventQuery", 2}}) {
+                                // of what is sent to the device, of the link
+                                {"cudaEventQuery", 2},
+                                {"cudaEventQuery", 40}}) {
     ExpectThatBothSayIt(
         WhereACallFails(CarrierKind::kNccl, call, n, kSystemError));
   }

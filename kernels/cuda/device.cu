@@ -100,4 +100,23 @@ void WaitForStream(cudaStream_t stream) noexcept {
   (void)cudaStreamSynchronize(stream);
 }
 
+cudaEvent_t MakeEvent() {
+  cudaEvent_t created = nullptr;
+  CheckCuda(cudaEventCreateWithFlags(&created, cudaEventDisableTiming),
+            "an event");
+  return created;
+}
+
+void FreeEvent(cudaEvent_t event) noexcept { (void)cudaEventDestroy(event); }
+
+void RecordEvent(cudaEvent_t event, cudaStream_t stream) {
+  CheckCuda(cudaEventRecord(event, stream), "an event");
+}
+
+void FinishEvent(cudaEvent_t event) {
+  cudaError_t state = cudaEventQuery(event);  // mostly it is done
+  if (state == cudaErrorNotReady) state = cudaEventSynchronize(event);
+  CheckCuda(state, "waiting");
+}
+
 }  // namespace softmoe::kernels::SOFTMOE_ISA

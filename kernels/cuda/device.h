@@ -8,7 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-struct CUstream_st;  // cudaStream_t is a pointer to it
+struct CUstream_st;  // cudaStream_t and cudaEvent_t are pointers to these
+struct CUevent_st;
 
 // isa_shim is the same source on a simulated device (simt/device/README.md).
 //
@@ -37,6 +38,12 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 //   FinishStream      waits until all that is on `stream` is done. Errors: as
 //                     CopyAcross.
 //   WaitForStream     the same, but reports no failure
+//   MakeEvent, FreeEvent
+//                     an event of the device in use. Errors: EnvironmentError.
+//   RecordEvent       enqueues the event
+//   FinishEvent       waits until what was on the stream before the event was
+//                     last recorded is done, if it ever was. Errors: as
+//                     CopyAcross.
 #define SOFTMOE_DECLARE_DEVICE(isa)                                    \
   namespace isa {                                                      \
   void UseDevice(int number);                                          \
@@ -58,6 +65,10 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
   void ClearOnDevice(void* memory, size_t bytes, CUstream_st* stream); \
   void FinishStream(CUstream_st* stream);                              \
   void WaitForStream(CUstream_st* stream) noexcept;                    \
+  CUevent_st* MakeEvent();                                             \
+  void FreeEvent(CUevent_st* event) noexcept;                          \
+  void RecordEvent(CUevent_st* event, CUstream_st* stream);            \
+  void FinishEvent(CUevent_st* event);                                 \
   }                                                                    \
   static_assert(true)
 

@@ -51,11 +51,13 @@ void RequireSuccess(cudaError_t error, const std::string& found,
   throw EnvironmentError(found + " (" + why + "); " + remedy);
 }
 
-// With these variables the library computes fp32 products in TF32, or emulates
-// their arithmetic: other bits, of which the identity of a run would not tell.
+// With these variables the library computes fp32 products in TF32, emulates
+// their arithmetic, or takes its algorithms from a file: other bits, of which
+// the identity of a run would not tell.
 void RequirePlainProducts() {
   constexpr const char* kPrefixes[] = {"NVIDIA_TF32_OVERRIDE=", "CUBLAS_EMULAT",
-                                       "CUBLAS_FIXEDPOINT_EMULATION"};
+                                       "CUBLAS_FIXEDPOINT_EMULATION",
+                                       "CUBLASLT_HEURISTICS_LUT_FILE="};
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     for (const std::string_view prefix : kPrefixes) {

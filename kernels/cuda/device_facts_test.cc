@@ -11,7 +11,9 @@
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
+#include "kernels/adamw.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/flat_kernels.h"
 #include "kernels/simt/device/device.h"
 
 namespace softmoe::kernels {
@@ -87,10 +89,33 @@ TEST(DeviceFacts, ContextsTakeMemory) {
   simt::SetDeviceLimits({});
 }
 
+// Code is loaded when it is first used, once on each device.
+TEST(DeviceFacts, FirstUsesTakeMemory) {
+  simt::SetDeviceLimits({.memory = 4096, .first_use = 1024});
+  float* const x = static_cast<float*>(isa_shim::AllocateOnDevice(8));
+  isa_shim::ClearOnDevice(x, 8, isa_shim::DeviceStream());
+  const int64_t before = isa_shim::FreeMemory();
+  const auto add = [&] {
+    isa_shim::Add({.size = 1, .x = x, .y = x + 1}, isa_shim::DeviceStream());
+  };
+  for (int i = 0; i < 2; ++i) {
+    add();
+    EXPECT_EQ(isa_shim::FreeMemory(), before - 1024);
+  }
+  simt::SetDeviceLimits({.memory = 4096, .first_use = 4096});
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(add),
+                   "a kernel that is loaded at its "
+                   "first use takes 4096 bytes of memory: ",
+                   " are free", "take a device with more memory"));
+  isa_shim::FinishStream(isa_shim::DeviceStream());
+  isa_shim::FreeOnDevice(x);
+  simt::SetDeviceLimits({});
+}
+
 TEST(DeviceFacts, VariablesThatChangeProductsAreRefused) {
   for (const char* name :
        {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
-        "CUBLAS_EMULATION_STRATEGY"}) {
+        "CUBLAS_EMULATION_STRATEGY", "CUBLASLT_HEURISTICS_LUT_FILE"}) {
     setenv(name, "0", 1);
     EXPECT_TRUE(Says(isa_shim::WhyNoDevice(), name, "unset"));
     EXPECT_TRUE(Says(
@@ -98,9 +123,12 @@ TEST(DeviceFacts, VariablesThatChangeProductsAreRefused) {
         name));
     unsetenv(name);
   }
-  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 1);  // of another library
-  EXPECT_EQ(isa_shim::WhyNoDevice(), "");
-  unsetenv("CUBLAS_WORKSPACE_CONFIG");
+  // What changes no bit: of another library, and what is written down.
+  for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_LOG_LEVEL"}) {
+    setenv(name, "1", 1);
+    EXPECT_EQ(isa_shim::WhyNoDevice(), "");
+    unsetenv(name);
+  }
 }
 
 TEST(DeviceFacts, NoDevice) {

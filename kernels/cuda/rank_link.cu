@@ -41,8 +41,9 @@ void RequireLibrary() {
 class NcclLink : public RankLink {
  public:
   NcclLink(const LinkId& id, int rank, int ranks, cudaStream_t stream,
-           const WhileWaiting& while_waiting)
-      : NcclLink(stream, while_waiting) {
+           const WhileWaiting& while_waiting,
+           std::chrono::milliseconds patience)
+      : NcclLink(stream, while_waiting, patience) {
     RequireLibrary();
     CheckCuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming),
               "an event");
@@ -60,10 +61,12 @@ class NcclLink : public RankLink {
   }
 
   // Finishes what others may be waiting for, unless one of them, or this rank,
-  // fails: then it may itself be waiting for what never comes.
+  // fails, or says nothing for too long: then it may itself be waiting for what
+  // never comes.
   ~NcclLink() override {
     if (std::uncaught_exceptions() > exceptions_) Abort();
     if (stream_ != nullptr && comm_ != nullptr) {
+      give_up_ = Clock::now() + patience_;
       try {
         WaitFor(stream_);
       } catch (...) {
@@ -117,8 +120,11 @@ class NcclLink : public RankLink {
   }
 
  private:
-  NcclLink(cudaStream_t beside, const WhileWaiting& while_waiting)
-      : beside_(beside), while_waiting_(while_waiting) {}
+  using Clock = std::chrono::steady_clock;
+
+  NcclLink(cudaStream_t beside, const WhileWaiting& while_waiting,
+           std::chrono::milliseconds patience)
+      : beside_(beside), while_waiting_(while_waiting), patience_(patience) {}
 
   void WaitFor(cudaStream_t stream) {
     RequireJoined();
@@ -189,7 +195,6 @@ class NcclLink : public RankLink {
   // NCCL may have failed because another rank failed or is gone. It is heard
   // first, but does not say who: give the others a second to say so.
   void HearOthers() {
-    using Clock = std::chrono::steady_clock;
     constexpr std::chrono::seconds kPatience(1);
     for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
       Wait();
@@ -199,6 +204,9 @@ class NcclLink : public RankLink {
   void Wait() {
     try {
       while_waiting_();
+      if (Clock::now() >= give_up_) {
+        throw EnvironmentError("another rank has not come");
+      }
     } catch (...) {
       Abort();
       throw;
@@ -222,6 +230,8 @@ class NcclLink : public RankLink {
 
   const cudaStream_t beside_;
   const WhileWaiting while_waiting_;
+  const std::chrono::milliseconds patience_;
+  Clock::time_point give_up_ = Clock::time_point::max();  // in Wait
   const int exceptions_ = std::uncaught_exceptions();
   cudaStream_t stream_ = nullptr;
   cudaEvent_t event_ = nullptr;  // used for one order after the other
@@ -257,8 +267,10 @@ LinkId MakeLinkId() {
 
 std::unique_ptr<RankLink> JoinLink(const LinkId& id, int rank, int ranks,
                                    cudaStream_t stream,
-                                   const WhileWaiting& while_waiting) {
-  return std::make_unique<NcclLink>(id, rank, ranks, stream, while_waiting);
+                                   const WhileWaiting& while_waiting,
+                                   std::chrono::milliseconds patience) {
+  return std::make_unique<NcclLink>(id, rank, ranks, stream, while_waiting,
+                                    patience);
 }
 
 #else
@@ -268,7 +280,8 @@ std::string LinkLibrary() { throw EnvironmentError(WhyNoLink()); }
 LinkId MakeLinkId() { throw EnvironmentError(WhyNoLink()); }
 
 std::unique_ptr<RankLink> JoinLink(const LinkId&, int, int, cudaStream_t,
-                                   const WhileWaiting&) {
+                                   const WhileWaiting&,
+                                   std::chrono::milliseconds) {
   throw EnvironmentError(WhyNoLink());
 }
 

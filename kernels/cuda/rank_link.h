@@ -6,6 +6,7 @@
 #define SOFTMOE_KERNELS_CUDA_RANK_LINK_H_
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,6 +29,11 @@ using LinkId = std::array<char, 128>;
 // Called again and again while a rank waits for others. An exception ends the
 // wait, and the link.
 using WhileWaiting = std::function<void()>;
+
+// How long a link that ends waits for what was asked for, at most. Who needs the
+// result has called Finish before: what is left are the last operations of a
+// rank that ends before the others, or of one whose peer is gone.
+inline constexpr std::chrono::milliseconds kPatienceAtEnd(60'000);
 
 // A stream beside the one that ranks compute on, so that both are busy at the
 // same time. All ranks call Exchange and Gather, in the same order, from one
@@ -72,17 +78,19 @@ class RankLink : public Stream {
 //               Errors: EnvironmentError.
 //   JoinLink    the link of rank `rank`, of the device in use, beside `stream`,
 //               which must outlive it. Returns when all ranks have joined.
-//               Errors: EnvironmentError: there is no NCCL, two ranks have one
-//               device, or NCCL fails.
-#define SOFTMOE_DECLARE_RANK_LINK(isa)                                      \
-  namespace isa {                                                           \
-  std::string WhyNoLink();                                                  \
-  std::string LinkLibrary();                                                \
-  LinkId MakeLinkId();                                                      \
-  std::unique_ptr<RankLink> JoinLink(const LinkId& id, int rank, int ranks, \
-                                     CUstream_st* stream,                   \
-                                     const WhileWaiting& while_waiting);    \
-  }                                                                         \
+//               When it ends, it waits for the others for `patience`, and
+//               then does what Abort does. Errors: EnvironmentError: there is
+//               no NCCL, two ranks have one device, or NCCL fails.
+#define SOFTMOE_DECLARE_RANK_LINK(isa)                            \
+  namespace isa {                                                 \
+  std::string WhyNoLink();                                        \
+  std::string LinkLibrary();                                      \
+  LinkId MakeLinkId();                                            \
+  std::unique_ptr<RankLink> JoinLink(                             \
+      const LinkId& id, int rank, int ranks, CUstream_st* stream, \
+      const WhileWaiting& while_waiting,                          \
+      std::chrono::milliseconds patience = kPatienceAtEnd);       \
+  }                                                               \
   static_assert(true)
 
 SOFTMOE_DECLARE_RANK_LINK(isa_cuda);

@@ -50,18 +50,27 @@ struct RankThread {
 // How often rank 0 was asked to go on waiting.
 std::atomic<int> waits{0};
 
+std::chrono::milliseconds patience_at_end = kPatienceAtEnd;
+std::atomic<int> links_ended{0};
+
 void Run(RankThread& own) {
   try {
     UseDevice(own.rank);
     CUstream_st* const stream = MakeStream();
     {
-      const auto link = JoinLink(own.id, own.rank, own.ranks, stream, [&own] {
-        if (own.rank == 0) ++waits;
-        if (own.failed->load() > 0) throw std::runtime_error("another failed");
-      });
+      const auto link = JoinLink(
+          own.id, own.rank, own.ranks, stream,
+          [&own] {
+            if (own.rank == 0) ++waits;
+            if (own.failed->load() > 0) {
+              throw std::runtime_error("another failed");
+            }
+          },
+          patience_at_end);
       Rank rank{own.rank, own.ranks, stream, *link};
       own.body(rank);
     }
+    ++links_ended;
     FreeStream(stream);
   } catch (const std::exception& error) {
     snprintf(own.text, sizeof(own.text), "%s", error.what());
@@ -247,30 +256,62 @@ void CheckARankThatFails() {
   ExpectSays(texts[1], "no more disk");
 }
 
+// Sends to rank 1, which never receives it, from memory that outlives the link.
+void* StartToSendToOne(Rank& r) {
+  void* const sent = AllocateOnDevice(4);
+  ClearOnDevice(sent, 4, r.stream);
+  r.link.Follow();
+  r.link.Exchange({{{}, {sent, 4}}}, {{{}, {}}});
+  return sent;
+}
+
+// Throws if that takes too long.
+template <typename Condition>
+void WaitUntil(const Condition& condition) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() - start > std::chrono::seconds(15)) {
+      throw std::runtime_error("rank 0 waits for ever");
+    }
+    sched_yield();
+  }
+}
+
 // A link that ends waits for the other ranks like any wait: it hears of one
 // that fails.
 void CheckALinkThatEndsWhileItWaits() {
   static std::atomic<int> waits_before{-1};
-  static void* sent = nullptr;  // outlives the link
+  static void* sent = nullptr;
   const auto texts = OnRanks(2, [](Rank& r) {
     if (r.rank == 0) {
-      sent = AllocateOnDevice(4);
-      ClearOnDevice(sent, 4, r.stream);
-      r.link.Follow();
-      r.link.Exchange({{{}, {sent, 4}}}, {{{}, {}}});
+      sent = StartToSendToOne(r);
       waits_before = waits.load();
       return;
     }
-    const auto start = std::chrono::steady_clock::now();
-    while (waits_before < 0 || waits <= waits_before) {
-      if (std::chrono::steady_clock::now() - start > std::chrono::seconds(9)) {
-        throw std::runtime_error("rank 0 waits for ever");
-      }
-      sched_yield();
-    }
+    WaitUntil([] { return waits_before >= 0 && waits > waits_before; });
     throw std::runtime_error("no more disk");
   });
   ExpectSays(texts[1], "no more disk");
+  UseDevice(0);
+  FreeOnDevice(sent);
+}
+
+// But it does not wait for ever for one that says nothing. (The simulated
+// device itself would fail only after 20 seconds.)
+void CheckALinkThatEndsWithoutTheOther() {
+  static void* sent = nullptr;
+  links_ended = 0;
+  patience_at_end = std::chrono::milliseconds(300);
+  const auto texts = OnRanks(2, [](Rank& r) {
+    if (r.rank == 0) {
+      sent = StartToSendToOne(r);
+      return;
+    }
+    WaitUntil([] { return links_ended > 0; });
+  });
+  patience_at_end = kPatienceAtEnd;
+  Expect(texts[0].empty(), texts[0].c_str());
+  Expect(texts[1].empty(), texts[1].c_str());
   UseDevice(0);
   FreeOnDevice(sent);
 }
@@ -321,6 +362,7 @@ int Main() {
   CheckResults();
   CheckARankThatFails();
   CheckALinkThatEndsWhileItWaits();
+  CheckALinkThatEndsWithoutTheOther();
   for (const char* call : {"ncclCommInitRankConfig", "ncclGroupStart",
                            "ncclSend", "ncclRecv", "ncclGroupEnd"}) {
     CheckACallThatFails(call, kSystemError);

@@ -117,6 +117,10 @@ TEST_F(DeviceFailure, ADeviceThatCannotBeUsedEndsWithFive) {
       {"cudaGetDeviceCount=35",
        {"device \"cuda\": the NVIDIA driver is too old: it is for CUDA ",
         "install one for CUDA ", " or later", cpu}},
+      {"driver=12040",
+       {"device \"cuda\": the NVIDIA driver is too old: it is for CUDA 12.4",
+        "install one for CUDA 13.0 or later", "cuda-compat", "LD_LIBRARY_PATH",
+        cpu}},
       {"cudaGetDeviceProperties=101",
        {"device \"cuda\": device 0 does not answer", "nvidia-smi", cpu}},
       {"cudaFuncGetAttributes=209",
@@ -143,8 +147,9 @@ TEST_F(DeviceFailure, TooLittleMemoryNamesPartsSizesAndKey) {
       ExitCode::kEnvironment,
       "memory=" +
           std::to_string((int64_t{160} << 20) + 2'000'000'000 + (64 << 10)),
-      {"the device has 64.0 KiB of memory left", "what comes next needs",
-       "parameters  ", "moments  ", "gradients  ", "together",
+      {"the device has 64.0 KiB of memory left",
+       "besides 1.9 GiB that are kept", "what comes next needs", "parameters  ",
+       "moments  ", "gradients  ", "together",
        "no runtime.recompute makes it fit", "training.balance_group_sequences"},
       /*new_runs_too=*/true);
   ExpectGoesOn({"--device=cuda"});

@@ -16,7 +16,9 @@
 #include "core/testing/message_test_util.h"
 #include "core/testing/random_test_util.h"
 #include "kernels/simt/device/device.h"
+#include "optimized/allocation.h"
 #include "optimized/device.h"
+#include "optimized/memory_plan.h"
 #include "optimized/model.h"
 #include "trainer/evaluation/evaluation.h"
 #include "trainer/results/checkpoint.h"
@@ -397,6 +399,41 @@ TEST_F(SimulatedRun, TooLittleMemoryIsSaid) {
   EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 2);
   simt::SetDeviceLimits({});
   EXPECT_TRUE(Train("run").resumed);
+}
+
+// What is planned and what is reserved are enough, although kernels and
+// algorithms are loaded when they are first used, and NCCL takes buffers.
+TEST_F(SimulatedRun, TrainsInWhatIsPlannedAndReserved) {
+  MakeFourGroups();
+  config_.training.steps = config_.training.eval_every = 2;
+  constexpr size_t kContext = 500'000'000, kFirstUse = 10'000'000;
+  for (const int ranks : {1, 2}) {
+    SCOPED_TRACE(ranks);
+    const optimized::MemoryPlan plan = optimized::PlanStep(
+        config_, optimized::InitialAllocations(config_, /*tau=*/0),
+        config_.training.balance_group_sequences, Recompute::kNone,
+        optimized::kProductWorkspaces, ranks);
+    const int64_t needed = plan.bytes() + optimized::kReservedMemory +
+                           (ranks > 1 ? optimized::kReservedForNccl : 0);
+    simt::DeviceLimits limits = {
+        .devices = ranks,
+        .memory = kContext + static_cast<size_t>(needed),
+        .context = kContext,
+        .first_use = kFirstUse,
+        .nccl = static_cast<size_t>(optimized::kReservedForNccl)};
+    simt::SetDeviceLimits(limits);
+    RunOptions options = Options("fits_" + std::to_string(ranks));
+    options.ranks = ranks;
+    TrainRun(config_, options);
+    EXPECT_GT(simt::LoadedCode(0), 30 * kFirstUse);
+
+    --limits.memory;
+    simt::SetDeviceLimits(limits);
+    options.folder = folder_ / ("misses_" + std::to_string(ranks));
+    EXPECT_TRUE(Says(Refusal<EnvironmentError>(options), " of memory left",
+                     "that are kept"));
+    EXPECT_FALSE(fs::exists(options.folder));
+  }
 }
 
 TEST_F(SimulatedRun, TrainsInBf16AndGoesOnBitForBit) {

@@ -14,6 +14,7 @@
 #include "kernels/simt/device/host_call.h"
 #include "kernels/simt/device/product.h"
 #include "kernels/simt/device/raw_bytes.h"
+#include "kernels/simt/device/taken_memory.h"
 #include "kernels/simt/device/work_queue.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 
@@ -773,6 +774,17 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "the workspace overlaps %c",
                           problem.operands[i].name);
+  }
+
+  // Problems that differ in their sizes alone share their algorithms' code.
+  const uint64_t code[] = {kAlgorithm,
+                           algorithm.number,
+                           problem.shape(0).bf16,
+                           problem.shape(3).bf16,
+                           problem.transpose_a,
+                           problem.transpose_b};
+  if (const char* why = LoadCode(HashRaw(code, sizeof(code)))) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_ALLOC_FAILED, "an algorithm %s", why);
   }
 
   product.a = problem.shape(0);

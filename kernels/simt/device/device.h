@@ -20,6 +20,10 @@ struct DeviceLimits {
   // What this process's context takes of a device's memory, from the first call
   // that needs one; a real one takes some 500 MB.
   size_t context = 0;
+  // What each kernel, and each algorithm of products, takes from its first use
+  // on, and what NCCL takes for a rank.
+  size_t first_use = 0;
+  size_t nccl = 0;
   int driver = 0;  // its version, 12040 for CUDA 12.4; 0: the runtime's
 };
 // Contexts end.
@@ -32,6 +36,9 @@ void FailCall(const char* call, int n, int error);
 
 // Whether this process has a context on the device.
 bool HasContext(int device);
+
+// What code that was loaded takes of the device's memory.
+size_t LoadedCode(int device);
 
 // How often `call` was called in this process.
 int CallsOf(const char* call);

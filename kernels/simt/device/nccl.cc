@@ -16,6 +16,7 @@
 #include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/device/host_call.h"
 #include "kernels/simt/device/raw_bytes.h"
+#include "kernels/simt/device/taken_memory.h"
 #include "kernels/simt/device/work_queue.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 #include "kernels/simt/shim/simulator.h"
@@ -703,6 +704,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks,
                           "device %d",
                           rank, other->rank, CurrentDevice());
   }
+  if (const char* why = TakeForRank()) {
+    return SOFTMOE_REFUSE(ncclUnhandledCudaError, "%s %s", kCall, why);
+  }
   ncclComm* made = new ncclComm;
   made->clique = clique;
   made->rank = rank;
@@ -752,6 +756,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(kCall));
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckComm(kCall, comm));
   comm->end = ncclComm::End::kAborted;
+  GiveBackOfRank(comm->device);
   std::vector<GroupWork*> groups = comm->queued;
   if (TheOpenGroup().work != nullptr && TheOpenGroup().work->comm() == comm) {
     DropGroup();
@@ -781,6 +786,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
                           kCall, comm->rank);
   }
   comm->end = ncclComm::End::kDestroyed;
+  GiveBackOfRank(comm->device);
   NoteChange();
   return ncclSuccess;
 }

@@ -898,6 +898,18 @@ Outcome TooMuchOfLittleMemory() {
   p.Allocate(1);
   return p.End();
 }
+// Memory is filled before the kernel, which is loaded when it is first used.
+Outcome MemoryFilledBeforeAKernel() {
+  Program p;
+  SetDeviceLimits({.memory = 8192, .first_use = 1024});
+  int* a = static_cast<int*>(p.Allocate(4096));
+  p.Launch(p.streams[0], Fill, kSize, 1, a);
+  p.Allocate(8192 - 4096 - 1024);
+  p.Launch(p.streams[0], Fill, kSize, 2, a);  // is loaded
+  if (p.refused || LoadedCode(0) != 1024) return Outcome::kWrong;
+  p.Launch(p.streams[0], Increment, kSize, a, a);
+  return p.End();
+}
 Outcome SharedMemoryWithoutAsking() {
   Program p;
   int* a = p.AllocateInput();
@@ -1202,6 +1214,7 @@ constexpr PlantedBug kPlantedBugs[] = {
 
     {"too much memory",                  {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchMemory, "80000000000 of 80000000000 are free"},
     {"too much of little memory",        {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchOfLittleMemory, "0 of 8192 are free"},
+    {"memory filled before a kernel",    {kRefuse, kRefuse, kRefuse, kRefuse}, MemoryFilledBeforeAKernel, "a kernel that is loaded at its first use takes 1024 bytes of memory: 0 are free"},
     {"shared memory without asking",     {kRefuse, kRefuse, kRefuse, kRefuse}, SharedMemoryWithoutAsking, "49156 bytes of dynamic shared memory"},
     {"too much shared memory",           {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchSharedMemoryAskedFor, "at most 166912"},
     {"too much of little shared memory", {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchOfLittleSharedMemory, "at most 102400"},

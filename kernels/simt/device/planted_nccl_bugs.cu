@@ -694,6 +694,13 @@ Outcome JoinsAsOneOfMore() {
       [](ncclUniqueId*, int* ranks, int*, ncclConfig_t*) { *ranks = 3; });
 }
 
+// Nothing is left of the second device's memory for NCCL.
+Outcome MemoryFilledBeforeItJoins() {
+  return JoinsWith([](ncclUniqueId*, int*, int*, ncclConfig_t*) {
+    SetDeviceLimits({.devices = kMaxRanks, .memory = 999, .nccl = 1000});
+  });
+}
+
 Outcome UsedBeforeItIsReady() {
   return OnRanks(1, [](Rank& r) {
     float* data = r.AllocateFilled(1);
@@ -800,6 +807,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"twice in a group",                 {kRefuse, kRefuse, kRefuse, kRefuse}, TwiceInAGroup, "overlaps what another operation"},
 
     {"two ranks on a device",            {kRefuse, kRefuse, kRefuse, kRefuse}, TwoRanksOnADevice, "Duplicate GPU detected: rank "},
+    {"memory filled before it joins",    {kRefuse, kRefuse, kRefuse, kRefuse}, MemoryFilledBeforeItJoins, "ncclCommInitRankConfig takes 1000 bytes of memory: 999 are free"},
     {"joins blocking",                   {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsBlocking, "only config.blocking = 0"},
     {"joins with a foreign id",          {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsWithAForeignId, "ncclGetUniqueId did not make"},
     {"joins as the same rank",           {kRefuse, kRefuse, kRefuse, kRefuse}, JoinsAsTheSameRank, "that rank is there already"},

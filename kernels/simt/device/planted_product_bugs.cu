@@ -660,6 +660,15 @@ Outcome SharedWorkspace() {
   p.Try(cudaStreamSynchronize(p.other));
   return outcome;
 }
+// Memory is filled before the product, whose code is loaded only then.
+Outcome MemoryFilledBeforeAProduct() {
+  Program p(20, 10, 30);
+  p.Fill();
+  p.Choose();
+  SetDeviceLimits({.memory = LiveBytes(), .first_use = 1});
+  p.Multiply();
+  return p.Check();
+}
 // An element of A was never written.
 Outcome InputWithoutValue() {
   Program p(20, 10, 30);
@@ -762,6 +771,7 @@ constexpr PlantedBug kPlantedBugs[] = {
 
     {"missing event",                    {kWrong,  kWrong,  kReport, kReport}, MissingEvent, "data race"},
     {"input is written meanwhile",       {kAny,    kAny,    kReport, kAny},    InputIsWrittenMeanwhile, "data race"},
+    {"memory filled before a product",   SOFTMOE_REFUSED, MemoryFilledBeforeAProduct, "an algorithm that is loaded at its first use takes 1 bytes of memory: 0 are free"},
     {"shared workspace",                 {kAny,    kAny,    kReport, kAny},    SharedWorkspace, "data race"},
     {"input without value",              {kWrong,  kWrong,  kWrong,  kReport}, InputWithoutValue},
     {"sums in the type of D",            {kWrong,  kWrong,  kWrong,  kWrong},  SumsInTheTypeOfD},

@@ -12,6 +12,7 @@
 #include "kernels/simt/device/include/cuda_runtime_api.h"
 #include "kernels/simt/device/kernel_launch.h"
 #include "kernels/simt/device/raw_bytes.h"
+#include "kernels/simt/device/taken_memory.h"
 #include "kernels/simt/device/work_queue.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 #include "kernels/simt/shim/simulator.h"
@@ -21,6 +22,7 @@ namespace {
 
 DeviceLimits limits;
 bool has_context[GuardedMemory::kMaxDevices];
+int nccl_ranks[GuardedMemory::kMaxDevices];
 int pageable_copies = 0;
 
 // Each thread has its own, as on a device.
@@ -99,10 +101,30 @@ cudaError_t CheckDevice(int device) {
 
 // Of the device that the caller has chosen.
 void MakeContext() { has_context[CurrentDevice()] = true; }
+
+// The code that contexts have loaded, if it takes memory.
+struct Code {
+  uint64_t code;
+  int device;
+};
+constexpr size_t kMostCode = 4096;
+Code loaded[kMostCode];
+size_t num_loaded = 0;
+
+size_t LoadedOn(int device) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < num_loaded; ++i) {
+    if (loaded[i].device == device) bytes += limits.first_use;
+  }
+  return bytes;
+}
+
 size_t FreeOfDevice() {
   MakeContext();
-  const size_t used =
-      DeviceMemory().live_bytes_of(CurrentDevice()) + limits.context;
+  const int device = CurrentDevice();
+  const size_t used = DeviceMemory().live_bytes_of(device) + limits.context +
+                      LoadedOn(device) +
+                      static_cast<size_t>(nccl_ranks[device]) * limits.nccl;
   return used < limits.memory ? limits.memory - used : 0;
 }
 
@@ -297,6 +319,9 @@ cudaError_t TryToQueue(const cudaLaunchConfig_t& config, const KernelCall& call,
   cudaError_t error = CheckConfiguration(config, allowance);
   if (error == cudaSuccess) error = CheckPointers(pointers);
   if (error != cudaSuccess) return error;
+  if (const char* why = LoadCode(reinterpret_cast<uintptr_t>(call.kernel))) {
+    return SOFTMOE_REFUSE(cudaErrorMemoryAllocation, "a kernel %s", why);
+  }
   Grid grid;
   grid.blocks = {config.gridDim.x, config.gridDim.y, config.gridDim.z};
   grid.threads = {config.blockDim.x, config.blockDim.y, config.blockDim.z};
@@ -328,12 +353,52 @@ void SetDeviceLimits(const DeviceLimits& new_limits) {
   const HostCall host_call;
   limits = new_limits;
   for (bool& has : has_context) has = false;
+  num_loaded = 0;
   SetSharedMemoryLimit(limits.shared_memory_per_block);
 }
 
 bool HasContext(int device) {
   const HostCall host_call;
   return has_context[device];
+}
+
+namespace {
+
+// Null if there are `bytes`, or says so.
+const char* RequireFree(const char* what, size_t bytes) {
+  static thread_local char why[200];
+  const size_t free = FreeOfDevice();
+  if (bytes <= free) return nullptr;
+  snprintf(why, sizeof(why), "%s %zu bytes of memory: %zu are free", what,
+           bytes, free);
+  return why;
+}
+
+}  // namespace
+
+const char* LoadCode(uint64_t code) {
+  if (limits.first_use == 0) return nullptr;
+  const int device = CurrentDevice();
+  for (size_t i = 0; i < num_loaded; ++i) {
+    if (loaded[i].code == code && loaded[i].device == device) return nullptr;
+  }
+  if (num_loaded == kMostCode) return "is one of too many for the simulator";
+  const char* why =
+      RequireFree("that is loaded at its first use takes", limits.first_use);
+  if (why == nullptr) loaded[num_loaded++] = {code, device};
+  return why;
+}
+
+const char* TakeForRank() {
+  const char* why = RequireFree("takes", limits.nccl);
+  if (why == nullptr) ++nccl_ranks[CurrentDevice()];
+  return why;
+}
+void GiveBackOfRank(int device) { --nccl_ranks[device]; }
+
+size_t LoadedCode(int device) {
+  const HostCall host_call;
+  return LoadedOn(device);
 }
 
 int PageableCopies() {
