@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename Activation, int kWidth>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, 3)
     SwigluBackwardKernel(SwigluBackwardArgsOf<Activation> a) {
   const int64_t row = WarpRow();
   if (row >= a.plan.num_routed) return;
