@@ -390,11 +390,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   Source<kDim>(args.qkv + head.qkv, 3 * head.width, first, length)
       .template Copy<Sizes::kQueries>(queries);
   begin_tile(0);
-  WaitForCopies<0>();
-  __syncthreads();
-  if (num_tiles > 1) begin_tile(1);
 
-  const SharedOperand<kRowTiles, kDim> q({queries, Warp() * Sizes::kWarpRows});
+  const SharedOperand<kRowTiles, kDim> q{queries, Warp() * Sizes::kWarpRows};
   Sums<kRowTiles, kDim / 8> out;
   out.Clear();
   // Of each row: the largest score so far, and the sum of the weights that this
@@ -407,12 +404,10 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 
   for (int tile = 0; tile < num_tiles; ++tile) {
-    if (tile > 0) {
-      WaitForCopies<0>();
-      __syncthreads();
-      // Nobody reads the tile before this one any more.
-      if (tile + 1 < num_tiles) begin_tile(tile + 1);
-    }
+    WaitForCopies<0>();
+    __syncthreads();
+    // Nobody reads the tile before this one any more.
+    if (tile + 1 < num_tiles) begin_tile(tile + 1);
     {
       const int first_key = tile * kTileRows;
       if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
