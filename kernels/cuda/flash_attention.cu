@@ -390,11 +390,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   Source<kDim>(args.qkv + head.qkv, 3 * head.width, first, length)
       .template Copy<Sizes::kQueries>(queries);
   begin_tile(0);
-  WaitForCopies<0>();
-  __syncthreads();
-  if (num_tiles > 1) begin_tile(1);
 
-  const SharedOperand<kRowTiles, kDim> q({queries, Warp() * Sizes::kWarpRows});
+  const SharedOperand<kRowTiles, kDim> q{queries, Warp() * Sizes::kWarpRows};
   Sums<kRowTiles, kDim / 8> out;
   out.Clear();
   // Of each row: the largest score so far, and the sum of the weights that this
@@ -407,12 +404,10 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 
   for (int tile = 0; tile < num_tiles; ++tile) {
-    if (tile > 0) {
-      WaitForCopies<0>();
-      __syncthreads();
-      // Nobody reads the tile before this one any more.
-      if (tile + 1 < num_tiles) begin_tile(tile + 1);
-    }
+    WaitForCopies<0>();
+    __syncthreads();
+    // Nobody reads the tile before this one any more.
+    if (tile + 1 < num_tiles) begin_tile(tile + 1);
     {
       const int first_key = tile * kTileRows;
       if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
@@ -630,10 +625,10 @@ struct KeysSizes {
   static constexpr int kRowTiles = kDim == 64 ? 2 : 1;
   static constexpr int kWarpRows = 16 * kRowTiles;
   static constexpr int kKeys = kWarps * kWarpRows;
-  // Keys and values, queries and d_out of two tiles, and two numbers for each
-  // of these queries.
+  // Keys and values, queries and d_out of two tiles, two numbers for each of
+  // these queries, and where the head begins.
   static constexpr int kShared =
-      (2 * kKeys + 4 * kTileRows) * kDim * 2 + 4 * kTileRows * 4 + 16;
+      (2 * kKeys + 4 * kTileRows) * kDim * 2 + 2 * 2 * kTileRows * 4 + 16;
 };
 
 template <int kDim>
@@ -664,23 +659,23 @@ __global__ void __launch_bounds__(kThreads, 2)
     return d_outs(1).data + kTileRows * Rows<kDim>::kPieces +
            (tile & 1) * 2 * kTileRows / 4;
   };
-  int from_numbers =
-      static_cast<int>((place.sequence * args.num_heads + place.head) * 2 *
-                       rows) +
-      first / kTileRows * 2 * kTileRows + threadIdx.x * 4;
-  int64_t* const at_end =
-      reinterpret_cast<int64_t*>(numbers(0) + 4 * kTileRows / 4);
-  if (threadIdx.x == 0) *at_end = head.qkv;
+  // What this thread copies of them next, from the beginning of scratch.
+  int next_number =
+      static_cast<int>(RowNumbers(args, place, rows) - args.scratch) +
+      2 * first + threadIdx.x * 4;
+  // For the end; until then in no register, of which none is left.
+  int64_t* const head_begins =
+      reinterpret_cast<int64_t*>(numbers(0) + 2 * 2 * kTileRows / 4);
+  if (threadIdx.x == 0) *head_begins = head.qkv;
   Source<kDim> from_queries(args.qkv + head.qkv, 3 * head.width, first, length),
       from_d_outs(args.d_out + head.out, head.width, first, length);
   const auto begin_tile = [&](int tile) {
     from_queries.template Copy<kTileRows>(queries(tile));
     from_d_outs.template Copy<kTileRows>(d_outs(tile));
     if (threadIdx.x < 2 * kTileRows / 4) {
-      const float* const from = args.scratch + from_numbers;
-      from_numbers += 2 * kTileRows;
-      CopyAsync(reinterpret_cast<const Bf16x8*>(from), true, numbers(tile),
-                threadIdx.x * 16);
+      CopyAsync(reinterpret_cast<const Bf16x8*>(args.scratch + next_number),
+                true, numbers(tile), threadIdx.x * 16);
+      next_number += 2 * kTileRows;
     }
     CommitCopies();
   };
@@ -698,38 +693,30 @@ __global__ void __launch_bounds__(kThreads, 2)
   for (int tile = first_tile; tile < num_tiles; ++tile) {
     WaitForCopies<0>();
     __syncthreads();
-    if (tile + 1 < num_tiles) {
-      begin_tile(tile + 1);
-    }
+    // Nobody reads the tile before this one any more.
+    if (tile + 1 < num_tiles) begin_tile(tile + 1);
     for (int begin = 0; begin < kTileRows; begin += kHalf) {
       const int first_query = tile * kTileRows + begin;
       if (first_query + kHalf - 1 < warp_first) continue;
       const float* const shifts =
           reinterpret_cast<const float*>(numbers(tile)) + begin + LaneColumn();
       const float* const deltas = shifts + kTileRows;
-      const bool has_mask = first_query < warp_first + Sizes::kWarpRows - 1;
-      ForMasked(has_mask, [&](auto masked) {
-        // One row for each key, one column for each query.
-        Sums<kRowTiles, kHalf / 8> weights, d_scores;
-        Compare(k, queries(tile), begin, weights);
-        weights.ForEach([&](float& x, int, int column) {
-          x = FastExp2(Fma(x, scale2, -shifts[column]));
-        });
-        if constexpr (decltype(masked)::value) {
-          const int before =
-              warp_first + LaneRow() - (first_query + LaneColumn());
-          weights.ForEach([&](float& weight, int own, int column) {
-            if (column - 8 * own < before) weight = 0;
-          });
-        }
-        Mix(weights, d_outs(tile), begin, d_v);
-        Compare(v, d_outs(tile), begin, d_scores);
-        d_scores.ForEachWith(weights,
-                             [&](float& x, float weight, int, int column) {
-                               x = weight * (x - deltas[column]);
-                             });
-        Mix(d_scores, queries(tile), begin, d_k);
+      // One row for each key, one column for each query. (Two bodies, as above,
+      // would need more registers than there are.)
+      Sums<kRowTiles, kHalf / 8> weights, d_scores;
+      Compare(k, queries(tile), begin, weights);
+      const int before = warp_first + LaneRow() - (first_query + LaneColumn());
+      weights.ForEach([&](float& x, int own, int column) {
+        x = FastExp2(Fma(x, scale2, -shifts[column]));
+        if (column - 8 * own < before) x = 0;
       });
+      Compare(v, d_outs(tile), begin, d_scores);
+      Mix(weights, d_outs(tile), begin, d_v);
+      d_scores.ForEachWith(weights,
+                           [&](float& x, float weight, int, int column) {
+                             x = weight * (x - deltas[column]);
+                           });
+      Mix(d_scores, queries(tile), begin, d_k);
     }
   }
 
@@ -739,13 +726,13 @@ __global__ void __launch_bounds__(kThreads, 2)
     factor[own] = scale;
     one[own] = 1;
   }
-  Bf16* const d_k_data = args.d_qkv + *at_end + head.width;
+  Bf16* const d_keys = args.d_qkv + *head_begins + head.width;
   PutRows(d_k, factor, keys, warp_row);
   StoreRows<Sizes::kWarpRows>(keys, warp_row, warp_first, 3 * head.width,
-                              length, d_k_data);
+                              length, d_keys);
   PutRows(d_v, one, values, warp_row);
   StoreRows<Sizes::kWarpRows>(values, warp_row, warp_first, 3 * head.width,
-                              length, d_k_data + head.width);
+                              length, d_keys + head.width);
 }
 
 // ---- Launches
@@ -778,6 +765,7 @@ template <int kDim>
 void Backward(const AttentionBackwardArgsOf<Bf16>& args, Queue& queue) {
   const int64_t heads = args.num_sequences * args.num_heads;
   const int64_t rows = FlashAttentionRows(args.sequence_length);
+  SOFTMOE_CHECK(heads * 2 * rows < int64_t{1} << 31) << heads << " heads";
   using OfQueries = QueriesSizes<kDim>;
   const int query_blocks = BlocksOfHead(args, OfQueries::kQueries);
   Launch("AttentionBackward", FlashQueriesBackwardKernel<kDim>,

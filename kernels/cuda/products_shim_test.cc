@@ -174,6 +174,19 @@ void CheckBuckets() {
   }
 }
 
+// Blocks of queries and of keys, tiles, and rows beyond the end in each.
+void CheckFlashAttention() {
+  const auto check = [](int64_t num_sequences, int64_t length, int64_t heads,
+                        int64_t dim) {
+    CheckAttention<Bf16>(num_sequences, length, heads, dim, /*query_block=*/0);
+  };
+  check(0, 4, 1, 64);
+  check(2, 1, 1, 64);
+  check(1, 128, 1, 64);
+  check(1, 150, 2, 64);
+  check(1, 70, 2, 128);
+}
+
 }  // namespace
 }  // namespace softmoe::kernels
 
@@ -182,5 +195,6 @@ int main() {
   softmoe::kernels::CheckBuckets();
   softmoe::kernels::CheckOperations<float>();
   softmoe::kernels::CheckOperations<softmoe::kernels::Bf16>();
+  softmoe::kernels::CheckFlashAttention();
   return softmoe::kernels::Summary();
 }

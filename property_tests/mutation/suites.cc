@@ -43,7 +43,7 @@ const std::map<std::string, std::string>& Filters() {
   return filters;
 }
 
-// `words`: "OP", or "OP " and fill=F, bf16, double or edges.
+// `words`: "OP", or "OP " and fill=F, bf16, double, edges or "bf16 edges".
 Suite Verify(const std::string& name, const std::string& words) {
   const size_t space = words.find(' ');
   const std::string op = words.substr(0, space);
@@ -51,16 +51,18 @@ Suite Verify(const std::string& name, const std::string& words) {
   Suite suite = {
       name, "property_tests/verify/verify", {"run", "op=" + op, "--no-shrink"}};
   std::vector<std::string>& arguments = suite.arguments;
-  if (rest == "bf16") {
+  const bool edges = rest.ends_with("edges");
+  if (rest.starts_with("bf16")) {
     arguments.push_back("impl=shim:bf16");
   } else if (rest == "double") {
     arguments.push_back("impl=cpu:double");
   } else {
     arguments.insert(arguments.end(), {"impl=cpu:v3", "impl=shim"});
-    if (!rest.empty()) arguments.push_back(rest == "edges" ? "--edges" : rest);
+    if (!rest.empty() && !edges) arguments.push_back(rest);
   }
+  if (edges) arguments.push_back("--edges");
   // Of rare cases, more.
-  const std::string cases = rest == "edges"                   ? "12"
+  const std::string cases = edges                             ? "12"
                             : !rest.empty() && op == "lapsum" ? "400"
                             : op == "lapsum"                  ? "100"
                             : op == "router"                  ? "200"

@@ -10,6 +10,7 @@
 #include "kernels/simt/shim/planted_bugs.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 #include "kernels/simt/shim/simulator.h"
+#include "kernels/simt/shim/warp_matrices.h"
 
 // The compilers see some of the mistakes too.
 #ifndef __clang__
@@ -244,6 +245,110 @@ __global__ void BlocksNotAtomic(const int* in, int* out) {
   if (threadIdx.x == 0) out[0] += in[blockIdx.x * kThreads];
 }
 
+// ---- Copies that have not landed, and the warp's matrices
+
+// Copies `in` to `to`, 16 bytes for each of the first 64 threads.
+void BeginToCopy(const int* in, int* to, const char* file = __builtin_FILE(),
+                 int line = __builtin_LINE()) {
+  const int t = threadIdx.x;
+  if (t < kThreads / 4) BeginCopy(in + 4 * t, true, to + 4 * t, file, line);
+  CommitCopies();
+}
+
+__global__ void CopyControl(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  BeginToCopy(in, s);
+  WaitForCopies(0);
+  __syncthreads();
+  out[threadIdx.x] = s[255 - threadIdx.x];
+}
+
+// Each thread reads what it has copied itself.
+__global__ void NotWaitedForCopy(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  const int t = threadIdx.x;
+  BeginToCopy(in, s);
+  WaitForCopies(1);
+  if (t < kThreads / 4) {
+    for (int i = 0; i < 4; ++i) out[4 * t + i] = s[4 * t + i];
+  }
+  WaitForCopies(0);
+}
+
+__global__ void NotCommittedCopy(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  const int t = threadIdx.x;
+  if (t < kThreads / 4) {
+    BeginCopy(in + 4 * t, true, s + 4 * t, __FILE__, __LINE__);
+  }
+  WaitForCopies(0);
+  if (t < kThreads / 4) {
+    for (int i = 0; i < 4; ++i) out[4 * t + i] = s[4 * t + i];
+  }
+  CommitCopies();
+  WaitForCopies(0);
+}
+
+__global__ void CopyWithoutBarrier(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  BeginToCopy(in, s);
+  WaitForCopies(0);
+  out[threadIdx.x] = s[255 - threadIdx.x];
+}
+
+__global__ void CopyOverWhatIsRead(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  BeginToCopy(in, s);
+  WaitForCopies(0);
+  __syncthreads();
+  out[threadIdx.x] = s[255 - threadIdx.x];
+  BeginToCopy(in, s);  // no __syncthreads()
+  WaitForCopies(0);
+}
+
+__global__ void CopyAtTheEnd(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  out[threadIdx.x] = in[threadIdx.x];
+  BeginToCopy(in, s);
+}
+
+__global__ void CopyToOddPlace(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  out[threadIdx.x] = in[threadIdx.x];
+  if (threadIdx.x == 0) BeginCopy(in, true, s + 1, __FILE__, __LINE__);
+}
+
+__global__ void MatricesInBranch(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  const int t = threadIdx.x;
+  s[t] = in[t];
+  __syncthreads();
+  uint32_t pairs[4] = {};
+  if (t % 32 < 16) {
+    LoadMatrices(s + 4 * (t % 32), false, pairs, __FILE__, __LINE__);
+  }
+  out[t] = static_cast<int>(pairs[0]);
+}
+
+__global__ void MatricesWithoutBarrier(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  const int t = threadIdx.x;
+  s[t] = in[t];  // no __syncwarp()
+  uint32_t pairs[4];
+  LoadMatrices(s + t / 32 * 32 + 4 * (t % 8), true, pairs, __FILE__, __LINE__);
+  out[t] = static_cast<int>(pairs[0]);
+}
+
+__global__ void MatricesBeyondShared(const int* in, int* out) {
+  SOFTMOE_DYNAMIC_SHARED(int, s);
+  const int t = threadIdx.x;
+  s[t] = in[t];
+  __syncthreads();
+  uint32_t pairs[4];
+  LoadMatrices(s + 4 * t, false, pairs, __FILE__, __LINE__);
+  out[t] = static_cast<int>(pairs[0]);
+}
+
 // ---- How they are run
 
 using Kernel = void (*)(const int*, int*);
@@ -311,6 +416,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"atomic (correct)",                 {kClean,  kClean,  kClean,  kClean},  Run<AtomicControl, Total<1>>},
     {"blocks (correct)",                 {kClean,  kClean,  kClean,  kClean},  Run<BlocksControl, Reversed, 9>},
     {"blocks, atomic (correct)",         {kClean,  kClean,  kClean,  kClean},  Run<BlocksAtomicControl, Total<9>, 9>},
+    {"copy (correct)",                   {kClean,  kClean,  kClean,  kClean},  Run<CopyControl, Reversed>},
     {"read after write",                 {kWrong,  kWrong,  kReport, kReport}, Run<ReadAfterWrite, Reversed>},
     {"write after read",                 {kWrong,  kWrong,  kReport, kWrong},  Run<WriteAfterRead, TwiceNextAndOne>},
     {"write after read, same value",     {kAny,    kAny,    kReport, kAny},    Run<WriteAfterReadOfTheSame, TwiceNext>},
@@ -333,6 +439,15 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"blocks write a neighbour's",       {kAny,    kAny,    kReport, kAny},    Run<BlocksWriteHalo, Same, 9>},
     {"neighbour's, then a barrier",      {kAny,    kAny,    kReport, kAny},    Run<BlocksWriteHaloBeforeBarrier, Same, 4>},
     {"blocks, not atomic",               {kAny,    kAny,    kReport, kAny},    Run<BlocksNotAtomic, nullptr, 9>},
+    {"copy that is not waited for",      {kWrong,  kWrong,  kWrong,  kReport}, Run<NotWaitedForCopy, Same>},
+    {"copy that is not committed",       {kWrong,  kWrong,  kWrong,  kReport}, Run<NotCommittedCopy, Same>},
+    {"copy without a barrier",           {kWrong,  kWrong,  kReport, kReport}, Run<CopyWithoutBarrier, Reversed>},
+    {"copy over what is read",           {kAny,    kAny,    kReport, kAny},    Run<CopyOverWhatIsRead, Reversed>},
+    {"copy that is left at the end",     {kRefuse, kRefuse, kRefuse, kRefuse}, Run<CopyAtTheEnd, Same>},
+    {"copy to an odd place",             {kRefuse, kRefuse, kRefuse, kRefuse}, Run<CopyToOddPlace, nullptr>},
+    {"matrices in a branch",             {kRefuse, kRefuse, kRefuse, kRefuse}, Run<MatricesInBranch, nullptr>},
+    {"matrices without a barrier",       {kAny,    kAny,    kReport, kAny},    Run<MatricesWithoutBarrier, nullptr>},
+    {"matrices beyond shared memory",    {kRefuse, kRefuse, kRefuse, kRefuse}, Run<MatricesBeyondShared, nullptr>},
     {"too much shared memory",           {kRefuse, kRefuse, kRefuse, kRefuse}, Run<ReverseControl, Reversed, 1, 48 * 1024>},
 };
 // clang-format on

@@ -25,6 +25,12 @@ struct AttentionShape {
 // What an implementation may do differently: compute the softmax in blocks of
 // at least 16 keys and divide at the end, and recompute it for the gradient
 // from the logarithm of its sum.
+//
+// At bf16 these errors and those of StoredBackward are added (ExpectByFormula),
+// so that each operation of float counts twice. That covers tensor cores, which
+// may truncate when they add (2 u instead of u), an exponential within 2 ulp
+// (4 u instead of 2 u) of a score times log2(e), one more factor that is
+// rounded, and a logarithm of the sum to base 2.
 reference::MatrixOf<Bounded> Loosened(
     reference::MatrixOf<Bounded> weights,
     const reference::MatrixOf<Bounded>& logits, bool backward) {
@@ -157,7 +163,11 @@ class Attention : public Operation {
   std::vector<std::string> edges() const override {
     return {"length=0", "length=300 sequences=1 heads=1 head_dim=4",
             "length=1000 sequences=1 heads=3 head_dim=4 fill=exact",
-            "head_dim=100"};
+            "head_dim=100",
+            // Flash attention of a device: several blocks and tiles.
+            "length=200 sequences=1 heads=2 head_dim=64",
+            "length=1 heads=2 head_dim=64",
+            "length=130 sequences=2 heads=1 head_dim=128"};
   }
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal"};
