@@ -32,6 +32,8 @@ constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kTileRows = 64;  // of what is gone through
 constexpr int kHalf = kTileRows / 2;
+// Of these threads, with all the registers that a thread may have.
+constexpr int kBlocksPerProcessor = 2;
 
 __device__ __forceinline__ int Lane() { return threadIdx.x % 32; }
 __device__ __forceinline__ int Warp() { return threadIdx.x / 32; }
@@ -45,9 +47,9 @@ struct Rows {
   static constexpr int kPieces = kDim / 8;
   Bf16x8* data;
 
-  // Where a piece of a row is after `data`, in bytes. That of piece p + q, p
-  // even, q < 2, is that of piece q, exclusive or 16 p; that of row r + s, s a
-  // multiple of 8, is that of row r and s kBytes more.
+  // Where a piece of a row is after `data`, in bytes. From piece q < 2 to p + q,
+  // p even, is an exclusive or with 16 p; from row r to r + s, s a multiple of
+  // 8, it is s kBytes more.
   static constexpr int kBytes = kDim * 2;
   __device__ __forceinline__ static int Offset(int row, int piece) {
     return row * kBytes + (piece ^ (row & 7)) * 16;
@@ -359,7 +361,7 @@ struct ForwardSizes {
 };
 
 template <int kDim>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     FlashForwardKernel(AttentionForwardArgsOf<Bf16> args, float scale2,
                        int num_blocks) {
   using Sizes = ForwardSizes<kDim>;
@@ -408,41 +410,38 @@ __global__ void __launch_bounds__(kThreads, 2)
     __syncthreads();
     // Nobody reads the tile before this one any more.
     if (tile + 1 < num_tiles) begin_tile(tile + 1);
-    {
-      const int first_key = tile * kTileRows;
-      if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
-      ForMasked(first_key + kTileRows - 1 > warp_first, [&](auto masked) {
-        Sums<kRowTiles, kTileRows / 8> weights;
-        Compare(q, keys(tile), 0, weights);
-        if constexpr (decltype(masked)::value) {
-          const int beyond =
-              warp_first + LaneRow() - (first_key + LaneColumn());
-          weights.ForEach([&](float& score, int own, int column) {
-            if (column - 8 * own > beyond) score = -__builtin_inff();
-          });
-        }
-        float high[kOwn], shift[kOwn], shrink[kOwn];
-        SOFTMOE_UNROLL
-        for (int own = 0; own < kOwn; ++own) high[own] = largest[own];
-        weights.ForEach([&](const float& score, int own, int) {
-          high[own] = Larger(high[own], score);
+    const int first_key = tile * kTileRows;
+    if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
+    ForMasked(first_key + kTileRows - 1 > warp_first, [&](auto masked) {
+      Sums<kRowTiles, kTileRows / 8> weights;
+      Compare(q, keys(tile), 0, weights);
+      if constexpr (decltype(masked)::value) {
+        const int beyond = warp_first + LaneRow() - (first_key + LaneColumn());
+        weights.ForEach([&](float& score, int own, int column) {
+          if (column - 8 * own > beyond) score = -__builtin_inff();
         });
-        SOFTMOE_UNROLL
-        for (int own = 0; own < kOwn; ++own) {
-          high[own] = RowMax(high[own]);
-          shift[own] = high[own] * scale2;
-          shrink[own] = FastExp2(largest[own] * scale2 - shift[own]);
-          largest[own] = high[own];
-          total[own] *= shrink[own];
-        }
-        out.ForEach([&](float& sum, int own, int) { sum *= shrink[own]; });
-        weights.ForEach([&](float& x, int own, int) {
-          x = FastExp2(Fma(x, scale2, -shift[own]));
-          total[own] += x;
-        });
-        Mix(weights, values(tile), 0, out);
+      }
+      float high[kOwn], shift[kOwn], shrink[kOwn];
+      SOFTMOE_UNROLL
+      for (int own = 0; own < kOwn; ++own) high[own] = largest[own];
+      weights.ForEach([&](const float& score, int own, int) {
+        high[own] = Larger(high[own], score);
       });
-    }
+      SOFTMOE_UNROLL
+      for (int own = 0; own < kOwn; ++own) {
+        high[own] = RowMax(high[own]);
+        shift[own] = high[own] * scale2;
+        shrink[own] = FastExp2(largest[own] * scale2 - shift[own]);
+        largest[own] = high[own];
+        total[own] *= shrink[own];
+      }
+      out.ForEach([&](float& sum, int own, int) { sum *= shrink[own]; });
+      weights.ForEach([&](float& x, int own, int) {
+        x = FastExp2(Fma(x, scale2, -shift[own]));
+        total[own] += x;
+      });
+      Mix(weights, values(tile), 0, out);
+    });
   }
 
   float factor[kOwn];
@@ -476,8 +475,7 @@ struct QueriesSizes {
 
 // What backward needs of each query of a head, in scratch: log-sum-exp to base
 // 2, and delta = <d_out, out>. Rows beyond the end of the sequence have what
-// makes all weights, and their gradients, 0.
-// [tiles][2][kTileRows]
+// makes all weights, and their gradients, 0. [tiles, 2, kTileRows]
 __device__ __forceinline__ float* RowNumbers(
     const AttentionBackwardArgsOf<Bf16>& args, const Place& place,
     int64_t rows) {
@@ -523,7 +521,7 @@ __device__ __forceinline__ void FindRowNumbers(
 }
 
 template <int kDim>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     FlashQueriesBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
                                float scale2, int num_blocks, int64_t rows) {
   using Sizes = QueriesSizes<kDim>;
@@ -632,7 +630,7 @@ struct KeysSizes {
 };
 
 template <int kDim>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     FlashKeysBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
                             float scale2, int num_blocks, int64_t rows) {
   using Sizes = KeysSizes<kDim>;

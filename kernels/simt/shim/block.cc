@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -26,13 +27,35 @@ float FloatOfBf16(uint32_t pair, int i) {
   return std::bit_cast<float>(i == 0 ? pair << 16 : pair & 0xffff0000u);
 }
 
+// The sum of c and sixteen exact products, as tensor cores add: all terms are
+// cut off 24 bits below the first bit of the largest, and so is the result.
+float SumOfProducts(const float* a, const float* b, float c) {
+  double terms[17], largest = 0, sum = 0;
+  for (int k = 0; k < 16; ++k) terms[k] = double{a[k]} * double{b[k]};
+  terms[16] = c;
+  for (const double term : terms) {
+    largest = std::max(largest, std::abs(term));
+    sum += term;
+  }
+  if (largest == 0 || !std::isfinite(sum)) return static_cast<float>(sum);
+  constexpr int kFraction = 52, kKept = 24;
+  const uint64_t exponent = std::bit_cast<uint64_t>(largest) >> kFraction;
+  const double unit = std::bit_cast<double>((exponent - kKept) << kFraction);
+  int64_t units = 0;
+  for (const double term : terms) units += static_cast<int64_t>(term / unit);
+  const double exact = static_cast<double>(units) * unit;
+  const float rounded = static_cast<float>(exact);
+  return std::abs(rounded) > std::abs(exact) ? std::nextafter(rounded, 0.0f)
+                                             : rounded;
+}
+
 // A B + C of a warp, of which each lane has MatrixOperands: lane 4 g + t has, of
 // pairs of neighbours, in A rows g, g + 8, g, g + 8 at columns 2 t and, from the
 // third pair on, 8 + 2 t; in B column g, rows 2 t and 8 + 2 t; in C rows g and
 // g + 8, columns 2 t.
 void Multiply(const MatrixOperands* const (&lanes)[kWarpSize],
               float* const (&results)[kWarpSize]) {
-  float a[16][16], b[16][8], c[16][8];
+  float a[16][16], b[8][16], c[16][8];  // b: its columns
   for (int lane = 0; lane < kWarpSize; ++lane) {
     const int g = lane / 4, t = lane % 4 * 2;
     const MatrixOperands& own = *lanes[lane];
@@ -41,15 +64,13 @@ void Multiply(const MatrixOperands* const (&lanes)[kWarpSize],
         a[g + pair % 2 * 8][t + i + pair / 2 * 8] = FloatOfBf16(own.a[pair], i);
       }
       for (int pair = 0; pair < 2; ++pair) {
-        b[t + i + pair * 8][g] = FloatOfBf16(own.b[pair], i);
+        b[g][t + i + pair * 8] = FloatOfBf16(own.b[pair], i);
         c[g + pair * 8][t + i] = own.c[2 * pair + i];
       }
     }
   }
   for (int m = 0; m < 16; ++m) {
-    for (int k = 0; k < 16; ++k) {
-      for (int n = 0; n < 8; ++n) c[m][n] += a[m][k] * b[k][n];
-    }
+    for (int n = 0; n < 8; ++n) c[m][n] = SumOfProducts(a[m], b[n], c[m][n]);
   }
   for (int lane = 0; lane < kWarpSize; ++lane) {
     for (int i = 0; i < 4; ++i) {

@@ -101,9 +101,8 @@ void WarpRendezvous(WarpOperation operation, uint32_t mask,
                     const char* file, int line);
 
 // For warp_matrices.h, whole warps. ShareRows: result[l] is the row of lane l.
-// MultiplyMatrices: the result [4] of A B + C; each exact product is added in
-// the order of the rows of B, rounded to the nearest. Fragments are those of
-// mma.m16n8k16 in the PTX ISA.
+// MultiplyMatrices: the result [4] of A B + C, with sums that are cut off, not
+// rounded. Fragments are those of mma.m16n8k16 in the PTX ISA.
 struct MatrixOperands {
   uint32_t a[4], b[2];  // pairs of bf16
   float c[4];
