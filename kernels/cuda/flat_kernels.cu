@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All are memory-bound, with 16 bytes of the narrower type per thread, if the
-// arrays can be accessed so (row_width.h), else one element. Sum of squares: per
-// block of 4096 elements, 4 or 16 threads for as many accumulators as the CPU
-// has. Bytes per element: sum of squares 4, add 12, casts 6.
+// arrays can be accessed so (row_width.h), else one element. Sum of squares:
+// per block of 4096 elements, 4 or 16 threads, which share as many accumulators
+// as the CPU has. Bytes per element: sum of squares 4, add 12, casts 6.
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_width.h"

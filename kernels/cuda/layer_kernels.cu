@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One warp per row; for RoPE, whose rows are all heads of q and k, one per token;
-// for the cross-entropy, whose rows have tens of thousands of columns, a block.
+// One warp per row, which for RoPE are all heads of q and k of a token; for the
+// cross-entropy, whose rows have tens of thousands of columns, one block.
 // Rows that can be are taken eight columns at a time (row_width.h). All are
 // memory-bound; bytes per row:
 //

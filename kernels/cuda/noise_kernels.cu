@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A draw is for four columns of a token. Jitter takes two in a thread where it
-// can (row_width.h), else one, and is memory-bound, 8 bytes an element, 6 if one
-// side is bf16. Noise: one thread per draw, num_experts scores a token.
+// A draw is for four columns of a token. Jitter has two in a thread where it
+// can (row_width.h), else one, and is memory-bound, 8 bytes an element, 6 if
+// one side is bf16. Noise: one thread per draw, num_experts scores a token.
 #include "core/philox.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/noise_kernels.h"

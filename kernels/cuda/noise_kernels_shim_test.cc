@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Noise through the simulator: no token, one, a block that is partly empty;
-// columns below, at and above a draw's four, and in whole pairs of draws; arrays
-// that begin at a multiple of 16 bytes, and not. Its values are tested by verify,
-// op=jitter and op=logit_noise.
+// columns below, at and above a draw's four, and in whole pairs of draws;
+// arrays that begin at a multiple of 16 bytes, and not. Its values are tested
+// by verify, op=jitter and op=logit_noise.
 #include "kernels/cuda/noise_kernels.h"
 #include "kernels/simt/device/shim_test_support.h"
 

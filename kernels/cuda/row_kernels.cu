@@ -81,7 +81,8 @@ __global__ void __launch_bounds__(kStrips* kColumns)
 constexpr int kWideFloats = 4;  // 16 bytes
 
 template <int kWidth>
-__global__ void __launch_bounds__(kThreads, kMinBlocks) AdamWKernel(AdamWArgs a) {
+__global__ void __launch_bounds__(kThreads, kMinBlocks)
+    AdamWKernel(AdamWArgs a) {
   ForElements<kThreads, kWidth>(a.size, [&](int64_t i, auto width) {
     constexpr int kCount = decltype(width)::value;
     using Real = RealOf<kCount>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// row_width.h - how many elements a thread takes at a time: kWide where all that
-// a kernel reads and writes can be accessed 16 bytes at a time, else one.
+// row_width.h - how many elements a thread takes at a time: kWide where all
+// that a kernel reads and writes can be accessed 16 bytes at a time, else one.
 #ifndef SOFTMOE_KERNELS_CUDA_ROW_WIDTH_H_
 #define SOFTMOE_KERNELS_CUDA_ROW_WIDTH_H_
 
@@ -17,8 +17,8 @@ namespace softmoe::kernels::SOFTMOE_ISA {
 
 inline constexpr int kWide = 8;  // 16 bytes of bf16, twice 16 of floats
 
-// For __launch_bounds__ of wide kernels of 256 threads: without it, ptxas aims at
-// more blocks than have room, and spills.
+// For __launch_bounds__ of wide kernels of 256 threads: without it, ptxas aims
+// at more blocks than have room, and spills.
 inline constexpr int kMinBlocks = 4;
 
 template <int kWidth>
