@@ -763,7 +763,9 @@ template <int kDim>
 void Backward(const AttentionBackwardArgsOf<Bf16>& args, Queue& queue) {
   const int64_t heads = args.num_sequences * args.num_heads;
   const int64_t rows = FlashAttentionRows(args.sequence_length);
-  SOFTMOE_CHECK(heads * 2 * rows < int64_t{1} << 31) << heads << " heads";
+  if (heads * 2 * rows >= int64_t{1} << 31) {
+    throw InternalError("attention of too many queries at a time");
+  }
   using OfQueries = QueriesSizes<kDim>;
   const int query_blocks = BlocksOfHead(args, OfQueries::kQueries);
   Launch("AttentionBackward", FlashQueriesBackwardKernel<kDim>,
@@ -776,18 +778,30 @@ void Backward(const AttentionBackwardArgsOf<Bf16>& args, Queue& queue) {
          ScaleTo2(args), key_blocks, rows);
 }
 
+// run(kDim) for the head_dim of the arguments.
+template <typename Args, typename Run>
+void WithHeadDim(const Args& args, const Run& run) {
+  if (args.head_dim == 64) {
+    run(std::integral_constant<int, 64>());
+  } else if (args.head_dim == 128) {
+    run(std::integral_constant<int, 128>());
+  } else {
+    throw InternalError("no flash attention for this head_dim");
+  }
+}
+
 }  // namespace
 
 void FlashAttentionForward(const AttentionForwardArgsOf<Bf16>& args,
                            Queue& queue) {
-  SOFTMOE_CHECK(HasFlashAttention(args.head_dim));
-  args.head_dim == 64 ? Forward<64>(args, queue) : Forward<128>(args, queue);
+  WithHeadDim(args,
+              [&](auto dim) { Forward<decltype(dim)::value>(args, queue); });
 }
 
 void FlashAttentionBackward(const AttentionBackwardArgsOf<Bf16>& args,
                             Queue& queue) {
-  SOFTMOE_CHECK(HasFlashAttention(args.head_dim));
-  args.head_dim == 64 ? Backward<64>(args, queue) : Backward<128>(args, queue);
+  WithHeadDim(args,
+              [&](auto dim) { Backward<decltype(dim)::value>(args, queue); });
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA
