@@ -4,10 +4,10 @@
 // sequences in one batch of products; a block's weights are in scratch.
 // Products know no mask: half the work on the last query_block keys is lost.
 //
-// With activations of bf16 and a head_dim that flash_attention.h has, it leaves
-// all to that. With others of bf16, scores are fp32, and products take the weights
+// With activations of bf16, scores are fp32, and products take the weights
 // beside them, rounded once. d_k and d_v are added up over the blocks of
-// queries in fp32, and stored when a head is done.
+// queries in fp32, and stored when a head is done. (Where flash_attention.h has
+// the head_dim, it is called instead.)
 #include <type_traits>
 
 #include "kernels/attention_rows_body.h"
