@@ -106,12 +106,11 @@ template <typename Activation>
 int64_t AttentionScratch(const ModelConfig& m, int64_t num_tokens,
                          int64_t query_block) {
   const int64_t sequences = num_tokens / m.sequence_length;
-  return kIsBf16<Activation>
-             ? kernels::AttentionScratchForBf16(sequences, m.sequence_length,
-                                                m.num_heads, m.head_dim(),
-                                                query_block)
-             : kernels::AttentionScratch(sequences, m.sequence_length,
-                                         query_block);
+  return kIsBf16<Activation> ? kernels::AttentionScratchForBf16(
+                                   sequences, m.sequence_length, m.num_heads,
+                                   m.head_dim(), query_block)
+                             : kernels::AttentionScratch(
+                                   sequences, m.sequence_length, query_block);
 }
 
 template <typename Activation>

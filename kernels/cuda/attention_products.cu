@@ -6,7 +6,8 @@
 //
 // With activations of bf16, scores are fp32, and products take the weights
 // beside them, rounded once. d_k and d_v are added up over the blocks of
-// queries in fp32, and stored when a head is done.
+// queries in fp32, and stored when a head is done. (Where flash_attention.h has
+// the head_dim, it is called instead.)
 #include <type_traits>
 
 #include "kernels/attention_rows_body.h"

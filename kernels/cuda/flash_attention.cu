@@ -32,8 +32,7 @@ constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kTileRows = 64;  // of what is gone through
 constexpr int kHalf = kTileRows / 2;
-// Of these threads, with all the registers that a thread may have.
-constexpr int kBlocksPerProcessor = 2;
+// (Two blocks of these threads may have all the registers of a multiprocessor.)
 
 __device__ __forceinline__ int Lane() { return threadIdx.x % 32; }
 __device__ __forceinline__ int Warp() { return threadIdx.x / 32; }
@@ -47,9 +46,9 @@ struct Rows {
   static constexpr int kPieces = kDim / 8;
   Bf16x8* data;
 
-  // Where a piece of a row is after `data`, in bytes. From piece q < 2 to p + q,
-  // p even, is an exclusive or with 16 p; from row r to r + s, s a multiple of
-  // 8, it is s kBytes more.
+  // Where a piece of a row is after `data`, in bytes. From piece q < 2 to piece
+  // p + q, p even, it is an exclusive or with 16 p; from row r to r + s, s a
+  // multiple of 8, s kBytes more.
   static constexpr int kBytes = kDim * 2;
   __device__ __forceinline__ static int Offset(int row, int piece) {
     return row * kBytes + (piece ^ (row & 7)) * 16;
@@ -131,8 +130,8 @@ __device__ __forceinline__ void StoreRows(Rows<kDim> rows, int begin, int first,
 
 // ---- Matrices in registers: of a warp, 16 kRowTiles rows
 
-// A thread has every eighth row from LaneRow() on, and of each eight columns two
-// neighbours, from LaneColumn() on.
+// A thread has every eighth row from LaneRow() on, and of each eight columns
+// two neighbours, from LaneColumn() on.
 __device__ __forceinline__ int LaneRow() { return Lane() / 4; }
 __device__ __forceinline__ int LaneColumn() { return Lane() % 4 * 2; }
 
@@ -361,7 +360,7 @@ struct ForwardSizes {
 };
 
 template <int kDim>
-__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+__global__ void __launch_bounds__(kThreads, 2)
     FlashForwardKernel(AttentionForwardArgsOf<Bf16> args, float scale2,
                        int num_blocks) {
   using Sizes = ForwardSizes<kDim>;
@@ -521,7 +520,7 @@ __device__ __forceinline__ void FindRowNumbers(
 }
 
 template <int kDim>
-__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+__global__ void __launch_bounds__(kThreads, 2)
     FlashQueriesBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
                                float scale2, int num_blocks, int64_t rows) {
   using Sizes = QueriesSizes<kDim>;
@@ -630,7 +629,7 @@ struct KeysSizes {
 };
 
 template <int kDim>
-__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+__global__ void __launch_bounds__(kThreads, 2)
     FlashKeysBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
                             float scale2, int num_blocks, int64_t rows) {
   using Sizes = KeysSizes<kDim>;
@@ -763,7 +762,9 @@ template <int kDim>
 void Backward(const AttentionBackwardArgsOf<Bf16>& args, Queue& queue) {
   const int64_t heads = args.num_sequences * args.num_heads;
   const int64_t rows = FlashAttentionRows(args.sequence_length);
-  SOFTMOE_CHECK(heads * 2 * rows < int64_t{1} << 31) << heads << " heads";
+  if (heads * 2 * rows >= int64_t{1} << 31) {
+    throw InternalError("attention of too many queries at a time");
+  }
   using OfQueries = QueriesSizes<kDim>;
   const int query_blocks = BlocksOfHead(args, OfQueries::kQueries);
   Launch("AttentionBackward", FlashQueriesBackwardKernel<kDim>,
@@ -776,18 +777,30 @@ void Backward(const AttentionBackwardArgsOf<Bf16>& args, Queue& queue) {
          ScaleTo2(args), key_blocks, rows);
 }
 
+// run(kDim) for the head_dim of the arguments.
+template <typename Args, typename Run>
+void WithHeadDim(const Args& args, const Run& run) {
+  if (args.head_dim == 64) {
+    run(std::integral_constant<int, 64>());
+  } else if (args.head_dim == 128) {
+    run(std::integral_constant<int, 128>());
+  } else {
+    throw InternalError("no flash attention for this head_dim");
+  }
+}
+
 }  // namespace
 
 void FlashAttentionForward(const AttentionForwardArgsOf<Bf16>& args,
                            Queue& queue) {
-  SOFTMOE_CHECK(HasFlashAttention(args.head_dim));
-  args.head_dim == 64 ? Forward<64>(args, queue) : Forward<128>(args, queue);
+  WithHeadDim(args,
+              [&](auto dim) { Forward<decltype(dim)::value>(args, queue); });
 }
 
 void FlashAttentionBackward(const AttentionBackwardArgsOf<Bf16>& args,
                             Queue& queue) {
-  SOFTMOE_CHECK(HasFlashAttention(args.head_dim));
-  args.head_dim == 64 ? Backward<64>(args, queue) : Backward<128>(args, queue);
+  WithHeadDim(args,
+              [&](auto dim) { Backward<decltype(dim)::value>(args, queue); });
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -10,7 +10,8 @@
 //   A [16, 16], 4 pairs     rows g, g + 8, g, g + 8; columns 2 t, 2 t + 1 of
 //                           the first eight, twice, then of the second eight
 //   B [16, 8], 2 pairs      column g; rows 2 t, 2 t + 1, and eight further
-//   C [16, 8], 4 floats     rows g, g, g + 8, g + 8; columns 2 t, 2 t + 1, twice
+//   C [16, 8], 4 floats     rows g, g, g + 8, g + 8; columns 2 t, 2 t + 1, both
+//                           twice
 #ifndef SOFTMOE_KERNELS_SIMT_TENSOR_CORE_H_
 #define SOFTMOE_KERNELS_SIMT_TENSOR_CORE_H_
 
@@ -39,9 +40,10 @@ __device__ __forceinline__ uint32_t SharedAddress(const Bf16x8* begin,
          static_cast<uint32_t>(bytes);
 }
 
-// Four matrices [8, 8] in shared memory, of which lane l says where row l % 8 of
-// matrix l / 8 is: `bytes` after `rows`. Lane 4 g + t gets columns 2 t and 2 t + 1 of row g of each;
-// transposed, rows 2 t and 2 t + 1 of column g. The warp's.
+// Four matrices [8, 8] in shared memory, of which lane l says where row l % 8
+// of matrix l / 8 is: `bytes` after `rows`. Lane 4 g + t gets columns 2 t and
+// 2 t + 1 of row g of each; transposed, rows 2 t and 2 t + 1 of column g. The
+// warp's.
 template <Transposed kTransposed>
 __device__ __forceinline__ void LoadMatrices(const Bf16x8* rows, int bytes,
                                              uint32_t (&pairs)[4]) {
@@ -71,9 +73,9 @@ __device__ __forceinline__ void MultiplyAdd(const uint32_t (&a)[4], uint32_t b0,
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Begins to copy to shared memory, or to write zeros there where there is
-// nothing to copy: 16 bytes, `bytes` after `to`. Nobody may look until the thread
-// has waited.
+// Begins to copy 16 bytes to shared memory, `bytes` after `to`, or to write
+// zeros there if there is nothing to copy. Nobody may look until the thread has
+// waited.
 __device__ __forceinline__ void CopyAsync(const Bf16x8* from, bool exists,
                                           Bf16x8* to, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n"

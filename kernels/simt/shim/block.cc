@@ -49,10 +49,10 @@ float SumOfProducts(const float* a, const float* b, float c) {
                                              : rounded;
 }
 
-// A B + C of a warp, of which each lane has MatrixOperands: lane 4 g + t has, of
-// pairs of neighbours, in A rows g, g + 8, g, g + 8 at columns 2 t and, from the
-// third pair on, 8 + 2 t; in B column g, rows 2 t and 8 + 2 t; in C rows g and
-// g + 8, columns 2 t.
+// A B + C of a warp, of which each lane has MatrixOperands: lane 4 g + t has,
+// of pairs of neighbours, in A rows g, g + 8, g, g + 8 at columns 2 t and, from
+// the third pair on, 8 + 2 t; in B column g, rows 2 t and 8 + 2 t; in C rows g
+// and g + 8, columns 2 t.
 void Multiply(const MatrixOperands* const (&lanes)[kWarpSize],
               float* const (&results)[kWarpSize]) {
   float a[16][16], b[8][16], c[16][8];  // b: its columns

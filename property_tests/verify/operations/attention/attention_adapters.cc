@@ -32,8 +32,8 @@ TensorMap RunAttention(const Case& c, const TensorMap& inputs,
   Guarded<float> scratch(
       "scratch", kDtypeOf<Activation> == Dtype::kF32
                      ? kernels::AttentionScratch(sequences, length, query_block)
-                     : kernels::AttentionScratchForBf16(sequences, length, heads,
-                                                        dim, query_block));
+                     : kernels::AttentionScratchForBf16(
+                           sequences, length, heads, dim, query_block));
   run.attention_forward({sequences, length, heads, dim, qkv.data(), out.data(),
                          lse.data(), query_block, scratch.data()});
   run.attention_backward({sequences, length, heads, dim, qkv.data(), out.data(),
