@@ -30,7 +30,7 @@ using LinkId = std::array<char, 128>;
 // wait, and the link.
 using WhileWaiting = std::function<void()>;
 
-// How long a link that ends waits for what was asked for, at most. Who needs the
+// How long a link that ends waits for what was asked for, at most. Who needs a
 // result has called Finish before: what is left are the last operations of a
 // rank that ends before the others, or of one whose peer is gone.
 inline constexpr std::chrono::milliseconds kPatienceAtEnd(60'000);

@@ -801,6 +801,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
   const uint64_t order[] = {sum_seed, algorithm.problem, algorithm.number};
   sum_seed_is_used = true;
   product.order = HashRaw(order, sizeof(order)) >> 1;
+  product.on_tensor_cores = product.a.bf16 && product.order % 3 == 0;
   ProductWork* work = new ProductWork(product, static_cast<char*>(workspace),
                                       algorithm.workspace);
   for (const void* at : {a, b, c, static_cast<const void*>(d),

@@ -47,6 +47,10 @@ uint16_t ToBf16(float x) {
                                16);
 }
 
+float RoundedToBf16(float x) {
+  return FromBits(static_cast<uint32_t>(ToBf16(x)) << 16);
+}
+
 void Store(const MatrixShape& shape, float x, char* data, int64_t i) {
   if (!shape.bf16) {
     __builtin_memcpy(data + 4 * i, &x, sizeof(x));
@@ -56,15 +60,18 @@ void Store(const MatrixShape& shape, float x, char* data, int64_t i) {
   __builtin_memcpy(data + 2 * i, &half, sizeof(half));
 }
 
+constexpr int64_t kTensorCoreBlock = 16;
+
 // The k products of a sum, in order, cut into parts.
 struct SumOrder {
   Array<int64_t> index;  // [k]
   int64_t part;          // products in each; the last may have fewer
   bool fused;
 
-  SumOrder(int64_t k, uint64_t order) : index(k) {
+  SumOrder(int64_t k, uint64_t order, bool on_tensor_cores) : index(k) {
     Random random(order);
     part = int64_t{4} << random.Below(4);
+    if (on_tensor_cores) part = kTensorCoreBlock;
     fused = random.Below(2) == 1;
     const bool down = random.Below(2) == 1;
     const int64_t parts = (k + part - 1) / part;
@@ -106,8 +113,75 @@ void SumRow(const SumOrder& order, int64_t k, int64_t n, const float* a,
     }
     for (int64_t j = 0; j < n; ++j) {
       sums[j] += part[j];
-      if (round)
-        sums[j] = FromBits(static_cast<uint32_t>(ToBf16(sums[j])) << 16);
+      if (round) sums[j] = RoundedToBf16(sums[j]);
+    }
+  }
+}
+
+// ---- Tensor cores
+
+constexpr int kTensorCoreDigits = 25;  // after the point
+constexpr int kNoExponent = -2000;     // of 0
+
+// That of the most significant digit; subnormals have the smallest.
+int ExponentOf(float x) {
+  if (x == 0) return kNoExponent;
+  const int exponent = std::ilogb(x);
+  return exponent < -126 ? -126 : exponent;
+}
+
+float TowardsZero(double x) {
+  const auto nearest = static_cast<float>(x);
+  return std::isfinite(nearest) && std::fabs(double{nearest}) > std::fabs(x)
+             ? std::nextafter(nearest, 0.0f)
+             : nearest;
+}
+
+// A matrix, and the exponents of its elements.
+struct Operand {
+  const float* values;
+  const int* exponents;
+};
+
+// `sum` and the products of a [k, 1] and column j of b [k, n] in the rows of
+// `index` [size].
+float AddBlock(float sum, const int64_t* index, int64_t size, const Operand& a,
+               const Operand& b, int64_t n, int64_t j) {
+  int largest = ExponentOf(sum);
+  bool finite = std::isfinite(sum);
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t l = index[i], at = l * n + j;
+    finite &= std::isfinite(a.values[l]) && std::isfinite(b.values[at]);
+    const int exponent = a.exponents[l] + b.exponents[at];
+    largest = exponent > largest ? exponent : largest;
+  }
+  if (!finite) {
+    for (int64_t i = 0; i < size; ++i) {
+      sum += a.values[index[i]] * b.values[index[i] * n + j];
+    }
+    return sum;
+  }
+  if (largest < 2 * -126) return sum;  // 0, and no product but 0
+  const double last_digit = std::ldexp(1.0, largest - kTensorCoreDigits);
+  double digits = std::trunc(double{sum} / last_digit);
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t l = index[i], at = l * n + j;
+    digits +=
+        std::trunc(double{a.values[l]} * double{b.values[at]} / last_digit);
+  }
+  return TowardsZero(digits * last_digit);
+}
+
+// As SumRow.
+void SumRowOnTensorCores(const SumOrder& order, int64_t k, int64_t n,
+                         const Operand& a, const Operand& b, bool round,
+                         float* sums) {
+  for (int64_t j = 0; j < n; ++j) {
+    sums[j] = 0;
+    for (int64_t begin = 0; begin < k; begin += order.part) {
+      const int64_t size = k - begin < order.part ? k - begin : order.part;
+      sums[j] = AddBlock(sums[j], order.index.data + begin, size, a, b, n, j);
+      if (round) sums[j] = RoundedToBf16(sums[j]);
     }
   }
 }
@@ -162,8 +236,10 @@ void MarkValues(const Product& p, const char* a, const char* b, const char* c,
 
 void ComputeProduct(const Product& p) {
   const int64_t m = p.m(), n = p.n(), k = p.k();
-  const SumOrder order(k, p.order);
+  const SumOrder order(k, p.order, p.on_tensor_cores);
   Array<float> a(m * k), b(k * n), part(n), sums(n);
+  Array<int> a_exponents(p.on_tensor_cores ? m * k : 0);
+  Array<int> b_exponents(p.on_tensor_cores ? k * n : 0);
   for (int64_t batch = 0; batch < p.d.batch; ++batch) {
     const auto matrix = [batch](const MatrixShape& shape, auto* data) {
       return data +
@@ -176,11 +252,21 @@ void ComputeProduct(const Product& p) {
     Pack(p.a, a_data, p.transpose_a, m, k, a.data);
     Pack(p.b, b_data, p.transpose_b, k, n, b.data);
     if (HasMsan()) MarkValues(p, a_data, b_data, c_data, d_data);
+    if (p.on_tensor_cores) {
+      for (int64_t i = 0; i < m * k; ++i) a_exponents[i] = ExponentOf(a[i]);
+      for (int64_t i = 0; i < k * n; ++i) b_exponents[i] = ExponentOf(b[i]);
+    }
+    const bool round = p.sums_in_type_of_d && p.d.bf16;
     for (int64_t i = 0; i < m; ++i) {
-      (order.fused ? SumRow<true>
-                   : SumRow<false>)(order, k, n, a.data + i * k, b.data,
-                                    p.sums_in_type_of_d && p.d.bf16, part.data,
-                                    sums.data);
+      const float* const row = a.data + i * k;
+      if (p.on_tensor_cores) {
+        SumRowOnTensorCores(order, k, n, {row, a_exponents.data + i * k},
+                            {b.data, b_exponents.data}, round, sums.data);
+      } else {
+        (order.fused ? SumRow<true> : SumRow<false>)(order, k, n, row, b.data,
+                                                     round, part.data,
+                                                     sums.data);
+      }
       for (int64_t j = 0; j < n; ++j) {
         float x = p.alpha * sums[j];
         if (p.beta != 0) {
