@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kThreads)
 // One block per kEmbeddingPiece places, for the id with several pieces that
 // begins there, if one does.
 template <int kWidth>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kMinBlocks)
     SumPiecesKernel(int64_t num_tokens, int64_t d_model, const int32_t* ids,
                     const int32_t* tokens, const float* pieces,
                     float* d_table) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // products.h - the operations that are mostly matrix products, on a CUDA
-// device: cuBLASLt's products, and row kernels between them.
+// device: cuBLASLt's products, and row kernels between them; attention in bf16
+// has kernels of its own where it can (flash_attention.h).
 //
 // The argument structs of the CPU headers, with device pointers; enqueued on
 // queue.h, nothing synchronised, no atomics: the same bits each time. Where the

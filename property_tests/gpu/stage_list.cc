@@ -142,6 +142,8 @@ Stage OperationStage(const OperationRun& run, const StageOptions& options) {
                    // 100, as `test //...` runs on a device; it also runs that
                    // many in the simulator, so fewer suffice there.
                    "--cases", IsSimulated() ? "20" : "100"};
+  // kernels_property_test runs the simulator at its edges.
+  if (!IsSimulated()) stage.command.emplace_back("--edges-first");
   stage.told = 0.7;
   stage.shares_device = true;
   stage.lines_of = [run](const Line& report) {

@@ -287,9 +287,13 @@ void CheckGradientSelf() {
 
 ExitCode Run(const Options& options) {
   CampaignOptions campaign = MakeCampaign(options);
-  campaign.edges = options.edges;
+  using Edges = CampaignOptions::Edges;
+  campaign.edges = options.edges         ? Edges::kAll
+                   : options.edges_first ? Edges::kFirst
+                                         : Edges::kNone;
   if (options.seconds) campaign.seconds = *options.seconds;
-  return RunCases(options, std::move(campaign), /*manifest=*/!options.edges);
+  return RunCases(options, std::move(campaign),
+                  /*manifest=*/campaign.edges == Edges::kNone);
 }
 
 ExitCode Fuzz(const Options& options) {

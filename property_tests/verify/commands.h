@@ -25,7 +25,8 @@ struct Options {
   // Until which to go on, if not `cases` come first; without it Fuzz takes 60.
   std::optional<double> seconds;
   bool no_shrink = false;
-  bool edges = false;
+  // Whether the cases are at edges, or the first of them.
+  bool edges = false, edges_first = false;
 };
 
 // Each prints to stdout, writes the files that the options name, and returns

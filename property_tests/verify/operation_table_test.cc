@@ -117,6 +117,7 @@ const std::set<std::string> kOfNoOperation = {
     "Probe",    // of a test
     // Of the experts on a device:
     "Permute", "SwigluBackward", "SwigluForward", "Unpermute",
+    "FlashAttentionBackward", "FlashAttentionForward",  // of attention there
     "SumOfBlocks",        // the second half of SumOfSquares
     "TokenCrossEntropy",  // of HeadCrossEntropy on a device
 };

@@ -221,6 +221,8 @@ int main(int argc, char** argv) {
   run->add_flag("--edges", options.edges,
                 "sizes that are never drawn, in turn: nothing, several blocks "
                 "of the kernels (`verify list` shows them)");
+  run->add_flag("--edges-first", options.edges_first,
+                "the first cases are at these edges, two at each");
   AddSeconds(run, options, "or until they are over");
   CLI::App* fuzz = app.add_subcommand("fuzz", "run until the time is over");
   AddRunOptions(fuzz, options);

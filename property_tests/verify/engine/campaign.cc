@@ -69,7 +69,11 @@ class Campaign {
     CasePattern pattern = options_.fixed;
     pattern["impl"] = impl.name();
     pattern.emplace("dtype", DtypeName(DtypeFor(op, impl)));
-    if (options_.edges && !op.edges().empty()) {
+    using Edges = CampaignOptions::Edges;
+    const size_t edges = op.edges().size();
+    if (edges > 0 && (options_.edges == Edges::kAll ||
+                      (options_.edges == Edges::kFirst &&
+                       number - options_.first < 2 * edges))) {
       return DrawEdge(op, pattern, options_.seed, number);
     }
     Case c = DrawCase(op, pattern, options_.seed, number);

@@ -31,8 +31,10 @@ struct CampaignOptions {
   double seconds = std::numeric_limits<double>::infinity();
   // Sizes that `fixed` leaves open are drawn no larger than this.
   int64_t max_size = std::numeric_limits<int64_t>::max();
-  // Every case is one of DrawEdge, of operations that have edges.
-  bool edges = false;
+  // Which cases are those of DrawEdge, of operations that have edges: none, the
+  // first, each edge twice, or all.
+  enum class Edges { kNone, kFirst, kAll };
+  Edges edges = Edges::kNone;
   // How a case is checked.
   Checker check = [](const Case& c, Implementation& implementation) {
     return CheckCase(c, implementation);
