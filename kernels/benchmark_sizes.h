@@ -79,8 +79,9 @@ inline constexpr BenchmarkSize kBenchmarkSizes[] = {
      .num_sequences = 32},
 };
 
-// Token `place` of a text in which the id i is as frequent as log(1 + 1/(i + 1))
-// is large, roughly Zipf's law: of 32768 ids the first is every 15th token.
+// Token `place` of a text in which the frequency of id i is proportional to
+// log(1 + 1/(i + 1)), roughly Zipf's law: of 32768 ids the first is every 15th
+// token.
 inline int32_t BenchmarkToken(int64_t place, int64_t vocab_size) {
   const RandomKey key{1, RandomStream::kTestData, 0, 0};
   const double uniform =

@@ -32,8 +32,8 @@ void ForEachArray(EmbeddingForwardArgsOf<Activation>& a, const F& f) {
 }
 
 // Each table row sums its tokens in ascending token order; on a device, in
-// pieces of kEmbeddingPiece that are then added in their order, since some words
-// are a tenth of a text.
+// pieces of kEmbeddingPiece that are then added in their order, since some
+// words are a tenth of a text.
 template <typename Activation>
 struct EmbeddingBackwardArgsOf {
   int64_t num_tokens, d_model, vocab_size;
@@ -53,7 +53,7 @@ constexpr int64_t EmbeddingPieces(int64_t num_tokens) {
 }
 
 // On a device, the sort counts 256 bins in each fixed block of tokens. The sums
-// come first: their rows begin at multiples of 16 bytes where d_model allows it.
+// come first: their rows begin at multiples of 16 bytes where d_model allows.
 inline constexpr int64_t kEmbeddingTokenBlock = 256;
 constexpr int64_t EmbeddingDeviceScratch(int64_t num_tokens, int64_t d_model) {
   const int64_t blocks =

@@ -5,8 +5,8 @@
 // a block per id that occurs adds its tokens in their order: the bits of the
 // CPU. Of an id with more than kEmbeddingPiece tokens, a block adds a piece of
 // them, and another the pieces, in their order: no sum waits for more than a
-// few hundred additions. The sort moves about 30 bytes a token and pass, the sum
-// 4 d_model for each token and row of the table.
+// few hundred additions. The sort moves about 30 bytes a token and pass, the
+// sum 4 d_model for each token and row of the table.
 #include "kernels/cuda/counting_sort.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layer_kernels.h"

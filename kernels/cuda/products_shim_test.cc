@@ -2,8 +2,8 @@
 //
 // Products, experts, attention and head on the simulated device: empty sums,
 // experts without rows, partial blocks of queries, partial chunks of tokens,
-// batches, buckets of rows. Their results are tested by verify, op=gemm, op=experts,
-// op=attention and op=lm_head.
+// batches, buckets of rows. Their results are tested by verify, op=gemm,
+// op=experts, op=attention and op=lm_head.
 #include "kernels/cuda/products.h"
 #include "kernels/simt/device/shim_test_support.h"
 #include "kernels/testing/random_routing.h"

@@ -82,7 +82,7 @@ TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
   EXPECT_LT(record.All("algorithm").size(), 2u * 10 * 8);
   // In each precision: three cases of a model, one update, one repetition.
   EXPECT_EQ(record.All("check").size(), 2u * (3 * 3 + 3 + 3));
-  EXPECT_EQ(record.All("step").size(), 4u);
+  EXPECT_EQ(record.All("step").size(), 5u);
 }
 
 // A fault is found and named; everything else goes on.

@@ -359,9 +359,9 @@ int64_t MostOfOneId(const TensorMap& inputs) {
 
 // These compute every element by the same operations in the same order on the
 // CPU and in CUDA, except sums over three or more blocks of tokens, which CUDA
-// adds in a tree, sums of squares of several blocks, and gradients of words with
-// more tokens than a piece. (A device's own logarithm, sine and cosine may change
-// the scores' noise; the simulated one has the CPU's.)
+// adds in a tree, sums of squares of several blocks, and gradients of words
+// with more tokens than a piece. (A device's own logarithm, sine and cosine may
+// change the scores' noise; the simulated one has the CPU's.)
 TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
   const auto cpu = MakeImplementation("cpu:v3");
   const auto shim = MakeImplementation("shim");
