@@ -351,7 +351,7 @@ TEST_P(EveryOperation, RowsDoNotSeeEachOther) {
 int64_t MostOfOneId(const TensorMap& inputs) {
   std::map<double, int64_t> counts;
   int64_t most = 0;
-  for (const double id : At(inputs, "ids").values) {
+  for (const double id : inputs.at("ids").values) {
     most = std::max(most, ++counts[id]);
   }
   return most;
