@@ -42,10 +42,8 @@ uint32_t AlignmentOf(const void* pointer) {
 // Everything that a product's algorithm depends on.
 using Problem = std::array<int64_t, 18>;
 
-// The product whose algorithm `args` takes: itself, or one of at least as many
-// rows.
+// The product whose algorithm one whose rows vary takes, of as many or more.
 ProductArgs ProductOfBucket(ProductArgs args) {
-  if (!args.rows_vary) return args;
   int64_t& rows = args.product.transpose_a ? args.product.k : args.product.m;
   rows = RowBucket(rows);
   return args;
@@ -99,15 +97,29 @@ class Plan {
 
   void Run(cublasLtHandle_t handle, const GemmArgsOf<void, void>& p,
            void* workspace, cudaStream_t stream) const {
-    const float one = 1, beta = p.accumulate ? 1.0f : 0.0f;
-    CheckCublas(cublasLtMatmul(handle, operation_, &one, p.b, b_, p.a, a_,
-                               &beta, p.c, c_, p.c, c_, &choice_.algo,
-                               workspace, choice_.workspaceSize, stream),
-                "a product");
+    CheckCublas(Try(handle, p, workspace, stream), "a product");
+  }
+  // Returns false, with nothing done, if the library refuses the algorithm.
+  bool RunIfSuited(cublasLtHandle_t handle, const GemmArgsOf<void, void>& p,
+                   void* workspace, cudaStream_t stream) const {
+    const cublasStatus_t status = Try(handle, p, workspace, stream);
+    if (status == CUBLAS_STATUS_INVALID_VALUE ||
+        status == CUBLAS_STATUS_NOT_SUPPORTED) {
+      return false;
+    }
+    CheckCublas(status, "a product");
+    return true;
   }
 
  private:
   Plan() = default;
+  cublasStatus_t Try(cublasLtHandle_t handle, const GemmArgsOf<void, void>& p,
+                     void* workspace, cudaStream_t stream) const {
+    const float one = 1, beta = p.accumulate ? 1.0f : 0.0f;
+    return cublasLtMatmul(handle, operation_, &one, p.b, b_, p.a, a_, &beta,
+                          p.c, c_, p.c, c_, &choice_.algo, workspace,
+                          choice_.workspaceSize, stream);
+  }
   explicit Plan(const ProductArgs& args) : Plan() {
     const auto& p = args.product;
     CheckCublas(
@@ -274,12 +286,13 @@ class DeviceQueue : public Queue {
     const auto& p = args.product;
     if (p.m == 0 || p.n == 0 || args.count == 0) return;
     if (p.k == 0) return Clear(lane, args);
-    const Plan& plan = PlanOf(ProductOfBucket(args));
     if (args.rows_vary) {
-      Plan(args, plan).Run(handle_, p, lane.workspace, lane.stream);
-    } else {
-      plan.Run(handle_, p, lane.workspace, lane.stream);
+      const Plan of_bucket(args, PlanOf(ProductOfBucket(args)));
+      if (of_bucket.RunIfSuited(handle_, p, lane.workspace, lane.stream)) {
+        return;
+      }
     }
+    PlanOf(args).Run(handle_, p, lane.workspace, lane.stream);
   }
 
   // The library refuses empty sums.

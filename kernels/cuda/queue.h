@@ -9,7 +9,9 @@
 // depend on its shape, the alignment of its operands, the library and the
 // device, not on what else runs. Where the number of rows varies (rows of an
 // expert), it is first rounded up by RowBucket: a heuristic takes longer than a
-// product, and each number would need one.
+// product, and each number would need one. The library may refuse such an
+// algorithm for fewer rows (cuBLASLt 13.1 does on an H100, in fp32); then these
+// rows get their own.
 #ifndef SOFTMOE_KERNELS_CUDA_QUEUE_H_
 #define SOFTMOE_KERNELS_CUDA_QUEUE_H_
 

@@ -364,10 +364,14 @@ struct Algorithm {
   uint32_t sums_in_type_of_d;  // whether the parts of a sum may be: 0 or 1
   uint32_t alignment[4];
 
-  // A problem with fewer columns or terms needs no more of anything.
+  // A problem with fewer columns or terms needs no more of anything, but some
+  // algorithms refuse some of these, as on a device.
   bool Suits(const Problem& asked) const {
+    const uint64_t asked_problem = Identity(asked);
+    if (problem == asked_problem) return true;
     return family == Family(asked) && ColumnsOf(asked) <= int64_t{columns} &&
-           TermsOf(asked) <= int64_t{terms};
+           TermsOf(asked) <= int64_t{terms} &&
+           (problem ^ asked_problem) % 4 != 0;
   }
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
@@ -730,7 +734,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
   if (algorithm.kind != kAlgorithm || !algorithm.Suits(problem)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "an algorithm that the heuristic did not give for "
-                          "this problem, or one with more columns or terms");
+                          "this problem, nor for one with more columns or "
+                          "terms, or that refuses fewer");
   }
 
   const char* data[4] = {

@@ -755,7 +755,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"workspace in D",                   SOFTMOE_REFUSED, ChangedLater<WorkspaceInD>, "the workspace overlaps D"},
     {"no algorithm",                     SOFTMOE_REFUSED, ChangedLater<NoAlgorithm>, "did not give for this problem"},
     {"algorithm of another",             SOFTMOE_REFUSED, ChangedLater<AlgorithmOf<10, 31>>, "did not give for this problem"},
-    {"algorithm of fewer columns",       SOFTMOE_REFUSED, ChangedLater<AlgorithmOf<9, 30>>, "or one with more columns"},
+    {"algorithm of fewer columns",       SOFTMOE_REFUSED, ChangedLater<AlgorithmOf<9, 30>>, "nor for one with more columns"},
     {"skew A",                           SOFTMOE_REFUSED, ChangedLater<SkewA>, "no multiple of 256"},
     {"small A",                          SOFTMOE_REFUSED, ChangedLater<SmallA>, "A: 2400 bytes, which end with 4 bytes past the end"},
     {"small D",                          SOFTMOE_REFUSED, ChangedLater<SmallD>, "D: 800 bytes, which end with 4 bytes past the end"},
