@@ -145,8 +145,8 @@ void CheckOperations() {
   }
 }
 
-// Rows that vary ask for an algorithm once for each bucket of their numbers, and
-// once more for those that it refuses.
+// Rows that vary ask for an algorithm once for each bucket of their numbers,
+// and once more for those that it refuses.
 void CheckBuckets() {
   constexpr const char* kHeuristic = "cublasLtMatmulAlgoGetHeuristic";
   for (const bool transpose_a : {false, true}) {
