@@ -292,8 +292,8 @@ ExitCode Run(const Options& options) {
                    : options.edges_first ? Edges::kFirst
                                          : Edges::kNone;
   if (options.seconds) campaign.seconds = *options.seconds;
-  return RunCases(options, std::move(campaign),
-                  /*manifest=*/campaign.edges == Edges::kNone);
+  const bool manifest = campaign.edges == Edges::kNone;
+  return RunCases(options, std::move(campaign), manifest);
 }
 
 ExitCode Fuzz(const Options& options) {

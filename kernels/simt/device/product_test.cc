@@ -63,10 +63,10 @@ float OnTensorCores(const std::vector<float>& a, const std::vector<float>& b,
 }
 
 // The sum of 1 * 1, and `count` times 1 * x from place `first` on.
-float OneAnd(int count, float x, int first = 1, uint64_t order = 1) {
-  std::vector<float> b(static_cast<size_t>(first + count), 0.0f);
+float OneAnd(size_t count, float x, size_t first = 1, uint64_t order = 1) {
+  std::vector<float> b(first + count, 0.0f);
   b[0] = 1;
-  for (int i = 0; i < count; ++i) b[static_cast<size_t>(first + i)] = x;
+  for (size_t i = 0; i < count; ++i) b[first + i] = x;
   return OnTensorCores(std::vector<float>(b.size(), 1.0f), b, order);
 }
 
