@@ -31,6 +31,7 @@ PACKAGES = [
     "kernels/simd",
     "kernels/simt",
     "kernels/simt/device",
+    "kernels/simt/ptx",
     "kernels/simt/shim",
     "kernels/testing",
     "optimized",

@@ -64,7 +64,7 @@ def _cuda_library_impl(ctx):
         objects.append(output)
         resources.append(resource)
 
-        # Made only for the tests that read it.
+        # Made only for those who read it: tests, and impl=ptx of //:verify.
         output = ctx.actions.declare_file("_cuda/%s/%s.ptx" % (ctx.label.name, source.basename))
         arguments = ctx.actions.args()
         arguments.add_all(["-ptx", "-arch=compute_80"] + flags)
@@ -101,6 +101,7 @@ def _cuda_library_impl(ctx):
     return [
         DefaultInfo(files = depset(objects)),
         CcInfo(compilation_context = compilation, linking_context = linking),
+        OutputGroupInfo(ptx = depset(ptx)),
         _CudaResources(files = resources, ptx = ptx),
     ]
 

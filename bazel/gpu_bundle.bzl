@@ -11,6 +11,8 @@ def _gpu_bundle_impl(ctx):
         executable = program[DefaultInfo].files_to_run.executable
         lines.append("program %s %s" % (executable.basename, executable.path))
         for file in program[DefaultInfo].default_runfiles.files.to_list():
+            if file.extension == "ptx":
+                continue  # there, kernels are executed by a device
             files.append(file)
             # They find each other in bin/.
             if file not in executables:

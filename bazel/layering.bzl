@@ -49,6 +49,7 @@ UNORDERED = [
     "experiments/container",
     "golden/oracles",
     "kernels/simt/device",
+    "kernels/simt/ptx",
     "kernels/simt/shim",
     "property_tests/",
     "property_tests/mutation",

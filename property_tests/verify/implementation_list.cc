@@ -11,6 +11,7 @@
 #include "property_tests/verify/implementations/cpu_implementation.h"
 #include "property_tests/verify/implementations/cuda_implementation.h"
 #include "property_tests/verify/implementations/faults.h"
+#include "property_tests/verify/implementations/ptx_implementation.h"
 #include "property_tests/verify/implementations/reference_implementation.h"
 #include "property_tests/verify/implementations/shim_implementation.h"
 #include "property_tests/verify/operations/operation_table.h"
@@ -52,6 +53,10 @@ const std::map<std::string, Maker>& Families() {
        [](const std::string& argument) {
          return MakeShimImplementation(argument, AdapterTable());
        }},
+      {"ptx",
+       [](const std::string& argument) {
+         return MakePtxImplementation(argument, AdapterTable());
+       }},
       {"cuda",
        [](const std::string& argument) {
          return MakeCudaImplementation(argument, AdapterTable());
@@ -88,8 +93,8 @@ std::unique_ptr<Implementation> MakeImplementation(const std::string& name) {
 }
 
 std::vector<std::string> ImplementationNames() {
-  return {"cpu:v3",     "cpu:v4",        "shim",
-          "cuda",       "shim:bf16",     "cuda:bf16",
+  return {"cpu:v3",     "cpu:v4",        "shim",          "ptx",
+          "cuda",       "shim:bf16",     "ptx:bf16",      "cuda:bf16",
           "cpu:double", "reference_f32", "reference_bf16"};
 }
 

@@ -51,6 +51,7 @@ TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
   const Operation& op = *GetParam();
   Suite suite;
   for (const std::string& name : ImplementationNames()) {
+    if (name.starts_with("ptx")) continue;  // ptx_property_test
     const auto implementation = MakeImplementation(name);
     const Dtype dtype = DtypeFor(op, *implementation);
     if (!implementation->WhyUnsupported(op, dtype).empty()) {

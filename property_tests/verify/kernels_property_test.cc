@@ -77,7 +77,8 @@ TEST_P(EveryOperation, IsWithinItsBoundsAtItsEdges) {
   const size_t edges = op_.edges().size();
   ASSERT_GT(edges, 0u);
   for (const std::string& name : ImplementationNames()) {
-    if (name.starts_with("reference")) continue;
+    // (ptx has the bits of shim, by ptx_property_test.)
+    if (name.starts_with("reference") || name.starts_with("ptx")) continue;
     const auto implementation = Find(name, op_);
     if (implementation == nullptr) continue;
     const Dtype dtype = DtypeFor(op_, *implementation);

@@ -146,14 +146,31 @@ void CollectPointers(const T& value, PointerList* list) {
 
 // ---- The launch
 
+struct KernelParameter {
+  const void* at;
+  size_t size;
+};
+
 // Functions of the instrumented program, which take what they need from
 // kernel_argument: MSan would not know what uninstrumented code passes.
 struct KernelCall {
   const void* kernel;
-  void* arguments;    // on the heap
-  void (*run)();      // as one thread
-  void (*destroy)();  // the arguments
+  void* arguments;                    // on the heap
+  void (*run)();                      // as one thread
+  void (*destroy)();                  // the arguments
+  const KernelParameter* parameters;  // among the arguments
+  int num_parameters;
 };
+
+// Runs kernels in another way than the simulator does (../ptx).
+class KernelRunner {
+ public:
+  virtual ~KernelRunner() = default;
+  // Returns null, or what is wrong, valid until the next grid.
+  virtual const char* Run(const Grid& grid, const KernelCall& call) = 0;
+};
+// For all kernels that run from now on; null: the simulator runs them.
+void SetKernelRunner(KernelRunner* runner);
 
 // Takes over the arguments, whatever it returns.
 cudaError_t QueueKernel(const cudaLaunchConfig_t& config,
@@ -166,12 +183,23 @@ cudaError_t LaunchKernel(const cudaLaunchConfig_t& config,
   struct Call {
     void (*kernel)(Parameters...);
     std::tuple<Parameters...> arguments;
+    KernelParameter parameters[sizeof...(Parameters) + 1];
   };
   PointerList pointers;
   ((CollectPointers(arguments, &pointers), ++pointers.parameter), ...);
   KernelCall call;
   call.kernel = reinterpret_cast<const void*>(kernel);
-  call.arguments = new Call{kernel, {arguments...}};
+  Call* own = new Call{kernel, {arguments...}, {}};
+  call.num_parameters = 0;
+  std::apply(
+      [&](const auto&... argument) {
+        ((own->parameters[call.num_parameters++] = {&argument,
+                                                    sizeof(argument)}),
+         ...);
+      },
+      own->arguments);
+  call.arguments = own;
+  call.parameters = own->parameters;
   // Each thread gets its own copy of the arguments, as on a device.
   call.run = [] {
     const Call& own = *static_cast<const Call*>(kernel_argument);

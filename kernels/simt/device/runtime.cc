@@ -230,6 +230,8 @@ SharedAllowance& AllowanceOf(const void* kernel) {
   return *allowance;
 }
 
+KernelRunner* kernel_runner = nullptr;
+
 class KernelWork : public Work {
  public:
   KernelWork(const Grid& grid, const KernelCall& call)
@@ -238,7 +240,9 @@ class KernelWork : public Work {
 
   const char* Run() override {
     kernel_argument = call_.arguments;
-    const char* wrong = RunGrid(grid_, call_.run);
+    const char* wrong = kernel_runner != nullptr
+                            ? kernel_runner->Run(grid_, call_)
+                            : RunGrid(grid_, call_.run);
     Destroy();
     return wrong;
   }
@@ -337,6 +341,11 @@ cudaError_t TryToQueue(const cudaLaunchConfig_t& config, const KernelCall& call,
 }
 
 }  // namespace
+
+void SetKernelRunner(KernelRunner* runner) {
+  const HostCall host_call;
+  kernel_runner = runner;
+}
 
 cudaError_t QueueKernel(const cudaLaunchConfig_t& config,
                         const KernelCall& call, const PointerList& pointers) {

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/ptx/grid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+
+namespace softmoe::ptx {
+namespace {
+
+using simt::Index3;
+using simt::Schedule;
+
+size_t Volume(const Index3& extent) {
+  return size_t{extent.x} * extent.y * extent.z;
+}
+
+Index3 IndexOf(size_t number, const Index3& extent) {
+  Index3 index;
+  index.x = static_cast<unsigned>(number % extent.x);
+  index.y = static_cast<unsigned>(number / extent.x % extent.y);
+  index.z = static_cast<unsigned>(number / extent.x / extent.y);
+  return index;
+}
+
+std::vector<size_t> Order(size_t count, Schedule schedule, uint64_t seed) {
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (schedule == Schedule::kDescending) std::ranges::reverse(order);
+  if (schedule == Schedule::kRandom) {
+    std::mt19937_64 random(seed);
+    std::shuffle(order.begin(), order.end(), random);
+  }
+  return order;
+}
+
+enum class State { kReady, kAtBarrier, kInWarp, kEnded };
+
+class Block : public Memory {
+ public:
+  Block(const Launch& launch, Kernel* kernel)
+      : launch_(launch),
+        kernel_(*kernel),
+        threads_(Volume(launch.threads)),
+        states_(threads_.size()),
+        registers_(threads_.size() * kernel->num_registers),
+        parameters_(launch.parameters),
+        shared_(kernel->shared),
+        shared_memory_(kernel->shared_bytes + launch.dynamic_shared) {
+    if (kernel_.has_dynamic_shared) {
+      shared_.back().size = launch.dynamic_shared;
+    }
+  }
+
+  void Run(const Index3& block) {
+    block_ = block;
+    Reset();
+    const std::vector<size_t> warps =
+        Order((threads_.size() + 31) / 32, launch_.schedule, launch_.seed);
+    do {
+      for (const size_t warp : warps) RunWarp(warp);
+    } while (PassBarrier());
+  }
+
+  char* At(Space space, uint64_t address, size_t size) override {
+    if (address % size != 0) {
+      throw Fault(
+          fmt::format("address {:#x} is no multiple of {}", address, size));
+    }
+    switch (space) {
+      case Space::kGlobal:
+        return Global(address, size);
+      case Space::kShared:
+        return Shared(address & 0xffffffff, size);
+      case Space::kParameters:
+        if (address + size > parameters_.size()) break;
+        return parameters_.data() + address;
+    }
+    throw Fault(fmt::format("{} bytes of the parameters at {}, which are {}",
+                            size, address, parameters_.size()));
+  }
+
+ private:
+  static bool Holds(uint64_t begin, size_t bytes, uint64_t address,
+                    size_t size) {
+    return address >= begin && address - begin + size <= bytes;
+  }
+
+  char* Global(uint64_t address, size_t size) {
+    if (!Holds(last_.begin, last_.size, address, size)) {
+      last_ = launch_.find(address);
+      if (!Holds(last_.begin, last_.size, address, size)) {
+        throw Fault(
+            fmt::format("{} bytes of global memory at {:#x}, which are "
+                        "not in one allocation",
+                        size, address));
+      }
+    }
+    return reinterpret_cast<char*>(address);
+  }
+
+  char* Shared(uint64_t address, size_t size) {
+    for (const Variable& variable : shared_) {
+      if (Holds(variable.begin, variable.size, address, size)) {
+        return shared_memory_.data() + address;
+      }
+    }
+    throw Fault(
+        fmt::format("{} bytes of shared memory at {}, which are not in "
+                    "one variable",
+                    size, address));
+  }
+
+  void Reset() {
+    std::ranges::fill(registers_, ~uint64_t{0});
+    std::ranges::fill(shared_memory_, '\xff');
+    std::ranges::fill(states_, State::kReady);
+    const auto set = [](uint64_t* registers, int first, const Index3& index) {
+      registers[first] = index.x;
+      registers[first + 1] = index.y;
+      registers[first + 2] = index.z;
+    };
+    for (size_t t = 0; t < threads_.size(); ++t) {
+      threads_[t] = {};
+      Thread& thread = threads_[t];
+      thread.registers = registers_.data() + t * kernel_.num_registers;
+      thread.memory = this;
+      thread.registers[kZero] = 0;
+      thread.registers[kLaneid] = t % 32;
+      set(thread.registers, kTid, IndexOf(t, launch_.threads));
+      set(thread.registers, kNtid, launch_.threads);
+      set(thread.registers, kCtaid, block_);
+      set(thread.registers, kNctaid, launch_.blocks);
+    }
+  }
+
+  const Instruction& Next(size_t t) const {
+    return kernel_.code[threads_[t].next];
+  }
+
+  // Until all of its threads wait for their block, or have ended.
+  void RunWarp(size_t warp) {
+    const size_t first = 32 * warp;
+    const std::vector<size_t> lanes =
+        Order(std::min<size_t>(32, threads_.size() - first), launch_.schedule,
+              launch_.seed + warp);
+    do {
+      for (const size_t lane : lanes) {
+        if (states_[first + lane] == State::kReady) RunThread(first + lane);
+      }
+    } while (Meet(first));
+    for (const size_t lane : lanes) {
+      if (states_[first + lane] == State::kInWarp) {
+        Fail(first + lane, "waits for lanes that never come");
+      }
+    }
+  }
+
+  void RunThread(size_t t) {
+    Thread& thread = threads_[t];
+    for (;;) {
+      if (thread.next >= kernel_.code.size()) {
+        thread.next = kernel_.code.size() - 1;
+        Fail(t, "runs past the kernel's end");
+      }
+      Instruction& instruction = kernel_.code[thread.next];
+      if (instruction.guard >= 0 &&
+          (thread.registers[instruction.guard] != 0) == instruction.unless) {
+        ++instruction.passed;
+        ++thread.next;
+        continue;
+      }
+      ++instruction.executed;
+      switch (instruction.form->flow) {
+        case Flow::kNext:
+          try {
+            instruction.form->run(thread, instruction.operands.data());
+          } catch (const Fault& fault) {
+            Fail(t, fault.what());
+          }
+          ++thread.next;
+          break;
+        case Flow::kBranch:
+          thread.next = instruction.target;
+          break;
+        case Flow::kReturn:
+          if (!thread.copies.empty()) Fail(t, "ends before its copies land");
+          states_[t] = State::kEnded;
+          return;
+        case Flow::kWarp:
+          states_[t] = State::kInWarp;
+          return;
+        case Flow::kBlock:
+          states_[t] = State::kAtBarrier;
+          return;
+      }
+    }
+  }
+
+  // Executes what all lanes of a mask have come to. False if there is nothing.
+  bool Meet(size_t first) {
+    bool any = false;
+    for (size_t t = first; t < std::min(first + 32, threads_.size()); ++t) {
+      if (states_[t] != State::kInWarp) continue;
+      const uint32_t mask = MaskOf(t);
+      const std::optional<Lanes> lanes = Gather(t, first, mask);
+      if (!lanes) continue;
+      const Instruction& instruction = Next(t);
+      try {
+        instruction.form->run_warp(*lanes, instruction.operands.data());
+      } catch (const Fault& fault) {
+        Fail(t, fault.what());
+      }
+      for (size_t lane = 0; lane < 32; ++lane) {
+        if (lanes->threads[lane] == nullptr) continue;
+        ++threads_[first + lane].next;
+        states_[first + lane] = State::kReady;
+      }
+      any = true;
+    }
+    return any;
+  }
+
+  uint32_t MaskOf(size_t t) const {
+    const Instruction& instruction = Next(t);
+    const int operand = instruction.form->mask;
+    if (operand < 0) return 0xffffffff;
+    return threads_[t].Read<uint32_t>(
+        instruction.operands[static_cast<size_t>(operand)]);
+  }
+
+  // The lanes of `mask`, if all are where thread t is.
+  std::optional<Lanes> Gather(size_t t, size_t first, uint32_t mask) {
+    if ((mask >> (t - first) & 1) == 0) Fail(t, "is not in its own mask");
+    Lanes lanes;
+    for (size_t lane = 0; lane < 32; ++lane) {
+      if ((mask >> lane & 1) == 0) continue;
+      const size_t other = first + lane;
+      if (other >= threads_.size() || states_[other] == State::kEnded) {
+        Fail(t, fmt::format("waits for lane {}, which has ended", lane));
+      }
+      if (states_[other] != State::kInWarp ||
+          threads_[other].next != threads_[t].next) {
+        return std::nullopt;
+      }
+      if (MaskOf(other) != mask) {
+        Fail(t, fmt::format("has another mask than lane {}", lane));
+      }
+      lanes.threads[lane] = &threads_[other];
+    }
+    return lanes;
+  }
+
+  // False when all threads have ended.
+  bool PassBarrier() {
+    if (std::ranges::count(states_, State::kEnded) ==
+        static_cast<ptrdiff_t>(states_.size())) {
+      return false;
+    }
+    for (size_t t = 0; t < threads_.size(); ++t) {
+      if (states_[t] == State::kEnded) {
+        Fail(t, "ends before a barrier of its block");
+      }
+      if (threads_[t].next != threads_[0].next) {
+        Fail(t, fmt::format("is not at thread 0's barrier, line {}",
+                            Next(0).line));
+      }
+    }
+    for (Thread& thread : threads_) ++thread.next;
+    std::ranges::fill(states_, State::kReady);
+    return true;
+  }
+
+  [[noreturn]] void Fail(size_t t, const std::string& what) const {
+    const Index3 thread = IndexOf(t, launch_.threads);
+    throw Fault(
+        fmt::format("{}:{}: thread ({}, {}, {}) of block ({}, {}, {}) {}: {}",
+                    kernel_.file, Next(t).line, thread.x, thread.y, thread.z,
+                    block_.x, block_.y, block_.z, what, Next(t).text));
+  }
+
+  const Launch& launch_;
+  Kernel& kernel_;
+  std::vector<Thread> threads_;
+  std::vector<State> states_;
+  std::vector<uint64_t> registers_;  // of one thread after the other
+  std::vector<char> parameters_;
+  std::vector<Variable> shared_;
+  std::vector<char> shared_memory_;
+  Index3 block_;
+  Extent last_;
+};
+
+}  // namespace
+
+void RunGrid(const Launch& launch, Kernel* kernel) {
+  if (Volume(launch.threads) > kernel->max_threads) {
+    throw Fault(fmt::format("{}: blocks of {} threads, but .maxntid is {}",
+                            kernel->name, Volume(launch.threads),
+                            kernel->max_threads));
+  }
+  Block block(launch, kernel);
+  for (const size_t number :
+       Order(Volume(launch.blocks), launch.schedule, launch.seed)) {
+    block.Run(IndexOf(number, launch.blocks));
+  }
+}
+
+}  // namespace softmoe::ptx

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// instruction_set.h - what the instructions do that nvcc makes of our kernels,
+// from the PTX ISA (https://docs.nvidia.com/cuda/parallel-thread-execution).
+//
+// A form is an instruction with its modifiers and types, "add.rn.f32". None is
+// guessed: one that is not in the table is unknown. Floating point is IEEE's, as
+// the forms say, and NaNs that are computed in fp32 are 0x7fffffff. The bits of
+// these are the interpreter's own, where the ISA leaves them open:
+//
+//   mma                  the exact sum of the products and C, rounded once;
+//                        a device may truncate each addition
+//   ex2.approx.ftz.f32   rounded to the nearest; a device is off by 2 ulp
+//   rcp.approx.ftz.f64   the upper half of the reciprocal, truncated
+#ifndef SOFTMOE_KERNELS_SIMT_PTX_INSTRUCTION_SET_H_
+#define SOFTMOE_KERNELS_SIMT_PTX_INSTRUCTION_SET_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace softmoe::ptx {
+
+// A kernel did what a device would not take, or leave undefined.
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Every thread has these registers of 64 bits, and those of its kernel after
+// them. The first is 0, so that each operand has a register; those of three
+// dimensions have x first, then y and z.
+enum SpecialRegister : int {
+  kZero = 0,
+  kTid = 1,
+  kNtid = 4,
+  kCtaid = 7,
+  kNctaid = 10,
+  kLaneid = 13,
+  kFirstFreeRegister = 14
+};
+
+// A register, a number or, as an address, their sum.
+struct Operand {
+  int slot = kZero;
+  uint64_t number = 0;
+};
+
+enum class Space { kGlobal, kShared, kParameters };
+
+// The memory that a thread reaches.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  // The `size` bytes at `address`, a multiple of `size`. Throws Fault.
+  virtual char* At(Space space, uint64_t address, size_t size) = 0;
+};
+
+// A copy to shared memory that has begun and not landed.
+struct Copy {
+  uint64_t to = 0;
+  char bytes[16] = {};
+  bool committed = false;
+  int group = 0;
+};
+
+struct Thread {
+  uint64_t* registers = nullptr;
+  Memory* memory = nullptr;
+  int lane = 0;
+  size_t next = 0;           // the instruction that comes
+  std::vector<Copy> copies;  // in the order of their beginning
+  int groups = 0;            // of copies, that were committed
+
+  uint64_t Bits(const Operand& operand) const {
+    return registers[operand.slot] + operand.number;
+  }
+  template <typename T>
+  T Read(const Operand& operand) const {
+    const uint64_t bits = Bits(operand);
+    if constexpr (std::is_same_v<T, float>) {
+      return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    } else if constexpr (std::is_same_v<T, double>) {
+      return std::bit_cast<double>(bits);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return bits != 0;
+    } else {
+      return static_cast<T>(bits);
+    }
+  }
+  template <typename T>
+  void Write(const Operand& operand, T value) {
+    uint64_t& bits = registers[operand.slot];
+    if constexpr (std::is_same_v<T, float>) {
+      bits = value != value ? 0x7fffffffu : std::bit_cast<uint32_t>(value);
+    } else if constexpr (std::is_same_v<T, double>) {
+      bits = std::bit_cast<uint64_t>(value);
+    } else {
+      bits = static_cast<uint64_t>(value);  // integers keep their sign
+    }
+  }
+};
+
+// The lanes of a warp that execute an instruction together; null: not among
+// them.
+struct Lanes {
+  Thread* threads[32] = {};
+};
+
+enum class Flow {
+  kNext,    // of one thread, and on
+  kBranch,  // to the target
+  kReturn,
+  kWarp,   // of all lanes of a mask
+  kBlock,  // the barrier of all threads of a block
+};
+
+struct Form {
+  std::string name;
+  Flow flow = Flow::kNext;
+  int operands = 0;
+  void (*run)(Thread&, const Operand*) = nullptr;            // kNext
+  void (*run_warp)(const Lanes&, const Operand*) = nullptr;  // kWarp
+  int mask = -1;  // kWarp: the operand that is the mask; -1: the whole warp
+};
+
+// Null if there is none.
+const Form* FindForm(const std::string& name);
+
+// The names of all forms, in order.
+std::vector<std::string> FormNames();
+
+}  // namespace softmoe::ptx
+
+#endif  // SOFTMOE_KERNELS_SIMT_PTX_INSTRUCTION_SET_H_

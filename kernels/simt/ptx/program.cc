@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/ptx/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "core/errors.h"
+
+namespace softmoe::ptx {
+namespace {
+
+// ---- Words
+
+struct Token {
+  std::string text;  // empty at the end of the file
+  int line = 0;
+};
+
+bool IsOfWord(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         std::string_view("_$%.").find(c) != std::string_view::npos;
+}
+
+// Words, strings in quotes, and single characters; no comments.
+std::vector<Token> Tokens(const std::string& text) {
+  std::vector<Token> tokens;
+  int line = 1;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    size_t end = i + 1;
+    if (c == '\n') {
+      ++line;
+    } else if (text.compare(i, 2, "//") == 0) {
+      end = std::min(text.find('\n', i), text.size());
+    } else if (c == '"') {
+      end = std::min(text.find('"', i + 1), text.size() - 1) + 1;
+      tokens.push_back({text.substr(i, end - i), line});
+    } else if (IsOfWord(c)) {
+      while (end < text.size() && IsOfWord(text[end])) ++end;
+      tokens.push_back({text.substr(i, end - i), line});
+    } else if (std::isspace(static_cast<unsigned char>(c)) == 0) {
+      tokens.push_back({std::string(1, c), line});
+    }
+    i = end;
+  }
+  tokens.push_back({"", line});
+  return tokens;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    line.erase(0, line.find_first_not_of(" \t"));
+    std::ranges::replace(line, '\t', ' ');
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// 12, 0x1f, 0f3F800000 (a float's bits), 0d... (a double's).
+std::optional<uint64_t> Number(std::string_view word) {
+  int base = 10;
+  if (word.starts_with("0f") || word.starts_with("0d") ||
+      word.starts_with("0x")) {
+    base = 16;
+    word.remove_prefix(2);
+  }
+  uint64_t number = 0;
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, number, base);
+  if (error != std::errc() || stop != end || word.empty()) return std::nullopt;
+  return number;
+}
+
+const std::map<std::string, int>& SpecialRegisters() {
+  static const std::map<std::string, int> registers = {
+      {"%tid.x", kTid},           {"%tid.y", kTid + 1},
+      {"%tid.z", kTid + 2},       {"%ntid.x", kNtid},
+      {"%ntid.y", kNtid + 1},     {"%ntid.z", kNtid + 2},
+      {"%ctaid.x", kCtaid},       {"%ctaid.y", kCtaid + 1},
+      {"%ctaid.z", kCtaid + 2},   {"%nctaid.x", kNctaid},
+      {"%nctaid.y", kNctaid + 1}, {"%nctaid.z", kNctaid + 2},
+      {"%laneid", kLaneid}};
+  return registers;
+}
+
+size_t BytesOfType(const std::string& type) {
+  static const std::map<std::string, size_t> bytes = {
+      {".b8", 1},  {".u8", 1},  {".s8", 1},  {".b16", 2}, {".u16", 2},
+      {".s16", 2}, {".b32", 4}, {".u32", 4}, {".s32", 4}, {".f32", 4},
+      {".b64", 8}, {".u64", 8}, {".s64", 8}, {".f64", 8}};
+  const auto found = bytes.find(type);
+  return found == bytes.end() ? 0 : found->second;
+}
+
+size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
+
+// Between variables in shared memory; also more than any alignment.
+constexpr size_t kGap = 256;
+
+// ---- The reader
+
+class Reader {
+ public:
+  Reader(const std::string& file, const std::string& text)
+      : file_(file), lines_(Lines(text)), tokens_(Tokens(text)) {}
+
+  std::vector<Kernel> Module() {
+    std::vector<Kernel> kernels;
+    scopes_.emplace_back();
+    while (!Next().empty()) {
+      const std::string word = Take();
+      if (word == ".version" || word == ".target" || word == ".address_size") {
+        Take();
+      } else if (word == ".visible" || word == ".weak") {
+        continue;
+      } else if (word == ".extern") {
+        Expect(".shared");
+        Declare(&module_shared_, /*is_dynamic=*/true);
+      } else if (word == ".shared") {
+        Declare(&module_shared_, /*is_dynamic=*/false);
+      } else if (word == ".entry") {
+        kernels.push_back(Entry());
+      } else {
+        Fail("unknown directive " + word);
+      }
+    }
+    return kernels;
+  }
+
+ private:
+  // A name stands for a register, or for a number: an address.
+  struct Declared {
+    std::string name;
+    size_t size;
+    bool is_dynamic;
+  };
+
+  [[noreturn]] void Fail(const std::string& why) const {
+    const size_t line =
+        static_cast<size_t>(tokens_[at_ > 0 ? at_ - 1 : 0].line);
+    throw DataError(
+        fmt::format("{}:{}: {}: {}", file_, line, why, lines_.at(line - 1)));
+  }
+  const std::string& Next() const { return tokens_[at_].text; }
+  std::string Take() {
+    if (Next().empty()) Fail("the file ends in the middle of something");
+    return tokens_[at_++].text;
+  }
+  bool TakeIf(const std::string& text) {
+    if (Next() != text) return false;
+    ++at_;
+    return true;
+  }
+  void Expect(const std::string& text) {
+    const std::string found = Take();
+    if (found != text) Fail("'" + found + "' where '" + text + "' should be");
+  }
+  uint64_t TakeNumber() {
+    const std::string word = Take();
+    const std::optional<uint64_t> number = Number(word);
+    if (!number) Fail("'" + word + "' is no number");
+    return *number;
+  }
+
+  // [.align N] .type: the bytes of one element, and their alignment.
+  size_t Type(size_t* alignment) {
+    *alignment = 0;
+    if (TakeIf(".align")) *alignment = TakeNumber();
+    const std::string type = Take();
+    const size_t bytes = BytesOfType(type);
+    if (bytes == 0) Fail("unknown type " + type);
+    *alignment = std::max(*alignment, bytes);
+    return bytes;
+  }
+  // [N], or nothing; [] is 0.
+  size_t Count() {
+    if (!TakeIf("[")) return 1;
+    if (TakeIf("]")) return 0;
+    const size_t count = TakeNumber();
+    Expect("]");
+    return count;
+  }
+
+  // The rest of .shared .align N .type name[size];
+  void Declare(std::vector<Declared>* variables, bool is_dynamic) {
+    size_t alignment;
+    const size_t bytes = Type(&alignment);
+    if (alignment > kGap) Fail("unknown alignment");
+    const std::string name = Take();
+    variables->push_back({name, bytes * Count(), is_dynamic});
+    Expect(";");
+  }
+
+  void Place(const Declared& variable) {
+    if (variable.is_dynamic) {
+      kernel_.has_dynamic_shared = true;
+      dynamic_.push_back(variable.name);
+      return;
+    }
+    Name(variable.name, {kZero, kernel_.shared_bytes});
+    kernel_.shared.push_back(
+        {variable.name, kernel_.shared_bytes, variable.size});
+    kernel_.shared_bytes =
+        RoundUp(kernel_.shared_bytes + variable.size, kGap) + kGap;
+  }
+
+  void Name(const std::string& name, Operand operand) {
+    if (!scopes_.back().emplace(name, operand).second) {
+      Fail(name + " is declared twice");
+    }
+  }
+  const Operand* Find(const std::string& name) const {
+    for (size_t i = scopes_.size(); i-- > 0;) {
+      const auto found = scopes_[i].find(name);
+      if (found != scopes_[i].end()) return &found->second;
+    }
+    return nullptr;
+  }
+
+  Kernel Entry() {
+    kernel_ = {};
+    kernel_.file = file_;
+    kernel_.name = Take();
+    labels_.clear();
+    branches_.clear();
+    dynamic_.clear();
+    scopes_.emplace_back();
+    Expect("(");
+    while (!TakeIf(")")) {
+      TakeIf(",");
+      Expect(".param");
+      size_t alignment;
+      const size_t bytes = Type(&alignment);
+      const std::string name = Take();
+      const size_t end = kernel_.parameters.empty()
+                             ? 0
+                             : kernel_.parameters.back().begin +
+                                   kernel_.parameters.back().size;
+      const Parameter parameter = {RoundUp(end, alignment), bytes * Count()};
+      kernel_.parameters.push_back(parameter);
+      Name(name, {kZero, parameter.begin});
+    }
+    while (!TakeIf("{")) {
+      const std::string word = Take();
+      if (word == ".maxntid") {
+        kernel_.max_threads = TakeNumber();
+        while (TakeIf(",")) kernel_.max_threads *= TakeNumber();
+      } else if (word == ".minnctapersm") {
+        TakeNumber();
+      } else {
+        Fail("unknown directive " + word);
+      }
+    }
+    for (const Declared& variable : module_shared_) Place(variable);
+    scopes_.emplace_back();
+    for (size_t depth = 1; depth > 0;) {
+      if (TakeIf("{")) {
+        scopes_.emplace_back();
+        ++depth;
+      } else if (TakeIf("}")) {
+        scopes_.pop_back();
+        --depth;
+      } else {
+        Statement();
+      }
+    }
+    scopes_.pop_back();
+    Finish();
+    return std::move(kernel_);
+  }
+
+  void Finish() {
+    // Dynamic variables lie over each other, after all others.
+    for (const auto& [instruction, operand] : of_dynamic_) {
+      kernel_.code[instruction].operands[operand].number +=
+          kernel_.shared_bytes;
+    }
+    of_dynamic_.clear();
+    if (kernel_.has_dynamic_shared) {
+      kernel_.shared.push_back({"dynamic", kernel_.shared_bytes, 0});
+    }
+    for (const auto& [instruction, label] : branches_) {
+      const auto found = labels_.find(label);
+      if (found == labels_.end()) Fail("no label " + label);
+      kernel_.code[instruction].target = found->second;
+    }
+  }
+
+  void Statement() {
+    if (TakeIf(".reg")) {
+      Registers();
+    } else if (TakeIf(".shared")) {
+      std::vector<Declared> variables;
+      Declare(&variables, /*is_dynamic=*/false);
+      Place(variables[0]);
+    } else if (TakeIf(".pragma")) {
+      Take();
+      Expect(";");
+    } else if (Next().starts_with(".")) {
+      Fail("unknown directive " + Take());
+    } else if (const std::string word = Take(); TakeIf(":")) {
+      labels_[word] = kernel_.code.size();
+    } else {
+      --at_;
+      ReadInstruction();
+    }
+  }
+
+  // .type name<N>; or .type name;
+  void Registers() {
+    const std::string type = Take();
+    if (type != ".pred" && BytesOfType(type) == 0) Fail("unknown type " + type);
+    const std::string name = Take();
+    if (!TakeIf("<")) {
+      NameRegister(name);
+    } else {
+      const uint64_t count = TakeNumber();
+      Expect(">");
+      for (uint64_t i = 0; i < count; ++i) {
+        NameRegister(name + std::to_string(i));
+      }
+    }
+    Expect(";");
+  }
+  void NameRegister(const std::string& name) {
+    Name(name, {static_cast<int>(kernel_.num_registers++), 0});
+  }
+
+  void ReadInstruction() {
+    Instruction instruction;
+    if (TakeIf("@")) {
+      instruction.unless = TakeIf("!");
+      const std::string name = Take();
+      const Operand* guard = Find(name);
+      if (guard == nullptr || guard->slot == kZero) Fail("no register " + name);
+      instruction.guard = guard->slot;
+    }
+    std::string name = Take();
+    instruction.line = tokens_[at_ - 1].line;
+    instruction.text = lines_.at(static_cast<size_t>(instruction.line) - 1);
+    if (name.starts_with("bra")) {
+      branches_.emplace_back(kernel_.code.size(), Take());
+    } else {
+      ReadOperands(&instruction, &name);
+    }
+    instruction.form = FindForm(name);
+    if (instruction.form == nullptr) {
+      Fail("the interpreter has no instruction " + name +
+           " (kernels/simt/ptx/instruction_set.cc)");
+    }
+    if (static_cast<int>(instruction.operands.size()) !=
+        instruction.form->operands) {
+      Fail(fmt::format("{} operands of {}, which has {}",
+                       instruction.operands.size(), name,
+                       instruction.form->operands));
+    }
+    Expect(";");
+    kernel_.code.push_back(std::move(instruction));
+  }
+
+  // A mov of a vector is another form than one of a register: {2}, or ,{2}.
+  void ReadOperands(Instruction* instruction, std::string* name) {
+    const bool is_mov = name->starts_with("mov.");
+    for (bool first = true; Next() != ";"; first = false) {
+      if (!first && !TakeIf("|")) Expect(",");
+      if (!TakeIf("{")) {
+        instruction->operands.push_back(ReadOperand(*instruction));
+        continue;
+      }
+      size_t count = 0;
+      do {
+        instruction->operands.push_back(ReadOperand(*instruction));
+        ++count;
+      } while (TakeIf(","));
+      Expect("}");
+      if (is_mov) {
+        *name += fmt::format(" {}{{{}}}{}", first ? "" : ",", count,
+                             first ? "," : "");
+      }
+    }
+  }
+
+  Operand ReadOperand(const Instruction& instruction) {
+    if (!TakeIf("[")) return ReadValue(instruction);
+    Operand operand = ReadValue(instruction);
+    if (TakeIf("+")) operand.number += ReadValue(instruction).number;
+    Expect("]");
+    return operand;
+  }
+
+  Operand ReadValue(const Instruction& instruction) {
+    if (TakeIf("-")) return {kZero, -TakeNumber()};
+    const std::string word = Take();
+    if (const auto number = Number(word)) return {kZero, *number};
+    const auto special = SpecialRegisters().find(word);
+    if (special != SpecialRegisters().end()) return {special->second, 0};
+    if (std::ranges::count(dynamic_, word) > 0) {
+      of_dynamic_.emplace_back(kernel_.code.size(),
+                               instruction.operands.size());
+      return {};
+    }
+    const Operand* declared = Find(word);
+    if (declared == nullptr) Fail("nothing is called " + word);
+    return *declared;
+  }
+
+  const std::string file_;
+  const std::vector<std::string> lines_;
+  const std::vector<Token> tokens_;
+  size_t at_ = 0;
+  std::vector<std::map<std::string, Operand>> scopes_;
+  std::vector<Declared> module_shared_;
+
+  // Of the kernel that is being read.
+  Kernel kernel_;
+  std::map<std::string, size_t> labels_;
+  std::vector<std::pair<size_t, std::string>> branches_;  // to labels
+  std::vector<std::string> dynamic_;                      // variables
+  std::vector<std::pair<size_t, size_t>> of_dynamic_;     // operands
+};
+
+}  // namespace
+
+std::vector<Kernel> ReadProgram(const std::string& file,
+                                const std::string& text) {
+  return Reader(file, text).Module();
+}
+
+}  // namespace softmoe::ptx

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ptx_device.h - runs kernels of the simulated device (../device) from the PTX
+// that nvcc makes of their source, instead of from the source.
+#ifndef SOFTMOE_KERNELS_SIMT_PTX_PTX_DEVICE_H_
+#define SOFTMOE_KERNELS_SIMT_PTX_PTX_DEVICE_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/simt/device/kernel_launch.h"
+#include "kernels/simt/ptx/program.h"
+
+namespace softmoe::ptx {
+
+// Kernels of the program and of PTX are told apart by what they are called, with
+// the types of their parameters; namespaces that begin with isa_ are one.
+class PtxDevice : public simt::KernelRunner {
+ public:
+  // Reads all files. Throws EnvironmentError if one cannot be read, DataError
+  // as ReadProgram does and if two kernels are called the same.
+  explicit PtxDevice(const std::vector<std::filesystem::path>& files);
+  ~PtxDevice() override;
+
+  // From now on kernels run from here; until Suspend, or for ever.
+  void Use();
+  static void Suspend();
+
+  const char* Run(const simt::Grid& grid,
+                  const simt::KernelCall& call) override;
+
+  // By their readable names; with what was executed so far.
+  const std::map<std::string, Kernel>& kernels() const { return kernels_; }
+
+ private:
+  Kernel& Find(const void* kernel);
+
+  std::map<std::string, Kernel> kernels_;
+  std::map<const void*, Kernel*> found_;
+  std::string message_;
+};
+
+}  // namespace softmoe::ptx
+
+#endif  // SOFTMOE_KERNELS_SIMT_PTX_PTX_DEVICE_H_
