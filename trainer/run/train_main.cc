@@ -16,6 +16,7 @@
 #include "core/text/text_table.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
+#include "optimized/expected_step.h"
 #include "optimized/memory_plan.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
@@ -215,6 +216,10 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   if (leads && draft.runtime.device == "cuda") {
     fmt::print("\n{}", softmoe::optimized::StepMemoryText(
                            config, draft.runtime.recompute, ranks));
+    if (arguments.dry_run) {
+      fmt::print("\n{}", softmoe::optimized::ExpectedStepText(
+                             config, draft.runtime.recompute, ranks));
+    }
   }
   if (arguments.dry_run) {
     if (!leads) return ExitCode::kDone;
@@ -313,7 +318,8 @@ int main(int argc, char** argv) {
           "steps between checkpoints; 0: at the end and on a signal [0]");
   auto* const dry_run =
       app.add_flag("--dry-run", arguments.dry_run,
-                   "print the resolved configuration and the plan, and stop")
+                   "print the resolved configuration and the plan, with "
+                   "--device=cuda also the expected time of a step, and stop")
           ->excludes(exported);
   app.add_flag("--profile", arguments.profile,
                "print a table of one step by operation, with all threads and "
