@@ -107,6 +107,13 @@ int main(int argc, char** argv) {
   const auto memory = MakeMemoryFolder();
   if (memory != nullptr) {
     setenv("TEST_TMPDIR", memory->path().c_str(), /*overwrite=*/1);
+    // Open MPI names its files by the number of mpirun's process. Sandboxes
+    // share these folders and number their processes alike, so two tests would
+    // write into each other's messages.
+    for (const char* name : {"OMPI_MCA_btl_vader_backing_directory",
+                             "OMPI_MCA_orte_tmpdir_base"}) {
+      setenv(name, memory->path().c_str(), /*overwrite=*/1);
+    }
   }
   return RUN_ALL_TESTS();
 }
