@@ -123,8 +123,8 @@ class Table {
     AddMoves("norm, backward", 1, 4 * size() * nd);
   }
 
-  // Experts' rows are gathered, activated and combined by kernels that move 2 d,
-  // 3 f and 2 d numbers of each. The router reads floats.
+  // Experts' rows are gathered, activated and combined by kernels that move
+  // 2 d, 3 f and 2 d numbers of each. The router reads floats.
   void AddMoe(int64_t rows) {
     const double nd = Real(n_ * m_.d_model);
     AddMoves("norm", 1, 2 * size() * nd);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nvcc makes of the kernels computes what their source says, to the bit, in
-// every order of threads; and nearly all of it is executed here. Where bits may
-// differ (instruction_set.h), results are within the bounds of verify.
+// What nvcc makes of the kernels computes what their source says, to the bit,
+// in every order of threads; and nearly all of it is executed here. Where bits
+// may differ (instruction_set.h), results are within the bounds of verify.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -149,10 +149,10 @@ const std::regex& Unlaunched() {
   return names;
 }
 
-// Of the instructions of all other kernels. The rest, by share: the soft half of
-// RouterForwardKernel<1>, for k_l of at most 1/2, which no budget gives; loops
-// that nvcc unrolled by four and that have three rounds at most, or would need
-// thousands of columns or blocks; loops that every launch enters, skipped.
+// Of the instructions of all other kernels. The rest, by share: the soft half
+// of RouterForwardKernel<1>, for k_l of at most 1/2, which no budget gives;
+// loops that nvcc unrolled by four and that have three rounds at most, or would
+// need thousands of columns or blocks; loops that every launch enters, skipped.
 constexpr double kShareExecuted = 0.91;
 
 TEST(Ptx, GivesTheBitsOfItsSourceAndIsExecuted) {

@@ -2,12 +2,12 @@
 //
 // grid.h - executes a kernel of PTX, block by block, thread by thread.
 //
-// A thread runs until it must wait: at the barrier of its block, or for lanes of
-// its warp. It shares nothing with the simulator that runs the source
+// A thread runs until it must wait: at the barrier of its block, or for lanes
+// of its warp. It shares nothing with the simulator that runs the source
 // (../shim), so that one cannot hide a mistake of the other.
 //
-// Errors, each with file, line and thread: an access that is not aligned, or not
-// wholly within one allocation, one variable of shared memory, or the
+// Errors, each with file, line and thread: an access that is not aligned, or
+// not wholly within one allocation, one variable of shared memory, or the
 // parameters; a barrier that a thread misses or reaches elsewhere; a warp's
 // instruction whose mask lacks the caller, names a lane that never comes, or is
 // not the same for all; a thread that ends with copies on their way. What a

@@ -4,9 +4,9 @@
 // from the PTX ISA (https://docs.nvidia.com/cuda/parallel-thread-execution).
 //
 // A form is an instruction with its modifiers and types, "add.rn.f32". None is
-// guessed: one that is not in the table is unknown. Floating point is IEEE's, as
-// the forms say, and NaNs that are computed in fp32 are 0x7fffffff. The bits of
-// these are the interpreter's own, where the ISA leaves them open:
+// guessed: one that is not in the table is unknown. Floating point is IEEE's,
+// as the forms say, and NaNs that are computed in fp32 are 0x7fffffff. The bits
+// of these are the interpreter's own, where the ISA leaves them open:
 //
 //   mma                  the exact sum of the products and C, rounded once;
 //                        a device may truncate each addition

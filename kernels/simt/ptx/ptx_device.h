@@ -15,8 +15,8 @@
 
 namespace softmoe::ptx {
 
-// Kernels of the program and of PTX are told apart by what they are called, with
-// the types of their parameters; namespaces that begin with isa_ are one.
+// Kernels of the program and of PTX are told apart by what they are called,
+// with the types of their parameters; namespaces that begin with isa_ are one.
 class PtxDevice : public simt::KernelRunner {
  public:
   // Reads all files. Throws EnvironmentError if one cannot be read, DataError

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The interpreter of PTX: what single instructions compute, where the PTX ISA
-// has a rule of its own; what a grid is refused; what cannot be read. That whole
-// kernels give the bits of their source is property_tests/verify's.
+// has a rule of its own; what a grid is refused; what cannot be read. That
+// whole kernels give the bits of their source is property_tests/verify's.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -268,8 +268,9 @@ TEST(TensorCores, LoadMatrices) {
 
 // ---- Grids
 
-// A kernel of 64 threads with an array of 64 words of global memory, its address
-// in %rd0, one of 16 words of shared memory, and its thread's number in %r0.
+// A kernel of 64 threads with an array of 64 words of global memory, its
+// address in %rd0, one of 16 words of shared memory, and its thread's number in
+// %r0.
 std::string Program(const std::string& body) {
   return R"(.version 9.0
 .target sm_80
