@@ -148,7 +148,8 @@ class Table {
     if (recompute_ == Recompute::kNone) return;
     if (recompute_ == Recompute::kLayer) {
       AddAttention();
-      AddMoves("norm", 1, 2 * size() * Real(n_ * m_.d_model));
+      const double nd = Real(n_ * m_.d_model);
+      AddMoves("norm", 1, (2 * size() + (bf16_ ? size() + 4 : 0)) * nd);
     }
     AddExperts("experts", 2, rows, 2, 3);
   }
@@ -221,7 +222,7 @@ std::string ExpectedStepText(const Config& config, Recompute recompute,
                         ranks;
   return fmt::format(
       "expected step{} on an H100 SXM, at ASSUMED shares of its peaks, all "
-      "experts used that a token may have;\nstarts of kernels, waits{} count "
+      "experts used that a token may have;\nlaunch overhead, waits{} count "
       "as nothing:\n{}{:.0f} ms for {:.0f} tokens: {:.0f} tokens/s\n",
       ranks > 1 ? fmt::format(" of one of {} ranks", ranks) : "",
       ranks > 1 ? ", exchange" : "", table.Text(), 1e3 * total, tokens,

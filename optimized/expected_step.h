@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // expected_step.h - how long a training step should take on an H100, operation
-// by operation: a plan for who has none at hand, and what a real one is held
-// against.
+// by operation: a forecast for those without one, and a yardstick for a
+// measured step.
 //
 // An operation has products to compute and bytes to move, one after the other:
 // seconds = flops / (share of the multipliers' peak) + bytes / (share of the
 // memory's). Bytes are those of kernels that do no more than move; what
 // products read and write is hidden behind them. The shares are ASSUMED: 65 and
 // 75 %, what good kernels reach; for attention those that ours reached on the
-// H100 of record 8b789830. Starts of kernels, and waits, count as nothing: that
-// device needed 166 ms for a pass of the paper's model with two experts a
-// token, where this table says 160.
+// H100 of record 8b789830. Launch overhead, waits and, between ranks, the
+// exchange are not counted: that device needed 166 ms for a pass of the paper's
+// model with two experts a token, where this table says 160.
 #ifndef SOFTMOE_OPTIMIZED_EXPECTED_STEP_H_
 #define SOFTMOE_OPTIMIZED_EXPECTED_STEP_H_
 

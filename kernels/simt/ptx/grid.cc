@@ -38,6 +38,14 @@ std::vector<size_t> Order(size_t count, Schedule schedule, uint64_t seed) {
   return order;
 }
 
+// A fault with its place.
+struct PlacedFault : Fault {
+  using Fault::Fault;
+};
+
+// More than any of our kernels, by far.
+constexpr int64_t kMostSteps = int64_t{1} << 28;
+
 enum class State { kReady, kAtBarrier, kInWarp, kEnded };
 
 class Block : public Memory {
@@ -50,7 +58,9 @@ class Block : public Memory {
         registers_(threads_.size() * kernel->num_registers),
         parameters_(launch.parameters),
         shared_(kernel->shared),
-        shared_memory_(kernel->shared_bytes + launch.dynamic_shared) {
+        shared_memory_(kernel->shared_bytes + launch.dynamic_shared),
+        writes_(shared_memory_.size() / kWord + 1),
+        warp_epochs_((threads_.size() + 31) / 32) {
     if (kernel_.has_dynamic_shared) {
       shared_.back().size = launch.dynamic_shared;
     }
@@ -66,59 +76,107 @@ class Block : public Memory {
     } while (PassBarrier());
   }
 
-  char* At(Space space, uint64_t address, size_t size) override {
+  char* At(const Thread& thread, Access access, Space space, uint64_t address,
+           size_t size) override {
     if (address % size != 0) {
-      throw Fault(
-          fmt::format("address {:#x} is no multiple of {}", address, size));
+      Fail(thread.number,
+           fmt::format("has address {:#x}, no multiple of {}", address, size));
     }
+    char* at = nullptr;
     switch (space) {
       case Space::kGlobal:
-        return Global(address, size);
+        at = Global(address, size);
+        break;
       case Space::kShared:
-        return Shared(address & 0xffffffff, size);
+        at = Shared(thread, access, address & 0xffffffff, size);
+        break;
       case Space::kParameters:
-        if (address + size > parameters_.size()) break;
-        return parameters_.data() + address;
+        at = OneParameter(address, size);
+        break;
     }
-    throw Fault(fmt::format("{} bytes of the parameters at {}, which are {}",
-                            size, address, parameters_.size()));
+    if (at == nullptr) {
+      constexpr const char* kSpaces[] = {"allocation of global memory",
+                                         "variable in shared memory",
+                                         "parameter"};
+      Fail(thread.number,
+           fmt::format("accesses {} bytes at {:#x}, which are not in one {}",
+                       size, address, kSpaces[static_cast<int>(space)]));
+    }
+    return at;
   }
 
  private:
+  static constexpr size_t kWord = 4;
+
+  // Who wrote a word of shared memory last, and how many barriers its block,
+  // and its warp, had passed by then.
+  struct Write {
+    size_t thread = kNobody;
+    int64_t block_epoch = 0, warp_epoch = 0;
+    bool atomic = false;
+  };
+  static constexpr size_t kNobody = ~size_t{0};
+
   static bool Holds(uint64_t begin, size_t bytes, uint64_t address,
                     size_t size) {
-    return address >= begin && address - begin + size <= bytes;
+    return address >= begin && size <= bytes && address - begin <= bytes - size;
   }
 
   char* Global(uint64_t address, size_t size) {
     if (!Holds(last_.begin, last_.size, address, size)) {
       last_ = launch_.find(address);
-      if (!Holds(last_.begin, last_.size, address, size)) {
-        throw Fault(
-            fmt::format("{} bytes of global memory at {:#x}, which are "
-                        "not in one allocation",
-                        size, address));
-      }
+      if (!Holds(last_.begin, last_.size, address, size)) return nullptr;
     }
-    return reinterpret_cast<char*>(address);
+    return reinterpret_cast<char*>(address);  // NOLINT: a device's address
   }
 
-  char* Shared(uint64_t address, size_t size) {
-    for (const Variable& variable : shared_) {
-      if (Holds(variable.begin, variable.size, address, size)) {
-        return shared_memory_.data() + address;
+  char* OneParameter(uint64_t address, size_t size) {
+    for (const Parameter& parameter : kernel_.parameters) {
+      if (Holds(parameter.begin, parameter.size, address, size)) {
+        return parameters_.data() + address;
       }
     }
-    throw Fault(
-        fmt::format("{} bytes of shared memory at {}, which are not in "
-                    "one variable",
-                    size, address));
+    return nullptr;
+  }
+
+  char* Shared(const Thread& thread, Access access, uint64_t address,
+               size_t size) {
+    for (const Variable& variable : shared_) {
+      if (!Holds(variable.begin, variable.size, address, size)) continue;
+      for (size_t word = address / kWord; word * kWord < address + size;
+           ++word) {
+        CheckOrder(thread, access, &writes_[word]);
+      }
+      return shared_memory_.data() + address;
+    }
+    return nullptr;
+  }
+
+  // Between a write and another thread's read there must be a barrier of both;
+  // nothing else orders memory.
+  void CheckOrder(const Thread& thread, Access access, Write* write) {
+    const size_t warp = thread.number / 32;
+    const bool both_atomic = access == Access::kAtomic && write->atomic;
+    if (access != Access::kWrite && !both_atomic && write->thread != kNobody &&
+        write->thread != thread.number && write->block_epoch == block_epoch_ &&
+        (write->thread / 32 != warp ||
+         write->warp_epoch == warp_epochs_[warp])) {
+      Fail(thread.number,
+           fmt::format("reads what thread {} wrote, and no barrier is between",
+                       write->thread));
+    }
+    if (access == Access::kRead) return;
+    *write = {thread.number, block_epoch_, warp_epochs_[warp],
+              access == Access::kAtomic};
   }
 
   void Reset() {
     std::ranges::fill(registers_, ~uint64_t{0});
     std::ranges::fill(shared_memory_, '\xff');
     std::ranges::fill(states_, State::kReady);
+    std::ranges::fill(writes_, Write());
+    std::ranges::fill(warp_epochs_, 0);
+    block_epoch_ = 0;
     const auto set = [](uint64_t* registers, int first, const Index3& index) {
       registers[first] = index.x;
       registers[first + 1] = index.y;
@@ -129,6 +187,7 @@ class Block : public Memory {
       Thread& thread = threads_[t];
       thread.registers = registers_.data() + t * kernel_.num_registers;
       thread.memory = this;
+      thread.number = t;
       thread.registers[kZero] = 0;
       thread.registers[kLaneid] = t % 32;
       set(thread.registers, kTid, IndexOf(t, launch_.threads));
@@ -175,10 +234,13 @@ class Block : public Memory {
         continue;
       }
       ++instruction.executed;
+      if (++thread.steps > kMostSteps) Fail(t, "seems to run for ever");
       switch (instruction.form->flow) {
         case Flow::kNext:
           try {
             instruction.form->run(thread, instruction.operands.data());
+          } catch (const PlacedFault&) {
+            throw;
           } catch (const Fault& fault) {
             Fail(t, fault.what());
           }
@@ -195,6 +257,9 @@ class Block : public Memory {
           states_[t] = State::kInWarp;
           return;
         case Flow::kBlock:
+          if (thread.Bits(instruction.operands[0]) != 0) {
+            Fail(t, "is at another barrier than number 0");
+          }
           states_[t] = State::kAtBarrier;
           return;
       }
@@ -212,9 +277,12 @@ class Block : public Memory {
       const Instruction& instruction = Next(t);
       try {
         instruction.form->run_warp(*lanes, instruction.operands.data());
+      } catch (const PlacedFault&) {
+        throw;
       } catch (const Fault& fault) {
         Fail(t, fault.what());
       }
+      if (instruction.form->orders_memory) ++warp_epochs_[first / 32];
       for (size_t lane = 0; lane < 32; ++lane) {
         if (lanes->threads[lane] == nullptr) continue;
         ++threads_[first + lane].next;
@@ -270,6 +338,7 @@ class Block : public Memory {
                             Next(0).line));
       }
     }
+    ++block_epoch_;
     for (Thread& thread : threads_) ++thread.next;
     std::ranges::fill(states_, State::kReady);
     return true;
@@ -291,6 +360,9 @@ class Block : public Memory {
   std::vector<char> parameters_;
   std::vector<Variable> shared_;
   std::vector<char> shared_memory_;
+  std::vector<Write> writes_;  // of its words
+  int64_t block_epoch_ = 0;    // barriers that were passed
+  std::vector<int64_t> warp_epochs_;
   Index3 block_;
   Extent last_;
 };

@@ -7,11 +7,20 @@
 // (../shim), so that one cannot hide a mistake of the other.
 //
 // Errors, each with file, line and thread: an access that is not aligned, or
-// not wholly within one allocation, one variable of shared memory, or the
-// parameters; a barrier that a thread misses or reaches elsewhere; a warp's
-// instruction whose mask lacks the caller, names a lane that never comes, or is
-// not the same for all; a thread that ends with copies on their way. What a
-// thread reads before anybody has written it is all ones: NaN.
+// not wholly within one allocation, one variable of shared memory, or one
+// parameter; a word of shared memory that another thread wrote, and no barrier
+// since; what a copy reads, changed before it landed; a barrier that some
+// thread skips, or waits for at another instruction; a warp's instruction whose
+// mask lacks the caller, names a lane that never comes, or is not the same for
+// all; a thread that exits with copies pending, or does not end.
+//
+// It is stricter than a device in three points: a thread that has ended may not
+// be waited for, lanes and threads that wait for each other must be at the same
+// instruction, and no variable is aligned more than it says. Registers and
+// shared memory begin as all ones (NaN).
+//
+// Not seen: two threads that write a word, or one that writes what another has
+// yet to read, unless the order of threads shows it.
 #ifndef SOFTMOE_KERNELS_SIMT_PTX_GRID_H_
 #define SOFTMOE_KERNELS_SIMT_PTX_GRID_H_
 

@@ -16,6 +16,7 @@ template <typename Out, typename... In, typename F>
 Form Plain(F) {
   Form form;
   form.operands = 1 + sizeof...(In);
+  form.results = 1;
   form.run = [](Thread& thread, const Operand* operands) {
     [&]<size_t... kIndices>(std::index_sequence<kIndices...>) {
       thread.Write<Out>(operands[0],
@@ -179,11 +180,13 @@ template <Space kSpace, typename T, int kCount>
 Form Load() {
   Form form;
   form.operands = kCount + 1;
+  form.results = kCount;
+  form.addresses = 1u << kCount;
   form.run = [](Thread& thread, const Operand* operands) {
     T values[kCount];
     memcpy(values,
-           thread.memory->At(kSpace, thread.Bits(operands[kCount]),
-                             sizeof(values)),
+           thread.At(Access::kRead, kSpace, thread.Bits(operands[kCount]),
+                     sizeof(values)),
            sizeof(values));
     for (int i = 0; i < kCount; ++i) thread.Write<T>(operands[i], values[i]);
   };
@@ -194,19 +197,22 @@ template <Space kSpace, typename T, int kCount>
 Form Store() {
   Form form;
   form.operands = kCount + 1;
+  form.addresses = 1;
   form.run = [](Thread& thread, const Operand* operands) {
     T values[kCount];
     for (int i = 0; i < kCount; ++i) {
       values[i] = thread.Read<T>(operands[1 + i]);
     }
-    memcpy(thread.memory->At(kSpace, thread.Bits(operands[0]), sizeof(values)),
+    memcpy(thread.At(Access::kWrite, kSpace, thread.Bits(operands[0]),
+                     sizeof(values)),
            values, sizeof(values));
   };
   return form;
 }
 
 void AtomicAdd(Thread& thread, const Operand* operands) {
-  char* at = thread.memory->At(Space::kShared, thread.Bits(operands[1]), 4);
+  char* at =
+      thread.At(Access::kAtomic, Space::kShared, thread.Bits(operands[1]), 4);
   uint32_t before;
   memcpy(&before, at, 4);
   const uint32_t after = before + thread.Read<uint32_t>(operands[2]);
@@ -233,22 +239,24 @@ void Join(Thread& thread, const Operand* operands) {
   thread.Write<uint64_t>(operands[0], bits);
 }
 
-// ---- Copies to shared memory. One is read when it begins and lands when its
-// group is waited for, the latest that a device may; in between, what it will
-// write has no value.
+// ---- Copies to shared memory. One lands when its group is waited for, the
+// latest that a device may; until then what it will write has no value, and
+// what it reads must not change, since a device may read it at any time.
 
 void BeginCopy(Thread& thread, const Operand* operands) {
   Copy copy;
   copy.to = thread.Bits(operands[0]);
-  const uint64_t from = thread.Bits(operands[1]);
+  copy.from = thread.Bits(operands[1]);
   const uint32_t bytes = thread.Read<uint32_t>(operands[3]);
   if (thread.Bits(operands[2]) != 16 || (bytes != 0 && bytes != 16)) {
     throw Fault("a copy that is not of 16 bytes, nor of none");
   }
-  if (bytes != 0) {
-    memcpy(copy.bytes, thread.memory->At(Space::kGlobal, from, 16), 16);
+  copy.exists = bytes != 0;
+  if (copy.exists) {
+    memcpy(copy.bytes, thread.At(Access::kRead, Space::kGlobal, copy.from, 16),
+           16);
   }
-  memset(thread.memory->At(Space::kShared, copy.to, 16), 0xff, 16);
+  memset(thread.At(Access::kWrite, Space::kShared, copy.to, 16), 0xff, 16);
   thread.copies.push_back(copy);
 }
 
@@ -265,7 +273,14 @@ void WaitForCopies(Thread& thread, const Operand* operands) {
   const int left = thread.Read<int32_t>(operands[0]);
   std::erase_if(thread.copies, [&](const Copy& copy) {
     if (!copy.committed || copy.group >= thread.groups - left) return false;
-    memcpy(thread.memory->At(Space::kShared, copy.to, 16), copy.bytes, 16);
+    if (copy.exists &&
+        memcmp(copy.bytes,
+               thread.At(Access::kRead, Space::kGlobal, copy.from, 16),
+               16) != 0) {
+      throw Fault("what a copy reads was written to before it landed");
+    }
+    memcpy(thread.At(Access::kWrite, Space::kShared, copy.to, 16), copy.bytes,
+           16);
     return true;
   });
 }
@@ -324,8 +339,10 @@ void LoadMatrices(const Lanes& lanes, const Operand* operands) {
   uint16_t rows[32][8];
   for (int l = 0; l < 32; ++l) {
     Thread& thread = *lanes.threads[l];
-    memcpy(rows[l],
-           thread.memory->At(Space::kShared, thread.Bits(operands[4]), 16), 16);
+    memcpy(
+        rows[l],
+        thread.At(Access::kRead, Space::kShared, thread.Bits(operands[4]), 16),
+        16);
   }
   for (int l = 0; l < 32; ++l) {
     for (int matrix = 0; matrix < 4; ++matrix) {
@@ -403,21 +420,29 @@ class Table {
     form.name = name;
     forms_[name] = form;
   }
-  void AddThread(const std::string& name, int operands,
-                 void (*run)(Thread&, const Operand*)) {
+  void AddThread(const std::string& name, int operands, int results,
+                 unsigned addresses, void (*run)(Thread&, const Operand*)) {
     Form form;
     form.operands = operands;
+    form.results = results;
+    form.addresses = addresses;
     form.run = run;
     Add(name, form);
   }
-  void AddWarp(const std::string& name, int operands, int mask,
+  void AddWarp(const std::string& name, int operands, int results, int mask,
                void (*run)(const Lanes&, const Operand*)) {
     Form form;
     form.flow = Flow::kWarp;
     form.operands = operands;
+    form.results = results;
     form.mask = mask;
     form.run_warp = run;
     Add(name, form);
+  }
+  void AddMatrices(const std::string& name,
+                   void (*run)(const Lanes&, const Operand*)) {
+    AddWarp(name, 5, 4, -1, run);
+    forms_[name].addresses = 1u << 4;
   }
   void AddFlow(const std::string& name, Flow flow, int operands) {
     Form form;
@@ -440,7 +465,6 @@ class Table {
     using Integer = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     constexpr auto kSign = Integer{1} << (8 * sizeof(T) - 1);
     Add("neg" + type, Unary<Integer>([](Integer a) { return a ^ kSign; }));
-    Add("abs" + type, Unary<Integer>([](Integer a) { return a & ~kSign; }));
   }
   // Signed numbers are added as unsigned ones: they wrap.
   template <typename Signed>
@@ -467,6 +491,7 @@ class Table {
   }
   void Arithmetic() {
     Real<float>(".f32");
+    Add("abs.f32", Unary<uint32_t>([](uint32_t a) { return a & 0x7fffffff; }));
     Real<double>(".f64");
     Whole<int32_t>("32");
     Whole<int64_t>("64");
@@ -612,7 +637,7 @@ class Table {
     AccessesOf<Space::kGlobal>(".global");
     AccessesOf<Space::kShared>(".shared");
     AccessesOf<Space::kParameters>(".param");
-    AddThread("atom.shared.add.u32", 3, AtomicAdd);
+    AddThread("atom.shared.add.u32", 3, 1, 2, AtomicAdd);
     for (const char* type : {".b16", ".u16", ".s16"}) MovesOf<uint16_t>(type);
     for (const char* type : {".b32", ".u32", ".s32", ".f32"}) {
       MovesOf<uint32_t>(type);
@@ -622,19 +647,19 @@ class Table {
     }
     Add("mov.pred", Unary<bool>([](bool a) { return a; }));
     // A vector is split or joined.
-    AddThread("mov.b32 {2},", 3, Split<2, 16>);
-    AddThread("mov.b32 ,{2}", 3, Join<2, 16>);
-    AddThread("mov.b64 {2},", 3, Split<2, 32>);
-    AddThread("mov.b64 ,{2}", 3, Join<2, 32>);
+    AddThread("mov.b32 {2},", 3, 2, 0, Split<2, 16>);
+    AddThread("mov.b32 ,{2}", 3, 1, 0, Join<2, 16>);
+    AddThread("mov.b64 {2},", 3, 2, 0, Split<2, 32>);
+    AddThread("mov.b64 ,{2}", 3, 1, 0, Join<2, 32>);
     // No generic address is accessed here, but some are compared with null.
     Add("cvta.to.global.u64", Unary<uint64_t>([](uint64_t a) { return a; }));
     Add("cvta.shared.u64",
         Unary<uint64_t>([](uint64_t a) { return a + kSharedWindow; }));
     Add("cvta.to.shared.u64",
         Unary<uint64_t>([](uint64_t a) { return a - kSharedWindow; }));
-    AddThread("cp.async.cg.shared.global", 4, BeginCopy);
-    AddThread("cp.async.commit_group", 0, CommitCopies);
-    AddThread("cp.async.wait_group", 1, WaitForCopies);
+    AddThread("cp.async.cg.shared.global", 4, 0, 3, BeginCopy);
+    AddThread("cp.async.commit_group", 0, 0, 0, CommitCopies);
+    AddThread("cp.async.wait_group", 1, 0, 0, WaitForCopies);
   }
 
   void Control() {
@@ -642,15 +667,16 @@ class Table {
     AddFlow("bra.uni", Flow::kBranch, 0);
     AddFlow("ret", Flow::kReturn, 0);
     AddFlow("bar.sync", Flow::kBlock, 1);
-    AddWarp("bar.warp.sync", 1, 0, Nothing);
-    AddWarp("shfl.sync.bfly.b32", 6, 5, ShuffleValues<Shuffle::kButterfly>);
-    AddWarp("shfl.sync.idx.b32", 6, 5, ShuffleValues<Shuffle::kIndex>);
-    AddWarp("vote.sync.ballot.b32", 3, 2, Ballot);
-    AddWarp("ldmatrix.sync.aligned.m8n8.x4.shared.b16", 5, -1,
-            LoadMatrices<false>);
-    AddWarp("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", 5, -1,
-            LoadMatrices<true>);
-    AddWarp("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 14, -1,
+    AddWarp("bar.warp.sync", 1, 0, 0, Nothing);
+    forms_["bar.warp.sync"].orders_memory = true;
+    AddWarp("shfl.sync.bfly.b32", 6, 2, 5, ShuffleValues<Shuffle::kButterfly>);
+    AddWarp("shfl.sync.idx.b32", 6, 2, 5, ShuffleValues<Shuffle::kIndex>);
+    AddWarp("vote.sync.ballot.b32", 3, 1, 2, Ballot);
+    AddMatrices("ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+                LoadMatrices<false>);
+    AddMatrices("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+                LoadMatrices<true>);
+    AddWarp("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 14, 4, -1,
             MultiplyMatrices);
   }
 
@@ -667,12 +693,6 @@ const std::map<std::string, Form>& Forms() {
 const Form* FindForm(const std::string& name) {
   const auto form = Forms().find(name);
   return form == Forms().end() ? nullptr : &form->second;
-}
-
-std::vector<std::string> FormNames() {
-  std::vector<std::string> names;
-  for (const auto& [name, form] : Forms()) names.push_back(name);
-  return names;
 }
 
 }  // namespace softmoe::ptx

@@ -8,10 +8,11 @@
 // as the forms say, and NaNs that are computed in fp32 are 0x7fffffff. The bits
 // of these are the interpreter's own, where the ISA leaves them open:
 //
-//   mma                  the exact sum of the products and C, rounded once;
-//                        a device may truncate each addition
-//   ex2.approx.ftz.f32   rounded to the nearest; a device is off by 2 ulp
+//   mma                  products and C are added in double, in the order of k,
+//                        and rounded once; a device may truncate each addition
+//   ex2.approx.ftz.f32   rounded to the nearest; a device may be off by 2 ulp
 //   rcp.approx.ftz.f64   the upper half of the reciprocal, truncated
+//   neg, abs of NaN      only the sign changes
 #ifndef SOFTMOE_KERNELS_SIMT_PTX_INSTRUCTION_SET_H_
 #define SOFTMOE_KERNELS_SIMT_PTX_INSTRUCTION_SET_H_
 
@@ -25,14 +26,14 @@
 
 namespace softmoe::ptx {
 
-// A kernel did what a device would not take, or leave undefined.
+// A kernel did something that a device would reject or leaves undefined.
 struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Every thread has these registers of 64 bits, and those of its kernel after
-// them. The first is 0, so that each operand has a register; those of three
-// dimensions have x first, then y and z.
+// Registers are 64 bits wide: these first, then those that the kernel declares.
+// kZero always holds 0, so that an immediate is a register plus a number. Those
+// of three dimensions take three slots: x, y, z.
 enum SpecialRegister : int {
   kZero = 0,
   kTid = 1,
@@ -51,17 +52,23 @@ struct Operand {
 
 enum class Space { kGlobal, kShared, kParameters };
 
-// The memory that a thread reaches.
+enum class Access { kRead, kWrite, kAtomic };
+
+struct Thread;
+
+// The memory that threads reach.
 class Memory {
  public:
   virtual ~Memory() = default;
   // The `size` bytes at `address`, a multiple of `size`. Throws Fault.
-  virtual char* At(Space space, uint64_t address, size_t size) = 0;
+  virtual char* At(const Thread& thread, Access access, Space space,
+                   uint64_t address, size_t size) = 0;
 };
 
 // A copy to shared memory that has begun and not landed.
 struct Copy {
-  uint64_t to = 0;
+  uint64_t from = 0, to = 0;
+  bool exists = false;  // else zeros are written
   char bytes[16] = {};
   bool committed = false;
   int group = 0;
@@ -70,10 +77,15 @@ struct Copy {
 struct Thread {
   uint64_t* registers = nullptr;
   Memory* memory = nullptr;
-  int lane = 0;
-  size_t next = 0;           // the instruction that comes
+  size_t number = 0;         // within the block
+  size_t next = 0;           // index of the next instruction
+  int64_t steps = 0;         // instructions executed so far
   std::vector<Copy> copies;  // in the order of their beginning
-  int groups = 0;            // of copies, that were committed
+  int groups = 0;            // of copies, committed so far
+
+  char* At(Access access, Space space, uint64_t address, size_t size) const {
+    return memory->At(*this, access, space, address, size);
+  }
 
   uint64_t Bits(const Operand& operand) const {
     return registers[operand.slot] + operand.number;
@@ -122,16 +134,16 @@ struct Form {
   std::string name;
   Flow flow = Flow::kNext;
   int operands = 0;
+  int results = 0;         // how many of them, the first, are written
+  unsigned addresses = 0;  // bit i: operand i is an address in brackets
   void (*run)(Thread&, const Operand*) = nullptr;            // kNext
   void (*run_warp)(const Lanes&, const Operand*) = nullptr;  // kWarp
   int mask = -1;  // kWarp: the operand that is the mask; -1: the whole warp
+  bool orders_memory = false;  // kWarp: a barrier
 };
 
 // Null if there is none.
 const Form* FindForm(const std::string& name);
-
-// The names of all forms, in order.
-std::vector<std::string> FormNames();
 
 }  // namespace softmoe::ptx
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <charconv>
 #include <map>
@@ -65,13 +66,19 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// 12, 0x1f, 0f3F800000 (a float's bits), 0d... (a double's).
+bool IsReal(std::string_view word) {
+  return word.starts_with("0f") || word.starts_with("0d");
+}
+
+// 12, 0x1f, 0f3F800000 (a float's bits), 0d... (a double's); not 017, which is
+// octal.
 std::optional<uint64_t> Number(std::string_view word) {
   int base = 10;
-  if (word.starts_with("0f") || word.starts_with("0d") ||
-      word.starts_with("0x")) {
+  if (IsReal(word) || word.starts_with("0x")) {
     base = 16;
     word.remove_prefix(2);
+  } else if (word.starts_with("0") && word.size() > 1) {
+    return std::nullopt;
   }
   uint64_t number = 0;
   const char* end = word.data() + word.size();
@@ -103,8 +110,11 @@ size_t BytesOfType(const std::string& type) {
 
 size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
-// Between variables in shared memory; also more than any alignment.
+// Between variables in shared memory; also the largest alignment.
 constexpr size_t kGap = 256;
+
+// The most of anything that is counted: elements, bytes, registers, threads.
+constexpr uint64_t kMost = uint64_t{1} << 20;
 
 // ---- The reader
 
@@ -118,7 +128,14 @@ class Reader {
     scopes_.emplace_back();
     while (!Next().empty()) {
       const std::string word = Take();
-      if (word == ".version" || word == ".target" || word == ".address_size") {
+      if (word == ".version") {
+        const std::string version = Take();
+        if (version.size() != 3 || version < "7.0" || version > "9.9") {
+          Fail("PTX ISA 7.0 to 9.9 is known, not " + version);
+        }
+      } else if (word == ".address_size") {
+        if (Take() != "64") Fail("addresses must have 64 bits");
+      } else if (word == ".target") {
         Take();
       } else if (word == ".visible" || word == ".weak") {
         continue;
@@ -137,10 +154,10 @@ class Reader {
   }
 
  private:
-  // A name stands for a register, or for a number: an address.
+  // A variable in shared memory.
   struct Declared {
     std::string name;
-    size_t size;
+    size_t alignment, size;
     bool is_dynamic;
   };
 
@@ -171,10 +188,19 @@ class Reader {
     return *number;
   }
 
+  uint64_t TakeCount() {
+    const uint64_t count = TakeNumber();
+    if (count > kMost) Fail(fmt::format("more than {}", kMost));
+    return count;
+  }
+
   // [.align N] .type: the bytes of one element, and their alignment.
   size_t Type(size_t* alignment) {
-    *alignment = 0;
-    if (TakeIf(".align")) *alignment = TakeNumber();
+    *alignment = 1;
+    if (TakeIf(".align")) *alignment = TakeCount();
+    if (*alignment > kGap || !std::has_single_bit(*alignment)) {
+      Fail("unknown alignment");
+    }
     const std::string type = Take();
     const size_t bytes = BytesOfType(type);
     if (bytes == 0) Fail("unknown type " + type);
@@ -185,7 +211,7 @@ class Reader {
   size_t Count() {
     if (!TakeIf("[")) return 1;
     if (TakeIf("]")) return 0;
-    const size_t count = TakeNumber();
+    const size_t count = TakeCount();
     Expect("]");
     return count;
   }
@@ -194,23 +220,23 @@ class Reader {
   void Declare(std::vector<Declared>* variables, bool is_dynamic) {
     size_t alignment;
     const size_t bytes = Type(&alignment);
-    if (alignment > kGap) Fail("unknown alignment");
     const std::string name = Take();
-    variables->push_back({name, bytes * Count(), is_dynamic});
+    variables->push_back({name, alignment, bytes * Count(), is_dynamic});
     Expect(";");
   }
 
+  // No variable is aligned more than it says: whoever relies on more is found.
   void Place(const Declared& variable) {
     if (variable.is_dynamic) {
       kernel_.has_dynamic_shared = true;
+      dynamic_alignment_ = std::max(dynamic_alignment_, variable.alignment);
       dynamic_.push_back(variable.name);
       return;
     }
-    Name(variable.name, {kZero, kernel_.shared_bytes});
-    kernel_.shared.push_back(
-        {variable.name, kernel_.shared_bytes, variable.size});
-    kernel_.shared_bytes =
-        RoundUp(kernel_.shared_bytes + variable.size, kGap) + kGap;
+    const size_t begin = kernel_.shared_bytes + variable.alignment;
+    Name(variable.name, {kZero, begin});
+    kernel_.shared.push_back({variable.name, begin, variable.size});
+    kernel_.shared_bytes = RoundUp(begin + variable.size, kGap) + kGap;
   }
 
   void Name(const std::string& name, Operand operand) {
@@ -233,6 +259,7 @@ class Reader {
     labels_.clear();
     branches_.clear();
     dynamic_.clear();
+    dynamic_alignment_ = 1;
     scopes_.emplace_back();
     Expect("(");
     while (!TakeIf(")")) {
@@ -252,8 +279,8 @@ class Reader {
     while (!TakeIf("{")) {
       const std::string word = Take();
       if (word == ".maxntid") {
-        kernel_.max_threads = TakeNumber();
-        while (TakeIf(",")) kernel_.max_threads *= TakeNumber();
+        kernel_.max_threads = TakeCount();
+        while (TakeIf(",")) kernel_.max_threads *= TakeCount();
       } else if (word == ".minnctapersm") {
         TakeNumber();
       } else {
@@ -280,14 +307,16 @@ class Reader {
 
   void Finish() {
     // Dynamic variables lie over each other, after all others.
+    if (kernel_.code.empty()) Fail("a kernel without instructions");
+    if (kernel_.has_dynamic_shared) {
+      kernel_.shared_bytes += dynamic_alignment_;
+      kernel_.shared.push_back({"dynamic", kernel_.shared_bytes, 0});
+    }
     for (const auto& [instruction, operand] : of_dynamic_) {
       kernel_.code[instruction].operands[operand].number +=
           kernel_.shared_bytes;
     }
     of_dynamic_.clear();
-    if (kernel_.has_dynamic_shared) {
-      kernel_.shared.push_back({"dynamic", kernel_.shared_bytes, 0});
-    }
     for (const auto& [instruction, label] : branches_) {
       const auto found = labels_.find(label);
       if (found == labels_.end()) Fail("no label " + label);
@@ -308,7 +337,9 @@ class Reader {
     } else if (Next().starts_with(".")) {
       Fail("unknown directive " + Take());
     } else if (const std::string word = Take(); TakeIf(":")) {
-      labels_[word] = kernel_.code.size();
+      if (!labels_.emplace(word, kernel_.code.size()).second) {
+        Fail(word + " is a label twice");
+      }
     } else {
       --at_;
       ReadInstruction();
@@ -323,7 +354,7 @@ class Reader {
     if (!TakeIf("<")) {
       NameRegister(name);
     } else {
-      const uint64_t count = TakeNumber();
+      const uint64_t count = TakeCount();
       Expect(">");
       for (uint64_t i = 0; i < count; ++i) {
         NameRegister(name + std::to_string(i));
@@ -345,6 +376,7 @@ class Reader {
       instruction.guard = guard->slot;
     }
     std::string name = Take();
+    addresses_ = 0;
     instruction.line = tokens_[at_ - 1].line;
     instruction.text = lines_.at(static_cast<size_t>(instruction.line) - 1);
     if (name.starts_with("bra")) {
@@ -362,6 +394,15 @@ class Reader {
       Fail(fmt::format("{} operands of {}, which has {}",
                        instruction.operands.size(), name,
                        instruction.form->operands));
+    }
+    if (addresses_ != instruction.form->addresses) {
+      Fail("brackets where " + name + " has none, or none where it has");
+    }
+    for (int i = 0; i < instruction.form->results; ++i) {
+      if (instruction.operands[static_cast<size_t>(i)].slot <
+          kFirstFreeRegister) {
+        Fail("the result of " + name + " is no register of the kernel's");
+      }
     }
     Expect(";");
     kernel_.code.push_back(std::move(instruction));
@@ -391,14 +432,22 @@ class Reader {
 
   Operand ReadOperand(const Instruction& instruction) {
     if (!TakeIf("[")) return ReadValue(instruction);
+    addresses_ |= 1u << instruction.operands.size() % 32;
     Operand operand = ReadValue(instruction);
-    if (TakeIf("+")) operand.number += ReadValue(instruction).number;
+    if (TakeIf("+")) {
+      const Operand added = ReadValue(instruction);
+      if (added.slot != kZero) Fail("a sum of two registers");
+      operand.number += added.number;
+    }
     Expect("]");
     return operand;
   }
 
   Operand ReadValue(const Instruction& instruction) {
-    if (TakeIf("-")) return {kZero, -TakeNumber()};
+    if (TakeIf("-")) {
+      if (IsReal(Next())) Fail("unknown number");
+      return {kZero, -TakeNumber()};
+    }
     const std::string word = Take();
     if (const auto number = Number(word)) return {kZero, *number};
     const auto special = SpecialRegisters().find(word);
@@ -425,7 +474,9 @@ class Reader {
   std::map<std::string, size_t> labels_;
   std::vector<std::pair<size_t, std::string>> branches_;  // to labels
   std::vector<std::string> dynamic_;                      // variables
-  std::vector<std::pair<size_t, size_t>> of_dynamic_;     // operands
+  size_t dynamic_alignment_ = 1;
+  std::vector<std::pair<size_t, size_t>> of_dynamic_;  // operands
+  unsigned addresses_ = 0;  // operands of the instruction in brackets
 };
 
 }  // namespace

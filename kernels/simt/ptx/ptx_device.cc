@@ -70,8 +70,12 @@ std::map<uint64_t, std::string> FunctionsOf(const std::string& path) {
 }
 
 std::string NameOf(const void* function) {
-  Dl_info info = {};
-  if (dladdr(function, &info) == 0) throw InternalError("no such function");
+  Dl_info info = {}, own = {};
+  if (dladdr(function, &info) == 0 ||
+      dladdr(reinterpret_cast<const void*>(&FunctionsOf), &own) == 0 ||
+      info.dli_fbase != own.dli_fbase) {
+    throw InternalError("a kernel that is not in the program itself");
+  }
   static const std::map<uint64_t, std::string> functions =
       FunctionsOf("/proc/self/exe");
   const uint64_t address = reinterpret_cast<uint64_t>(function) -

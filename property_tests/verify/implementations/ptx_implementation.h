@@ -2,8 +2,7 @@
 //
 // ptx_implementation.h - what nvcc makes of our CUDA source, executed without a
 // GPU (kernels/simt/ptx), as "ptx", and with bf16 activations as "ptx:bf16".
-// All around the kernels is as for "shim": the simulated device, its products
-// too.
+// Everything else is as in "shim": the simulated device, the matrix products.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_PTX_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_PTX_IMPLEMENTATION_H_
 
