@@ -70,7 +70,7 @@ class Block : public Memory {
     block_ = block;
     Reset();
     const std::vector<size_t> warps =
-        Order((threads_.size() + 31) / 32, launch_.schedule, launch_.seed);
+        Order(warp_epochs_.size(), launch_.schedule, launch_.seed);
     do {
       for (const size_t warp : warps) RunWarp(warp);
     } while (PassBarrier());
@@ -237,13 +237,9 @@ class Block : public Memory {
       if (++thread.steps > kMostSteps) Fail(t, "seems to run for ever");
       switch (instruction.form->flow) {
         case Flow::kNext:
-          try {
+          Blame(t, [&] {
             instruction.form->run(thread, instruction.operands.data());
-          } catch (const PlacedFault&) {
-            throw;
-          } catch (const Fault& fault) {
-            Fail(t, fault.what());
-          }
+          });
           ++thread.next;
           break;
         case Flow::kBranch:
@@ -275,13 +271,9 @@ class Block : public Memory {
       const std::optional<Lanes> lanes = Gather(t, first, mask);
       if (!lanes) continue;
       const Instruction& instruction = Next(t);
-      try {
+      Blame(t, [&] {
         instruction.form->run_warp(*lanes, instruction.operands.data());
-      } catch (const PlacedFault&) {
-        throw;
-      } catch (const Fault& fault) {
-        Fail(t, fault.what());
-      }
+      });
       if (instruction.form->orders_memory) ++warp_epochs_[first / 32];
       for (size_t lane = 0; lane < 32; ++lane) {
         if (lanes->threads[lane] == nullptr) continue;
@@ -344,9 +336,21 @@ class Block : public Memory {
     return true;
   }
 
+  // A fault of `body` that names no place is thread t's.
+  template <typename Body>
+  void Blame(size_t t, const Body& body) const {
+    try {
+      body();
+    } catch (const PlacedFault&) {
+      throw;
+    } catch (const Fault& fault) {
+      Fail(t, fault.what());
+    }
+  }
+
   [[noreturn]] void Fail(size_t t, const std::string& what) const {
     const Index3 thread = IndexOf(t, launch_.threads);
-    throw Fault(
+    throw PlacedFault(
         fmt::format("{}:{}: thread ({}, {}, {}) of block ({}, {}, {}) {}: {}",
                     kernel_.file, Next(t).line, thread.x, thread.y, thread.z,
                     block_.x, block_.y, block_.z, what, Next(t).text));

@@ -416,10 +416,7 @@ class Table {
   const std::map<std::string, Form>& forms() const { return forms_; }
 
  private:
-  void Add(const std::string& name, Form form) {
-    form.name = name;
-    forms_[name] = form;
-  }
+  void Add(const std::string& name, const Form& form) { forms_[name] = form; }
   void AddThread(const std::string& name, int operands, int results,
                  unsigned addresses, void (*run)(Thread&, const Operand*)) {
     Form form;

@@ -131,7 +131,6 @@ enum class Flow {
 };
 
 struct Form {
-  std::string name;
   Flow flow = Flow::kNext;
   int operands = 0;
   int results = 0;         // how many of them, the first, are written

@@ -500,6 +500,7 @@ TEST_P(Grid, RefusesErrors) {
         << message;
     EXPECT_NE(message.find("a.ptx:"), std::string::npos) << message;
     EXPECT_NE(message.find("thread ("), std::string::npos) << message;
+    EXPECT_EQ(message.find("thread ("), message.rfind("thread (")) << message;
   }
   EXPECT_NE(WrongWith("", 96).find(".maxntid is 64"), std::string::npos);
 }
