@@ -764,7 +764,7 @@ class CommandLine {
     AddRankOptions(*run, &arguments_.ranks);
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
     Runtime(run, "--device", "device",
-            "cpu, or cuda: not yet verified on a device [cpu]");
+            "cpu, or cuda: device 0, or with --ranks one for each rank [cpu]");
     for (CLI::App* command : {plan, run}) {
       command
           ->add_option("--tokens", arguments_.tokens,

@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   app.add_option("--isa", options.runtime.isa,
                  "instruction set, v3 or v4 [the best here]");
   app.add_option("--device", options.runtime.device,
-                 "cpu, or cuda: not yet verified on a device [cpu]");
+                 "cpu, or cuda: device 0 [cpu]");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
