@@ -101,6 +101,8 @@ std::string ListText() {
                                    ? reason
                                    : fmt::format("{}", fmt::join(runs, " "))});
   }
+  implementations.Add(
+      {"same:IMPL,IMPL", "the first, which must have the bits of the second"});
   for (const char* yours : {"serve:PATH", "lib:PATH"}) {
     implementations.Add(
         {yours, "yours: property_tests/verify/foreign/README.md"});

@@ -13,6 +13,7 @@
 #include "property_tests/verify/implementations/faults.h"
 #include "property_tests/verify/implementations/ptx_implementation.h"
 #include "property_tests/verify/implementations/reference_implementation.h"
+#include "property_tests/verify/implementations/same_bits.h"
 #include "property_tests/verify/implementations/shim_implementation.h"
 #include "property_tests/verify/operations/operation_table.h"
 
@@ -62,6 +63,7 @@ const std::map<std::string, Maker>& Families() {
          return MakeCudaImplementation(argument, AdapterTable());
        }},
       {"faulty", MakeFaultyImplementation},
+      {"same", MakeSameBitsImplementation},
       {"exec",
        [](const std::string& path) -> std::unique_ptr<Implementation> {
          throw ConfigError(

@@ -6,7 +6,8 @@
 //
 // A name is a family and, after a colon, an argument for the family:
 //   reference_f32   reference_bf16   cpu:v3   cpu:v4   cpu:double
-//   shim   shim:bf16   cuda   cuda:bf16
+//   shim   shim:bf16   ptx   ptx:bf16   cuda   cuda:bf16
+//   same:IMPL,IMPL   faulty:FAULT:OUTPUT:IMPL
 //   serve:PATH   lib:PATH
 // Those with a path are other people's (foreign/README.md). To add a family,
 // write a class and add it to implementation_list.cc.

@@ -42,8 +42,8 @@ class CudaImplementation : public Implementation {
 
   std::string name() const override { return DeviceName<Activation>("cuda"); }
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
-    const std::string why = WhyNotOnDevice<Activation>(adapters_, op, dtype);
-    return why.empty() ? why_no_device_ : why;
+    if (!why_no_device_.empty()) return why_no_device_;
+    return WhyNotOnDevice<Activation>(adapters_, op, dtype);
   }
   int schedules() const override { return 2; }  // the device's own, twice
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
