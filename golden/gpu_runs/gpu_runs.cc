@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <sstream>
 #include <type_traits>
 #include <utility>
@@ -176,6 +177,14 @@ std::string TimesOf(const GpuRecord& run, const std::string& operation,
   return fmt::format("{}", fmt::join(times, ", "));
 }
 
+bool HasSimulatedBits(const GpuRecord& run, const std::string& operation,
+                      const std::string& precision) {
+  return std::ranges::any_of(run.All("check"), [&](const Json& line) {
+    return line["name"] == NameOfBits(operation, precision) &&
+           line["passed"] == true;
+  });
+}
+
 // One run's finding about an operation.
 std::string Finding(const GpuRecord& run, const std::string& operation,
                     const std::vector<Json>& lines) {
@@ -191,6 +200,9 @@ std::string Finding(const GpuRecord& run, const std::string& operation,
     std::string text = fmt::format(
         "{}: {} cases, largest error/bound {:.2g}", precision,
         line["cases"].dump(), JsonNumber(line, "utilisation", "operation"));
+    if (HasSimulatedBits(run, operation, precision)) {
+      text += ", bits as simulated";
+    }
     if (const std::string times = TimesOf(run, operation, precision);
         !times.empty()) {
       text += "; " + times;
@@ -202,24 +214,36 @@ std::string Finding(const GpuRecord& run, const std::string& operation,
                      DateOf(run), fmt::join(parts, "; "));
 }
 
+// What the latest run on each model of device found, one below the other.
 std::string StateOf(const std::vector<const GpuRecord*>& latest_first,
                     const std::string& operation, const std::string& hash) {
+  std::vector<std::string> findings;
+  std::set<std::string> models;
   std::string since;
   for (const GpuRecord* run : latest_first) {
     const std::vector<Json> lines = LinesOf(*run, operation);
     if (lines.empty()) continue;
     if (std::ranges::all_of(
             lines, [&](const Json& line) { return line["sources"] == hash; })) {
-      return Finding(*run, operation, lines);
+      if (models.insert(run->Only("facts")["model"]).second) {
+        findings.push_back(Finding(*run, operation, lines));
+      }
+      continue;
     }
     if (since.empty()) {
       since = " since its sources changed, after " + DateOf(*run);
     }
   }
-  return "not verified on a device" + since;
+  if (findings.empty()) return "not verified on a device" + since;
+  return fmt::format("{}", fmt::join(findings, "<br>"));
 }
 
 }  // namespace
+
+std::string NameOfBits(const std::string& operation,
+                       const std::string& precision) {
+  return "bits of " + operation + " " + precision;
+}
 
 void RequireGolden(const GpuRecord& record, AcceptedRuns accepted,
                    const std::string& place) {

@@ -24,6 +24,11 @@ enum class AcceptedRuns { kOfDevices, kOfTests };
 void RequireGolden(const GpuRecord& record, AcceptedRuns accepted,
                    const std::string& place);
 
+// The "check" of a record that a device computes an operation to the bits of
+// the simulated one: "bits of rmsnorm bf16".
+std::string NameOfBits(const std::string& operation,
+                       const std::string& precision);
+
 // "2026-11-22-sm_90-cc58959a": date, device, and hash of the lines.
 std::string GpuRunName(const GpuRecord& record);
 
@@ -42,9 +47,9 @@ using OperationSources = std::vector<std::pair<std::string, std::string>>;
 OperationSources ParseOperationSources(const std::string& text);
 
 // A Markdown table with one line per operation, for
-// property_tests/gpu/README.md: the finding of the latest run made from these
-// sources; without one, that it is not verified on a device, or not since a
-// given run.
+// property_tests/gpu/README.md: for each model of device the finding of the
+// latest run made from these sources; without any, that it is not verified on a
+// device, or not since a given run.
 std::string GpuTable(const std::vector<GpuRecord>& runs,
                      const OperationSources& sources);
 

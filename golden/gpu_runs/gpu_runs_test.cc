@@ -218,10 +218,39 @@ TEST(GpuTable, SaysWhatARunFound) {
       "1.25 ms (83 %) |\n");
 }
 
+TEST(GpuTable, SaysWhereBitsAreTheSimulations) {
+  const auto bits = [](const std::string& precision, bool passed) {
+    return Json{{"kind", "check"},
+                {"name", NameOfBits("gemm", precision)},
+                {"passed", passed},
+                {"utilisation", 0.0},
+                {"text", ""}};
+  };
+  EXPECT_EQ(
+      RowOf({RunOf("2026-11-22", {OperationLine("gemm", "fp32", kNew),
+                                  OperationLine("gemm", "bf16", kNew),
+                                  bits("fp32", true), bits("bf16", false)})}),
+      "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
+      "0.25, bits as simulated; bf16: 100 cases, largest error/bound "
+      "0.25 |\n");
+}
+
 TEST(GpuTable, SaysWhatFailed) {
   EXPECT_EQ(RowOf({RunOf("2026-11-22",
                          {OperationLine("gemm", "fp32", kNew, false)})}),
             "| gemm | H100, 2026-11-22: fp32 **FAILED** (7 of 100 cases) |\n");
+}
+
+TEST(GpuTable, SaysWhatTheLatestRunOfEachModelFound) {
+  const GpuRecord old =
+      RunOf("2026-11-21", {OperationLine("gemm", "fp32", kNew, false)});
+  GpuRecord latest = RunOf("2026-11-23", {OperationLine("gemm", "fp32", kNew)});
+  GpuRecord other = RunOf("2026-11-22", {OperationLine("gemm", "fp32", kNew)});
+  other.lines[0]["model"] = "H200";
+  EXPECT_EQ(RowOf({old, other, latest}),
+            "| gemm | H100, 2026-11-23: fp32: 100 cases, largest error/bound "
+            "0.25<br>H200, 2026-11-22: fp32: 100 cases, largest error/bound "
+            "0.25 |\n");
 }
 
 // In any order of the files, the latest run made from these sources counts;

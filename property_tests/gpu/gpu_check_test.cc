@@ -54,7 +54,9 @@ TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
     not_run.insert({tool + " of operations", tool + " of the model"});
   }
   for (const auto& [stage, outcome] : OutcomesOf(record)) {
-    EXPECT_EQ(outcome, not_run.contains(stage) ? "not run" : "passed") << stage;
+    const bool runs =
+        !not_run.contains(stage) && !stage.starts_with("bits of ");
+    EXPECT_EQ(outcome, runs ? "passed" : "not run") << stage;
   }
   std::set<std::string> operations, timed;
   for (const Json& line : record.All("operation")) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -149,6 +150,48 @@ Stage OperationStage(const OperationRun& run, const StageOptions& options) {
   stage.shares_device = true;
   stage.lines_of = [run](const Line& report) {
     return std::vector<Line>{OperationLine(run, report)};
+  };
+  return stage;
+}
+
+// A library's products and those of tensor cores add in an order of their own.
+bool HasOnlySumsOfItsSource(const std::string& operation) {
+  static const std::set<std::string> products = {"attention", "experts", "gemm",
+                                                 "lm_head"};
+  return !products.contains(operation);
+}
+
+// That the device gives the bits of its simulation.
+Stage BitsStage(const OperationRun& run, const StageOptions& options) {
+  const std::string name = golden::NameOfBits(run.operation, run.precision);
+  Stage stage = {.name = name, .seconds = Limit(40)};
+  if (IsSimulated()) {
+    stage.why_not = "a simulated device: its bits are what others are held to";
+  }
+  const std::string base = ImplementationOf(run.precision);
+  const bool wrong = options.planted == run.operation;
+  stage.report = fmt::format("{}.bits.{}.{}", options.report.string(),
+                             run.operation, run.precision);
+  stage.command = {VerifyProgram(),
+                   "run",
+                   "op=" + run.operation,
+                   fmt::format("impl=same:{},shim{}",
+                               wrong ? Planted(run.operation, base) : base,
+                               run.precision == "bf16" ? ":bf16" : ""),
+                   "--json",
+                   stage.report,
+                   "--cases",
+                   "40",
+                   "--edges-first"};
+  stage.told = 0.7;
+  stage.shares_device = true;
+  stage.lines_of = [run, name](const Line& report) {
+    const Line line = OperationLine(run, report);
+    return std::vector<Line>{{{"kind", "check"},
+                              {"name", name},
+                              {"passed", line["passed"]},
+                              {"utilisation", line["utilisation"]},
+                              {"text", line["text"]}}};
   };
   return stage;
 }
@@ -356,6 +399,10 @@ std::vector<Stage> Stages(const StageOptions& options) {
   stages.push_back(TimeStage("ceilings", "ceiling", 0.1, options));
   for (const OperationRun& run : OperationRuns()) {
     stages.push_back(OperationStage(run, options));
+  }
+  for (const OperationRun& run : OperationRuns()) {
+    if (!HasOnlySumsOfItsSource(run.operation)) continue;
+    stages.push_back(BitsStage(run, options));
   }
   for (const Body& body : ModelBodies()) {
     stages.push_back(BodyStage(body, options));

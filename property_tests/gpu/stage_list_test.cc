@@ -125,6 +125,34 @@ TEST(OperationStage, RecordsWhatVerifyRefuses) {
   EXPECT_THROW((void)OperationLineOf(report), DataError);
 }
 
+TEST(BitsStage, HoldsTheDeviceToItsSimulation) {
+  const Stage stage = StageOf("bits of cast bf16");
+  for (const char* word : {"run", "op=cast", "impl=same:shim:bf16,shim:bf16",
+                           "--edges-first", "report.json.bits.cast.bf16"}) {
+    EXPECT_TRUE(HasWord(stage, word)) << word;
+  }
+  EXPECT_FALSE(stage.why_not.empty());  // this device is the simulation
+  EXPECT_TRUE(HasWord(StageOf("bits of rmsnorm fp32", "rmsnorm"),
+                      "impl=same:faulty:twice:y:shim,shim"));
+  // Products add in the library's order.
+  EXPECT_THROW((void)StageOf("bits of gemm fp32"), InternalError);
+}
+
+TEST(BitsStage, RecordsWhetherTheyAre) {
+  const Stage stage = StageOf("bits of rmsnorm bf16");
+  for (const bool same : {true, false}) {
+    Line report = Report(same ? "PASS" : "FAIL");
+    if (!same) report["failures"] = {{{"text", "other bits"}}};
+    const std::vector<Line> lines = stage.lines_of(report);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_EQ(lines[0].dump(),
+              std::string(R"({"kind":"check","name":"bits of rmsnorm bf16",)") +
+                  (same ? R"("passed":true,"utilisation":0.5,"text":""})"
+                        : R"("passed":false,"utilisation":0.5,)"
+                          R"("text":"other bits"})"));
+  }
+}
+
 // The lines of the record, one below the other, that a report of `bench` with
 // these entries comes to.
 std::string TimesOf(const std::string& entries, bool simulated) {
