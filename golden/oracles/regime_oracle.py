@@ -15,10 +15,12 @@ numbers with a fixed seed draw the runs; the same versions give the same file.
 """
 import argparse
 import collections
+import itertools
 import json
 import math
 import pathlib
 import platform
+import sys
 import tomllib
 
 import numpy as np
@@ -367,13 +369,59 @@ def rounded(value):
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
+def readings_of(estimate):
+    """The numbers of one of our judge's estimates or controls."""
+    found = estimate.get("readings") or [
+        estimate[name] for name in ("linear", "smooth", "difference") if name in estimate]
+    return [[each["estimate"], each["standard_error"], *each["interval"]] for each in found]
+
+
+def check(record, verdicts, definitions):
+    """Judges a record and compares with `golden compare RECORD --json VERDICTS`."""
+    import h5py  # for this alone
+    with h5py.File(record) as file:
+        runs = json.loads(bytes(file["miniature/json"][()]))["runs"]
+    for run in runs:  # a number that is not finite is a text there
+        for name in ("loss", "infer_ae", "train_ae", "mean_cap"):
+            run[name] = None if isinstance(run[name], str) else run[name]
+    ours = json.loads(pathlib.Path(verdicts).read_text())["regime"]
+    judged = Judge({"runs": runs}, definitions).judge()
+    theirs = {each["id"]: each for each in judged["estimates"] + judged["controls"]}
+    largest, numbers, differ = 0.0, 0, []
+    for each in ours["estimates"] + ours["controls"]:
+        name = each.get("estimate") or each["control"]
+        other = theirs.pop(name)
+        for field, default in (("leaning", None), ("infer_ae_only", []), ("failed", False)):
+            if other.get(field, default) != each.get(field, default):
+                differ.append(f"{name}: {field}")
+        pairs = list(itertools.zip_longest(other.get("readings", []), readings_of(each)))
+        if any(None in pair for pair in pairs):
+            differ.append(f"{name}: readings")
+            continue
+        for mine, its in pairs:
+            wanted = [mine[key] for key in ("estimate", "error", "low", "high")]
+            numbers += len(its)
+            largest = max([largest, *(abs(a - b) for a, b in zip(wanted, its))])
+    if theirs or judged["interim"] != any(
+            each.get("status") == "INTERIM" for each in ours["estimates"]):
+        differ.append("what was judged")
+    print(f"{len(runs)} runs, {numbers} numbers, largest difference {largest:.1e}",
+          *differ, sep="\n")
+    return 1 if differ or largest > 1e-11 else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="regime.json")
+    parser.add_argument("--check", nargs=2, metavar=("RECORD", "VERDICTS"),
+                        help="judge a record (h5py) and compare with the JSON of "
+                        "`golden compare RECORD --json VERDICTS`")
     parser.add_argument("--seed", type=int, default=20261124)
     parser.add_argument("--records", type=int, default=5, help="of each kind")
     arguments = parser.parse_args()
     definitions = tomllib.loads(DEFINITIONS.read_text())
+    if arguments.check:
+        return check(*arguments.check, definitions)
     rng = np.random.default_rng(arguments.seed)
     records, counts = [], collections.Counter()
     for name in [f"{kind} {i + 1}" for kind in KINDS for i in range(arguments.records)]:
@@ -389,7 +437,8 @@ def main():
         f'{{"source": {json.dumps(source)},\n"records": [\n{lines}\n]}}\n')
     for (primary, leaning), count in sorted(counts.items()):
         print(f"{'primary' if primary else 'secondary':10} {leaning:14} {count}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
