@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/products.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/simulator.h"
 #include "optimized/backend.h"
@@ -18,6 +21,7 @@ namespace softmoe::optimized {
 namespace {
 
 using SentArrays = SimulatedDevices;
+using QueuesOfAChoice = SimulatedDevices;
 
 // The device holds each array until the next is sent, although nobody waits in
 // between; some are larger than all before. (The simulated device sees that the
@@ -73,6 +77,35 @@ TEST_F(SentArrays, WaitForTheLastButOne) {
   EXPECT_EQ(waits(1), 0);
   EXPECT_EQ(waits(2), 0);
   EXPECT_EQ(waits(3), 1);
+}
+
+// The library's heuristic knows fewer algorithms for some products than for
+// others: that is a fact about the library, not a defect of ours.
+TEST_F(QueuesOfAChoice, SayThatThereAreFewerAlgorithms) {
+  const auto queue = device::MakeQueueOfChoice(
+      device::DeviceStream(), kernels::kProductChoices - 1, 1 << 16);
+  const Buffer<float> a(64), b(64), c(64);
+  int lacking = 0;
+  for (int64_t n = 1; n <= 8; ++n) {
+    try {
+      device::Gemm({.a = a.data(),
+                    .b = b.data(),
+                    .c = c.data(),
+                    .m = 8,
+                    .n = n,
+                    .k = 8,
+                    .lda = 8,
+                    .ldb = n,
+                    .ldc = n},
+                   *queue);
+    } catch (const EnvironmentError& error) {
+      EXPECT_TRUE(Says(error.what(), "algorithms for this product",
+                       "number 7, from 0, was asked for"));
+      ++lacking;
+    }
+  }
+  EXPECT_GT(lacking, 0);
+  Finish(*queue);
 }
 
 }  // namespace

@@ -122,6 +122,22 @@ TEST(Suites, HaveSources) {
   }
 }
 
+// A test that moves out of its room's program, or into it, would be asked for
+// where it is not.
+TEST(Suites, AreInTheProgramThatTheBuildMakes) {
+  for (const Fault& fault : AllFaults()) {
+    const fs::path suite = fault.suite;
+    if (!Files().contains(fault.suite + ".cc")) continue;
+    const std::string* build =
+        ReadSource((suite.parent_path() / "BUILD").string());
+    ASSERT_NE(build, nullptr) << fault.where;
+    const bool is_a_program = build->find("\"" + suite.filename().string() +
+                                          "\"") != std::string::npos;
+    EXPECT_EQ(SuiteOf(fault.suite).program == fault.suite, is_a_program)
+        << fault.where << ": see Programs in suites.cc";
+  }
+}
+
 TEST(Suites, AreProgramsWithArguments) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(SuiteOf("core/files/json_lines_test").program, "core/files/test");

@@ -21,6 +21,7 @@ namespace {
 // Test files that are programs of their own.
 const std::set<std::string>& Programs() {
   static const std::set<std::string> programs = {
+      "optimized/device_backend_test",
       "optimized/simulated_exchange_test",
       "optimized/simulated_ranks_test",
       "property_tests/verify/kernels_property_test",
@@ -33,7 +34,8 @@ const std::set<std::string>& Programs() {
 const std::map<std::string, std::string>& Filters() {
   static const std::map<std::string, std::string> filters = {
       {"optimized/simulated_ranks_test",
-       "*ToTheBits*:*ReadInBf16*:*TakeTheMemory*:*WhileTheyCompute*"},
+       "*ToTheBits*:*ReadInBf16*:*TakeTheMemory*:*TakeNoMemory*:"
+       "*WhileTheyCompute*"},
       {"property_tests/model_property_test", "*ModelAgainstReference*"},
       {"property_tests/verify/kernels_property_test",
        "*RoundsAtBf16*:SameSource*"},
