@@ -2,6 +2,7 @@
 #include "experiments/testing/slurm_test_util.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <net/if.h>
 #include <sched.h>
@@ -151,15 +152,20 @@ int CallInNamespaces(const std::function<int()>& body) {
 
 std::string ObstacleToSlurm() {
   if (!Obstacle().empty()) return Obstacle();
+  std::string missing;
   for (const char* program : {"munged", "slurmctld", "slurmd", "sbatch", "srun",
                               "squeue", "scontrol", "scancel"}) {
-    if (HaveProgram(program)) continue;
-    return fmt::format(
-        "no {}: apt-get install --no-install-recommends munge slurmctld slurmd "
-        "slurm-client",
-        program);
+    if (missing.empty() && !HaveProgram(program)) missing = program;
   }
-  return "";
+  // For srun --mpi=pmix, which loads it under this name.
+  void* const pmix = ::dlopen("libpmix.so", RTLD_LAZY);
+  if (pmix != nullptr) ::dlclose(pmix);
+  if (missing.empty() && pmix == nullptr) missing = "libpmix.so";
+  if (missing.empty()) return "";
+  return fmt::format(
+      "no {}: apt-get install --no-install-recommends munge slurmctld slurmd "
+      "slurm-client libpmix-dev",
+      missing);
 }
 
 SlurmCluster::SlurmCluster() : folder_("/run/slurm") {
