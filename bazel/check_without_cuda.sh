@@ -9,10 +9,15 @@ cd "$(dirname "$0")/.."
 allowed='^//(kernels/cuda:(access|cublaslt_library|nccl_library|planted_stack_frame|resources)_test|property_tests/gpu:gpu_bundle_test)$'
 
 provided='"IncompatiblePlatformProvider" in providers(target)'
+errors=$(mktemp)
+trap 'rm -f "$errors"' EXIT
 listing=$(CUDA_HOME=/nonexistent ./bazelw cquery 'tests(//...)' \
   --output=starlark \
   --starlark:expr="('skipped ' if $provided else 'runs ') + str(target.label)" \
-  2>/dev/null)
+  2>"$errors") || {
+  cat "$errors" >&2
+  exit 1
+}
 runs=$(grep -c '^runs ' <<<"$listing")
 skipped=$(sed -n 's/^skipped //p' <<<"$listing" | sort -u)
 others=$(grep -vE "$allowed" <<<"$skipped" || true)
