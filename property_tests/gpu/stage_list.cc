@@ -131,23 +131,41 @@ Line OperationLine(const OperationRun& run, const Line& report) {
           {"text", text}};
 }
 
-Stage OperationStage(const OperationRun& run, const StageOptions& options) {
-  const std::string base = ImplementationOf(run.precision);
-  const bool wrong = options.planted == run.operation;
-  Stage stage = {.name = "operation " + run.operation + " " + run.precision,
-                 .seconds = Limit(40)};
-  stage.report = fmt::format("{}.{}.{}", options.report.string(), run.operation,
-                             run.precision);
-  stage.command = {VerifyProgram(), "run", "op=" + run.operation,
-                   "impl=" + (wrong ? Planted(run.operation, base) : base),
-                   "--json", stage.report,
-                   // 100, as `test //...` runs on a device; it also runs that
-                   // many in the simulator, so fewer suffice there.
-                   "--cases", IsSimulated() ? "20" : "100"};
-  // kernels_property_test runs the simulator at its edges.
-  if (!IsSimulated()) stage.command.emplace_back("--edges-first");
+// `verify run` of one operation; the lines of the record are not yet said.
+Stage VerifyStage(const std::string& name, const OperationRun& run,
+                  const std::string& implementation, const std::string& cases,
+                  const fs::path& report) {
+  Stage stage = {.name = name, .seconds = Limit(40)};
+  stage.report = report;
+  stage.command = {VerifyProgram(),
+                   "run",
+                   "op=" + run.operation,
+                   "impl=" + implementation,
+                   "--json",
+                   report,
+                   "--cases",
+                   cases};
   stage.told = 0.7;
   stage.shares_device = true;
+  return stage;
+}
+
+// What runs here, with the fault that the options ask for.
+std::string Examined(const OperationRun& run, const StageOptions& options) {
+  const std::string base = ImplementationOf(run.precision);
+  return options.planted == run.operation ? Planted(run.operation, base) : base;
+}
+
+Stage OperationStage(const OperationRun& run, const StageOptions& options) {
+  // 100, as `test //...` runs on a device; it also runs that many in the
+  // simulator, so fewer suffice there.
+  Stage stage =
+      VerifyStage("operation " + run.operation + " " + run.precision, run,
+                  Examined(run, options), IsSimulated() ? "20" : "100",
+                  fmt::format("{}.{}.{}", options.report.string(),
+                              run.operation, run.precision));
+  // kernels_property_test runs the simulator at its edges.
+  if (!IsSimulated()) stage.command.emplace_back("--edges-first");
   stage.lines_of = [run](const Line& report) {
     return std::vector<Line>{OperationLine(run, report)};
   };
@@ -164,27 +182,17 @@ bool HasOnlySumsOfItsSource(const std::string& operation) {
 // That the device gives the bits of its simulation.
 Stage BitsStage(const OperationRun& run, const StageOptions& options) {
   const std::string name = golden::NameOfBits(run.operation, run.precision);
-  Stage stage = {.name = name, .seconds = Limit(40)};
+  Stage stage =
+      VerifyStage(name, run,
+                  fmt::format("same:{},shim{}", Examined(run, options),
+                              run.precision == "bf16" ? ":bf16" : ""),
+                  "40",
+                  fmt::format("{}.bits.{}.{}", options.report.string(),
+                              run.operation, run.precision));
+  stage.command.emplace_back("--edges-first");
   if (IsSimulated()) {
     stage.why_not = "a simulated device: its bits are what others are held to";
   }
-  const std::string base = ImplementationOf(run.precision);
-  const bool wrong = options.planted == run.operation;
-  stage.report = fmt::format("{}.bits.{}.{}", options.report.string(),
-                             run.operation, run.precision);
-  stage.command = {VerifyProgram(),
-                   "run",
-                   "op=" + run.operation,
-                   fmt::format("impl=same:{},shim{}",
-                               wrong ? Planted(run.operation, base) : base,
-                               run.precision == "bf16" ? ":bf16" : ""),
-                   "--json",
-                   stage.report,
-                   "--cases",
-                   "40",
-                   "--edges-first"};
-  stage.told = 0.7;
-  stage.shares_device = true;
   stage.lines_of = [run, name](const Line& report) {
     const Line line = OperationLine(run, report);
     return std::vector<Line>{{{"kind", "check"},
