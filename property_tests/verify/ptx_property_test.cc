@@ -165,7 +165,7 @@ constexpr double kShareExecuted = 0.91, kShareOfEach = 0.6;
 constexpr double kShareOfRouter1 = 0.4;
 
 bool IsReached(const ptx::Instruction& instruction) {
-  const bool branches = instruction.form->flow == ptx::Flow::kBranch;
+  const bool branches = instruction.form.flow == ptx::Flow::kBranch;
   return instruction.executed > 0 || (branches && instruction.passed > 0);
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 
 namespace softmoe::ptx {
@@ -78,7 +79,7 @@ class Block : public Memory {
 
   char* At(const Thread& thread, Access access, Space space, uint64_t address,
            size_t size) override {
-    if (address % size != 0) {
+    if ((address & (size - 1)) != 0) {  // a power of two: no division
       Fail(thread.number,
            fmt::format("has address {:#x}, no multiple of {}", address, size));
     }
@@ -221,12 +222,13 @@ class Block : public Memory {
 
   void RunThread(size_t t) {
     Thread& thread = threads_[t];
+    const std::span<Instruction> code = kernel_.code;
     for (;;) {
-      if (thread.next >= kernel_.code.size()) {
-        thread.next = kernel_.code.size() - 1;
+      if (thread.next >= code.size()) {
+        thread.next = code.size() - 1;
         Fail(t, "runs past the kernel's end");
       }
-      Instruction& instruction = kernel_.code[thread.next];
+      Instruction& instruction = code[thread.next];
       if (instruction.guard >= 0 &&
           (thread.registers[instruction.guard] != 0) == instruction.unless) {
         ++instruction.passed;
@@ -235,10 +237,10 @@ class Block : public Memory {
       }
       ++instruction.executed;
       if (++thread.steps > kMostSteps) Fail(t, "seems to run for ever");
-      switch (instruction.form->flow) {
+      switch (instruction.form.flow) {
         case Flow::kNext:
           Blame(t, [&] {
-            instruction.form->run(thread, instruction.operands.data());
+            instruction.form.run(thread, instruction.operands.data());
           });
           ++thread.next;
           break;
@@ -272,9 +274,9 @@ class Block : public Memory {
       if (!lanes) continue;
       const Instruction& instruction = Next(t);
       Blame(t, [&] {
-        instruction.form->run_warp(*lanes, instruction.operands.data());
+        instruction.form.run_warp(*lanes, instruction.operands.data());
       });
-      if (instruction.form->orders_memory) ++warp_epochs_[first / 32];
+      if (instruction.form.orders_memory) ++warp_epochs_[first / 32];
       for (size_t lane = 0; lane < 32; ++lane) {
         if (lanes->threads[lane] == nullptr) continue;
         ++threads_[first + lane].next;
@@ -287,7 +289,7 @@ class Block : public Memory {
 
   uint32_t MaskOf(size_t t) const {
     const Instruction& instruction = Next(t);
-    const int operand = instruction.form->mask;
+    const int operand = instruction.form.mask;
     if (operand < 0) return 0xffffffff;
     return threads_[t].Read<uint32_t>(
         instruction.operands[static_cast<size_t>(operand)]);

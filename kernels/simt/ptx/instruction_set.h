@@ -60,7 +60,8 @@ struct Thread;
 class Memory {
  public:
   virtual ~Memory() = default;
-  // The `size` bytes at `address`, a multiple of `size`. Throws Fault.
+  // The `size` bytes, a power of two, at `address`, a multiple of it. Throws
+  // Fault.
   virtual char* At(const Thread& thread, Access access, Space space,
                    uint64_t address, size_t size) = 0;
 };
@@ -132,11 +133,11 @@ enum class Flow {
 
 struct Form {
   Flow flow = Flow::kNext;
+  void (*run)(Thread&, const Operand*) = nullptr;            // kNext
+  void (*run_warp)(const Lanes&, const Operand*) = nullptr;  // kWarp
   int operands = 0;
   int results = 0;         // how many of them, the first, are written
   unsigned addresses = 0;  // bit i: operand i is an address in brackets
-  void (*run)(Thread&, const Operand*) = nullptr;            // kNext
-  void (*run_warp)(const Lanes&, const Operand*) = nullptr;  // kWarp
   int mask = -1;  // kWarp: the operand that is the mask; -1: the whole warp
   bool orders_memory = false;  // kWarp: a barrier
 };

@@ -384,21 +384,20 @@ class Reader {
     } else {
       ReadOperands(&instruction, &name);
     }
-    instruction.form = FindForm(name);
-    if (instruction.form == nullptr) {
+    const Form* const form = FindForm(name);
+    if (form == nullptr) {
       Fail("the interpreter has no instruction " + name +
            " (kernels/simt/ptx/instruction_set.cc)");
     }
-    if (static_cast<int>(instruction.operands.size()) !=
-        instruction.form->operands) {
+    instruction.form = *form;
+    if (static_cast<int>(instruction.operands.size()) != form->operands) {
       Fail(fmt::format("{} operands of {}, which has {}",
-                       instruction.operands.size(), name,
-                       instruction.form->operands));
+                       instruction.operands.size(), name, form->operands));
     }
-    if (addresses_ != instruction.form->addresses) {
+    if (addresses_ != form->addresses) {
       Fail("brackets where " + name + " has none, or none where it has");
     }
-    for (int i = 0; i < instruction.form->results; ++i) {
+    for (int i = 0; i < form->results; ++i) {
       if (instruction.operands[static_cast<size_t>(i)].slot <
           kFirstFreeRegister) {
         Fail("the result of " + name + " is no register of the kernel's");

@@ -14,16 +14,17 @@
 
 namespace softmoe::ptx {
 
+// First what is read at every step, so that it is in one cache line or two.
 struct Instruction {
-  const Form* form = nullptr;
+  Form form;
   std::vector<Operand> operands;  // those of vectors and pairs one by one
   int guard = -1;                 // the register of @%p; -1: always
   bool unless = false;            // @!%p
   size_t target = 0;              // of a branch: an index
-  int line = 0;                   // of the file, from 1
-  std::string text;               // for messages
   // How often a thread executed it, or passed it since its guard said so.
   int64_t executed = 0, passed = 0;
+  int line = 0;      // of the file, from 1
+  std::string text;  // for messages
 };
 
 // A part of shared memory.
