@@ -774,7 +774,8 @@ class RegimePower {
     for (const MeasurePower& measure : power.measures) {
       const bool reached =
           std::ranges::any_of(measure.at, [&](const PowerAt& at) {
-            return at.verdicts.contains(measure.target);
+            return at.verdicts.contains(measure.target) ||
+                   at.verdicts.contains("SUPERIOR");
           });
       // Only the questions that the experiment is designed for.
       const bool asked = measure.id == "primary" || measure.id == "C1b" ||
@@ -864,12 +865,14 @@ class RegimePower {
         }
         auto found = std::ranges::find(*measures, each.id, &MeasurePower::id);
         if (found == measures->end()) {
-          measures->push_back({.claim = "",
-                               .id = each.id,
-                               .unit = "nat/token",
-                               .target = "SUPERIOR",
-                               .at = {},
-                               .obstacle = ""});
+          // C1b says that soft rows match sparse ones or outperform them.
+          measures->push_back(
+              {.claim = "",
+               .id = each.id,
+               .unit = "nat/token",
+               .target = each.id == "C1b" ? "MATCHES" : "SUPERIOR",
+               .at = {},
+               .obstacle = ""});
           found = measures->end() - 1;
         }
         if (draw == 0) found->at.push_back({-effect, {}});

@@ -130,6 +130,21 @@ TEST(Power, OfTheRegimeIsWhatItWasPlannedFor) {
             DescribePower(PowerOf(grid, known, 5), 5));
 }
 
+TEST(Power, ARegimeThatCannotBeJudgedIsNotReady) {
+  std::vector<RunRecord> known =
+      KnownRecords(RunfilePath("golden/runs/regime.h5"));
+  for (RunRecord& record : known) {
+    for (RecordedRun& run : record.runs) {
+      if (!run.id.starts_with("gcide/regime-1/")) continue;
+      // More than any sparse row has.
+      run.result.final_validation.active_experts = 4.5;
+    }
+  }
+  const DesignPower power = PowerOf(SelectGrid("regime", "mini", {}), known, 5);
+  ASSERT_EQ(power.not_ready.size(), 1u);
+  EXPECT_TRUE(Says(power.not_ready[0], "primary cannot be SUPERIOR"));
+}
+
 // Where nothing is known, defaults are used and named.
 TEST(Power, SaysWhatItDoesNotKnow) {
   const DesignPower power = PowerOf(SelectGrid("regime", "mini", {}), {}, 20);

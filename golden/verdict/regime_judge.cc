@@ -79,6 +79,17 @@ class RegimeJudge {
                       "its k, {:g}; record it anew",
                       name, run.infer_ae, planned.infer_ae_aim));
     }
+    // All sparse rows have one reading of the balance loss, all others one.
+    const std::string& reading =
+        readings_.emplace(planned.role == "sparse", run.load_balance)
+            .first->second;
+    if (run.load_balance != reading) {
+      throw DataError(
+          fmt::format("run {} was trained with the reading '{}' of the balance "
+                      "loss, and others with '{}': they cannot be judged "
+                      "together; record runs of one reading",
+                      name, run.load_balance, reading));
+    }
     SeedRuns& row = (pilot ? pilots_ : judged_)[run.row];
     if (!row.emplace(run.seed, &run).second) {
       throw DataError(
@@ -562,7 +573,8 @@ class RegimeJudge {
   const Rows sparse_;
   std::vector<double> k_;
   std::map<std::string, SeedRuns> judged_, pilots_;
-  std::set<std::string> equal_;  // rows
+  std::set<std::string> equal_;           // rows
+  std::map<bool, std::string> readings_;  // by whether rows are sparse
   RegimeVerdicts verdicts_;
 };
 

@@ -158,7 +158,7 @@ TEST(RegimePlanted, NoEffectIsSeldomFoundSuperior) {
 TEST(RegimePlanted, OneHundredthIsFoundInNineOfTenRecords) {
   const Shares shares = JudgeMany(-0.01, true);
   EXPECT_GT(shares.superior, 0.90);
-  // FORMAT.md's value, from 120,000 records of another generator (numpy).
+  // From 120,000 records of another generator (numpy).
   EXPECT_NEAR(shares.superior, 0.946, ThreeErrors(0.946));
   EXPECT_GT(shares.trusted_superior, 0.90);
   EXPECT_NEAR(shares.relabelled_fails, 0.017, 0.003);

@@ -709,6 +709,25 @@ TEST(RegimeJudge, RunsThatAreNotPlannedAreRefused) {
       "run gcide/regime-1/seed7001 is there twice");
 }
 
+TEST(RegimeJudge, ReadingsOfTheBalanceLossAreNotMixed) {
+  const auto set_soft = [](std::vector<MiniatureRun>& runs) {
+    for (MiniatureRun& run : runs) {
+      if (!run.row.starts_with("sparse")) run.load_balance = "soft";
+    }
+  };
+  std::vector<MiniatureRun> runs = MadeUpRegime(0);
+  set_soft(runs);
+  EXPECT_NO_THROW(Judge(runs));
+  for (const char* row : {"regime-1.5", "regime-learned-2", "sparse-3"}) {
+    ExpectNotJudged(
+        [&](auto& mixed) {
+          set_soft(mixed);
+          RunOf(mixed, row, 1236).load_balance = "megatron";
+        },
+        "the reading 'megatron' of the balance loss");
+  }
+}
+
 TEST(RegimeJudge, OtherDefinitionsAreRefused) {
   const RegimeDefinitions& regime = FrozenRegime();
   RequireSameRegime(regime, regime.Hash(), "a.h5");

@@ -226,9 +226,8 @@ int main(int argc, char** argv) {
                  "ones, a run goes on with it "
                  "[property_tests/mutation/sampled/seedS.jsonl]");
   app.add_option("--area", options.areas,
-                 "lapsum, routing, budget, kernels, numerics, training, "
-                 "harness, reference, reports, plan, readers, device, ranks, "
-                 "gpu_check, miniature [all]");
+                 "what stands before the dot of ids, as --list shows them "
+                 "[all]");
   app.add_option("--mutant", options.mutants, "ids, as --list shows them");
   app.add_flag("--list", options.list, "show what is planted, run nothing");
   app.add_flag("--output", options.output,
