@@ -286,7 +286,7 @@ TEST_F(GridMain, MakesEventFilesOfRunsAtWork) {
   const Strings make = {"tensorboard", "micro.toml"};
   EXPECT_TRUE(EndedWith(Grid(make), 5, "runs/micro", "run micro"));
   ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
-  // As if the third had not begun, and the second were writing.
+  // Makes it look as if the third had not begun, and the second were writing.
   fs::remove(RunFolder(2) / "metrics.jsonl");
   const fs::path log = RunFolder(1) / "metrics.jsonl";
   const std::string whole = ReadWholeFile(log);
@@ -366,7 +366,7 @@ TEST_F(GridMain, SomeRowsNow_TheOthersLater) {
                    "2 of 2 rows finished"));
   EXPECT_FALSE(fs::exists(RunFolder(1)));
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "2 finished",
-                        "row 2/3 star-1.5, grid 6",  // of the FLOPs
+                        "row 2/3 star-1.5, grid 6",  // % of the FLOPs
                         "3 of 3 rows finished"));
   const std::string results = Bytes("runs/micro/results.h5");
   ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);

@@ -92,10 +92,10 @@ class HostCarrier : public Carrier {
 
   Communicator& communicator_;
   Queue& queue_;
-  int64_t row_ = 0;                        // of rows_
+  int64_t row_ = 0;                        // size of a row of rows_
   std::vector<FetchedArray<float>> sent_;  // to each rank
   Buffer<float> rows_;                     // [other ranks, own shard]
-  HostArray<float> received_;              // the same as rows_, of a device
+  HostArray<float> received_;              // a device's rows_, on the host
   HostArray<std::byte> gathered_;
 };
 

@@ -78,9 +78,9 @@ class Carrier {
 std::unique_ptr<Carrier> MakeCarrier(CarrierKind kind, int64_t largest_shard,
                                      Communicator& communicator, Queue& queue);
 
-// That over NCCL (link_carrier.cc; no_link_carrier.cc, which throws, on the
-// CPU). Carries beside the queue. The host waits in Finish, and until NCCL has
-// accepted what is asked of it.
+// The carrier over NCCL (link_carrier.cc; no_link_carrier.cc, which throws, on
+// the CPU). Carries beside the queue. The host waits in Finish, and until NCCL
+// has accepted what is asked of it.
 std::unique_ptr<Carrier> MakeLinkCarrier(int64_t largest_shard,
                                          Communicator& communicator,
                                          Queue& queue);

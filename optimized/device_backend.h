@@ -66,7 +66,7 @@ SOFTMOE_KERNEL(SumOfSquares);
 
 #undef SOFTMOE_KERNEL
 
-// The same for kernels over activations.
+// Kernels over activations need only the stream, too.
 #define SOFTMOE_KERNEL_OF(Name)                                   \
   inline void Name(const kernels::Name##ArgsOf<Activation>& args, \
                    Queue& queue) {                                \
@@ -82,7 +82,7 @@ SOFTMOE_KERNEL_OF(Rope);
 
 #undef SOFTMOE_KERNEL_OF
 
-// The same for kernels from one type to another.
+// So do kernels from one type to another.
 template <typename X, typename Y>
 void Add(const kernels::AddArgsOf<X, Y>& args, Stream& stream) {
   device::Add(args, stream.stream());

@@ -19,7 +19,7 @@ constexpr double kBytesPerSecond = 3.35e12;
 constexpr double kMemoryShare = 0.75;
 constexpr double kProductShare = 0.65;
 
-// Of causal attention, forward and backward: flash attention in bf16, products
+// For causal attention, forward and backward: flash attention in bf16, products
 // of cuBLASLt with softmax between them in fp32.
 struct AttentionShares {
   double forward, backward;

@@ -13,7 +13,7 @@
 
 namespace softmoe::optimized {
 
-// The same device's other backend.
+// Defined by the other backend of the same device.
 inline namespace SOFTMOE_BF16_BACKEND {
 std::unique_ptr<ModelInterface> MakeModel(const Config& config,
                                           int64_t group_sequences, Queue& queue,

@@ -63,7 +63,7 @@ class GradientExchange {
   const int64_t piece_;
   const size_t size_;  // of all gradients
   std::unique_ptr<Carrier> carrier_;
-  size_t next_ = 0;  // of buckets_
+  size_t next_ = 0;  // index into buckets_
 };
 
 }  // namespace SOFTMOE_BACKEND

@@ -80,7 +80,7 @@ class LinkCarrier : public Carrier {
 
   Communicator& communicator_;
   const int rank_;
-  int64_t row_ = 0;     // of rows_
+  int64_t row_ = 0;     // size of a row of rows_
   Buffer<float> rows_;  // [other ranks, own shard]
   // It ends first, since it may still use the memory.
   std::unique_ptr<kernels::RankLink> link_;

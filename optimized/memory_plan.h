@@ -232,9 +232,9 @@ inline constexpr int64_t kReservedForNccl = 1'000'000'000;
 //   ranks  that have a device each, and train together
 int64_t PlannableMemory(int64_t free_bytes, int ranks);
 
-// As RequireMemory for the first step, of PlannableMemory, on a device that
-// already has its queue: names the setting that recomputes least and fits, if
-// one does.
+// Throws as RequireMemory if the first step needs more than PlannableMemory, on
+// a device that already has its queue: names the setting that recomputes least
+// and fits, if one does.
 //
 //   ranks      that train together
 //   on_device  that share this device: each needs its part, and all but the one

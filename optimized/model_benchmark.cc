@@ -135,7 +135,7 @@ class Trainee {
             group * group_tokens_};
   }
 
-  // By bisection: the larger tau, the fewer experts are active.
+  // Bisects: the larger tau, the fewer experts are active.
   void ChooseTau(double active_experts) {
     double low = 0, high = 8;
     for (int i = 0; i < 24; ++i) {
@@ -273,7 +273,7 @@ Config PaperConfig(const Device& device, const Row& row, Precision precision) {
   return config;
 }
 
-// With the setting that recomputes least among those that fit.
+// Uses the setting that recomputes least among those that fit.
 void BM_DeviceStep(benchmark::State& state, const Row& row,
                    Precision precision) {
   const auto device = CudaDevice();

@@ -345,8 +345,8 @@ struct Product {
   bool is_float = false;  // the result, whatever the operands are
 };
 
-// Those of the model's step, with the model's types: the heuristic gives other
-// algorithms for other ones.
+// The products of the model's step, with the model's types: the heuristic gives
+// other algorithms for other ones.
 std::vector<Product> ProductsOfAStep(const Shapes& shapes) {
   const int64_t tokens = shapes.tokens(), d = shapes.model.d_model;
   const int64_t f = shapes.model.d_ffn, vocab = shapes.model.vocab_size;

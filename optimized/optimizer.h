@@ -36,7 +36,7 @@ class Optimizer {
   // Errors   NumericsError if it is not finite.
   double GradientNorm(std::span<const float> gradient);
 
-  // The same in two halves: the norm is known once the host has waited.
+  // GradientNorm in two halves: the norm is known once the host has waited.
   void StartGradientNorm(std::span<const float> gradient);
   double FinishGradientNorm() const;
 

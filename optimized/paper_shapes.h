@@ -27,7 +27,7 @@ struct Shapes {
 
   int64_t tokens() const { return sequences * model.sequence_length; }
   int64_t routed() const { return tokens() * active; }
-  // As for models on a device.
+  // These two are as for models on a device.
   int64_t query_block() const {
     return QueryBlock(AsConfig(), MemoryKind::kDevice);
   }

@@ -86,7 +86,7 @@ int64_t LargestShard(std::span<const Bucket> buckets) {
 }
 
 Fp32Tensors::Fp32Tensors(const ParameterLayout& layout) : packed_(layout) {
-  // In the order of the layout.
+  // The offsets in the order of the layout.
   std::vector<int64_t*> offsets = {&packed_.embedding};
   for (LayerOffsets& layer : packed_.layers) {
     offsets.push_back(&layer.attention_norm);

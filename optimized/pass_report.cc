@@ -7,7 +7,7 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
-// Without d_mean_active.
+// How many sums a layer has, without d_mean_active.
 constexpr int64_t kLayerSums = 3;
 
 // A layer's part of the counts and sums of a pass.

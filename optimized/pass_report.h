@@ -35,7 +35,7 @@ using HostLayerReport = LayerReportOf<const int64_t, const double>;
 
 class PassReport {
  public:
-  // For `num_passes` passes at a time.
+  // Has room for `num_passes` passes at a time.
   PassReport(const ModelConfig& model, int64_t num_passes);
 
   int64_t num_passes() const { return num_passes_; }

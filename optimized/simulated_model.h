@@ -25,7 +25,7 @@ std::unique_ptr<ModelInterface> MakeModel(
 
 }  // namespace backend_simulated
 
-// The same for a configuration of bf16.
+// Does the same for a configuration of bf16.
 inline namespace backend_simulated_bf16 {
 std::unique_ptr<ModelInterface> MakeModel(
     const Config& config, int64_t group_sequences, kernels::Queue& queue,

@@ -20,8 +20,8 @@ struct Batch {
   std::span<const int32_t> inputs;   // [num_sequences, sequence_length]
   std::span<const int32_t> targets;  // [num_sequences, sequence_length]
   int64_t first_token = 0;  // global index of the first token: keys the noise
-  // Of shorter sequences than the model's, of which more fit: their length, a
-  // multiple of 8 on a device. 0: the model's.
+  // The model's sequence length if 0; else a shorter one, so that more
+  // sequences fit: a multiple of 8 on a device.
   int64_t sequence_length = 0;
 };
 

@@ -26,8 +26,8 @@ class Updater {
  public:
   // Keeps a reference to `model`. The moments start at zero.
   explicit Updater(Model& model);
-  // The same on several ranks, each with a model of its own that was made with
-  // `communicator`; they hold the same parameters. All ranks call every
+  // Does the same on several ranks, each with a model of its own that was made
+  // with `communicator`; they hold the same parameters. All ranks call every
   // function (ranked_updater.h). Keeps references.
   //
   //   carrier  the same on all ranks; NCCL is for models on devices, where each

@@ -61,7 +61,7 @@ class CompensatedSum<BoundedNumber<Rounding, kSums>>
 namespace softmoe::property_tests {
 
 using Bounded = BoundedNumber<FloatRounding>;
-// The same with random roundings in sums: Roundings.
+// The same numbers with random roundings in sums: Roundings.
 using RandomBounded = BoundedNumber<FloatRounding, Roundings::kRandom>;
 
 // Additional loss: if float flushes a weight, later operations take it for 0.

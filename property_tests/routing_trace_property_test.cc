@@ -46,7 +46,7 @@ Config RandomConfig() {
   m.sequence_length = *rc::gen::inRange<int64_t>(1, 30);
   config.router.expansion_factor = *rc::gen::inRange(2, 7) / 2.0;
   config.router.fallback = *rc::gen::element(Fallback::kNone, Fallback::kTop1);
-  config.router.noise = NoiseKind::kLogitGauss;  // of training, not of this
+  config.router.noise = NoiseKind::kLogitGauss;  // for training, not for this
   config.router.noise_amplitude = 0.5;
   const int64_t spare = (m.num_experts - 2) / m.num_layers;
   config.router.mean_active_experts =

@@ -117,7 +117,7 @@ void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
   }
 }
 
-// With noise.
+// Trains with noise.
 TrainingState Train(const Config& config, bool interrupted,
                     int64_t updates = 20,
                     Recompute recompute = Recompute::kNone) {

@@ -35,7 +35,7 @@ json OpenOracle() {
   return json::parse(file);
 }
 
-// As encode() in tasks_oracle.py: the longest piece that fits, or a byte.
+// Mirrors encode() in tasks_oracle.py: the longest piece that fits, or a byte.
 std::vector<int32_t> Encode(const std::vector<std::string>& pieces,
                             std::string_view text) {
   std::vector<int32_t> ids;
@@ -54,7 +54,7 @@ std::vector<int32_t> Encode(const std::vector<std::string>& pieces,
   return ids;
 }
 
-// As made_up_likelihood() there.
+// Mirrors made_up_likelihood() there.
 double LogLikelihood(const trainer::RequestTokens& request) {
   double sum = 0;
   const size_t last = request.ids.size() - 1;

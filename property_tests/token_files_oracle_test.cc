@@ -199,8 +199,8 @@ TEST(TokenizerOracle, EncodesAndDecodesAsSentencePiece) {
   const std::vector<std::string> documents = DrawnDocuments();
   const std::vector<std::string> lines = LinesOf(documents);
   ASSERT_EQ(HashOf(documents), oracle.at("text_sha256"));
-  // Of whole documents by the newest sentencepiece, of lines by spm_encode,
-  // too.
+  // The newest sentencepiece encoded whole documents and lines; spm_encode gave
+  // the same for the lines.
   EXPECT_EQ(HashOfIds(tokenizer, documents), oracle.at("ids_sha256"));
   EXPECT_EQ(HashOfIds(tokenizer, lines), oracle.at("ids_of_lines_sha256"));
   std::vector<std::string> decoded;

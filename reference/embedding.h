@@ -25,7 +25,7 @@ Matrix EmbeddingForward(std::span<const int32_t> ids, const Matrix& table);
 Matrix EmbeddingBackward(std::span<const int32_t> ids, const Matrix& d_out,
                          int64_t vocab_size);
 
-// The same over any scalar (scalar.h).
+// Both functions over any scalar (scalar.h).
 namespace formula {
 
 // The row of each id.

@@ -109,7 +109,7 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
   visit("data", "normalise", d.normalise, Later(kAnyText));
 }
 
-// The same for the fields outside the hash, in section "runtime".
+// Does the same for the fields outside the hash, in section "runtime".
 template <typename RuntimeType, typename Visitor>
 void VisitRuntime(RuntimeType& runtime, Visitor&& visit) {
   visit("runtime", "threads", runtime.threads, Between(0, 1 << 12));

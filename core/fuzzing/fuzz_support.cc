@@ -116,8 +116,8 @@ double Choices::Real() {
 
 namespace {
 
-// In memory, if the machine lends some as a file system: what is written is
-// synced.
+// A folder in memory, if the machine lends some as a file system: what is
+// written is synced.
 fs::path ParentOfScratch() {
   if (access("/dev/shm", W_OK) == 0) return "/dev/shm";
   const char* given = std::getenv("TEST_TMPDIR");

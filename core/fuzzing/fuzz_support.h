@@ -41,7 +41,7 @@ class Choices {
 
   bool done() const { return rest_.empty(); }
   uint8_t Byte();
-  // In [0, count); count in [1, 2^16].
+  // A number in [0, count); count in [1, 2^16].
   size_t Below(size_t count);
   bool OneIn(size_t count) { return Below(count) == count - 1; }
   uint64_t Word();  // eight bytes

@@ -65,7 +65,7 @@ struct BoundedNumber {
   BoundedNumber() = default;
   // NOLINTBEGIN(google-explicit-constructor): formulas mix them with numbers
   BoundedNumber(double v, double e = 0) : value(v), error(e) {}
-  // The same number with the other kind of sums.
+  // Converts the same number from the other kind of sums.
   template <Roundings kOther>
   BoundedNumber(const BoundedNumber<Rounding, kOther>& x)
       : value(x.value), error(x.error) {}

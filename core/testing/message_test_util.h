@@ -35,7 +35,7 @@ std::string MessageOf(Action&& action) {
   return kNoError;
 }
 
-// The same of an Error with this exit code.
+// Does the same for an Error with this exit code.
 template <typename Action>
 std::string MessageOf(ExitCode code, Action&& action) {
   try {

@@ -30,13 +30,13 @@ std::vector<float> FloatsOfManyBinades(int64_t size, const RandomKey& key);
 class Draws {
  public:
   explicit Draws(uint64_t seed) : key_{.seed = seed} {}
-  // In [low, high], for high - low < 2^32.
+  // A whole number in [low, high], for high - low < 2^32.
   int64_t Integer(int64_t low, int64_t high) {
     const uint32_t word = PhiloxWords(key_, index_++)[0];
     return low +
            static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
   }
-  // In (0, 1), 52 random bits.
+  // A number in (0, 1) with 52 random bits.
   double Uniform() {
     const auto words = PhiloxWords(key_, index_++);
     const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 12;

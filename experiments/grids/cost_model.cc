@@ -8,7 +8,7 @@
 namespace softmoe::experiments {
 namespace {
 
-constexpr double kForwardPasses = 3;  // of a training step: one and two
+constexpr double kForwardPasses = 3;  // a step: 1, and 2 for the backward pass
 constexpr double kFp32 = 4;           // bytes
 
 }  // namespace

@@ -37,7 +37,7 @@ struct RowEstimate {
   std::optional<double> epochs;
   std::optional<trainer::PreparedCorpus> prepared = {};  // by UsePrepared
   int64_t disk_bytes = 0;         // one run's folder at its peak
-  int64_t left_bytes = 0;         // of it, once the run is finished
+  int64_t left_bytes = 0;         // left once the run is finished
   int64_t checkpoint_bytes = 0;   // of one checkpoint, of which two are
                                   // there while one is written
   int64_t calibration_bytes = 0;  // host memory, for tau

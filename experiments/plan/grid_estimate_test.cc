@@ -87,7 +87,7 @@ TEST(GridEstimate, EpochsAreOfThePreparedTokens) {
     EXPECT_NEAR(*row.epochs, 3 / (1 - data.validation_fraction), 1e-3);
   }
   EXPECT_GT(used, 0);
-  // Of another corpus, of none, of another vocabulary.
+  // Refused: no such corpus, tokens of another corpus, another vocabulary.
   EXPECT_TRUE(Says(MessageOf<ConfigError>([&] {
                      UsePrepared({{"foldok", corpus.prefix}}, &rows);
                    }),

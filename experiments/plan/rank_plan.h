@@ -17,7 +17,7 @@
 
 namespace softmoe::experiments {
 
-// Of one GPU and in one direction, in bytes/s: ASSUMED, NVLink of an H100
+// Bandwidth of one GPU in one direction, bytes/s: ASSUMED, NVLink of an H100
 // within a node, a network card of 400 Gbit/s for each GPU between nodes.
 inline constexpr double kLinkInNode = 450e9, kLinkBetweenNodes = 50e9;
 
@@ -38,9 +38,9 @@ struct RankTimes {
   double backward = 0;    // of all its groups, at the assumed MFU
   double gradients = 0;   // sent while nothing else is done
   double parameters = 0;  // likewise
-  // Of `gradients`, what could be sent during the backward pass of the rank's
-  // last group if each layer's were sent once they are there: all but those of
-  // the embedding and the first layer, which come last.
+  // The part of `gradients` that could be sent during the backward pass of the
+  // rank's last group if each layer's were sent once they are there: all but
+  // those of the embedding and the first layer, which come last.
   double can_be_hidden = 0;
 
   double share() const {
@@ -49,9 +49,9 @@ struct RankTimes {
   }
 };
 
-// Of `cluster.gpus` ranks in nodes as scripts lay them out (slurm_jobs.h),
-// with a mean of `active_experts`. The links of a rank, in its node and between
-// nodes, work at the same time.
+// Estimates `cluster.gpus` ranks in nodes as scripts lay them out
+// (slurm_jobs.h), with a mean of `active_experts`. The links of a rank, in its
+// node and between nodes, work at the same time.
 RankTimes EstimateRankTimes(const Config& config, double active_experts,
                             const Cluster& cluster);
 

@@ -35,8 +35,8 @@ TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
   EXPECT_EQ(RankMemory(config, 1, Recompute::kNone).bytes(), alone.bytes());
   EXPECT_EQ(of(1, "gradients"), 4 * total * (1 + 3));
 
-  // Of 398,294 blocks of 4096 elements an eighth, and a quarter, of each of 12
-  // buckets (parameter_shards.h): most where those that do not divide are.
+  // 12 buckets (parameter_shards.h) hold 398,294 blocks of 4096 elements; a
+  // rank has 1/8, or 1/4, of each, and the rank with the remainders most.
   ASSERT_EQ((total + 4095) / 4096, 398294);
   const int64_t eighth = 4 * 4096 * int64_t{49790};
   const int64_t quarter = 4 * (4096 * int64_t{99579} + 1152);
@@ -83,7 +83,7 @@ TEST(EstimateRankTimes, HidesWhatIsThereBeforeTheBackwardPassEnds) {
   EXPECT_DOUBLE_EQ(
       times.backward,
       2 * CountForwardFlops(config.model, 2).total() * tokens / 0.5e15);
-  // Of 1,631,409,280 parameters rank 0 has 49,780 blocks of 4096.
+  // Rank 0 has 49,780 blocks of 4096 of the 1,631,409,280 parameters.
   constexpr double kAll = 1631409280, kOwn = 49780 * 4096;
   EXPECT_DOUBLE_EQ(times.gradients, 4 * (kAll - kOwn) / kLinkInNode);
   // Sent as bf16; an eighth of the embedding, routers and the norms before the
@@ -112,7 +112,7 @@ TEST(EstimateRankTimes, HidesWhatIsThereBeforeTheBackwardPassEnds) {
   times = EstimateRankTimes(config, 2, cluster);
   EXPECT_EQ(times.can_be_hidden, times.backward);
 
-  // Of two groups nothing is sent before their sum.
+  // A rank with two groups sends nothing before it has their sum.
   cluster.gpus = 4;
   EXPECT_EQ(EstimateRankTimes(config, 2, cluster).can_be_hidden, 0);
   cluster.gpus = 1;

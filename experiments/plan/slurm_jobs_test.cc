@@ -209,7 +209,7 @@ TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {
     EXPECT_NE(Run(1, 75).output.find("requeue"), std::string::npos);
   }
   EXPECT_EQ(Run(1, 137).output, Srun("softmoe-1.5-calibrated"));
-  // As is one with a rank that was silent.
+  // A rank that was silent counts as a kill, too.
   EXPECT_EQ(Run(1, 5).output, Srun("softmoe-1.5-calibrated"));
   // Another task has its own three retries.
   EXPECT_NE(Run(0, 137).output.find("requeue"), std::string::npos);

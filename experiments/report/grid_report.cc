@@ -102,7 +102,7 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
     WriteFileAtomically(folder / path, content);
     report->files.push_back(folder / path);
   };
-  // Of a folder, itself alone is listed.
+  // A folder's files are not listed, only the folder.
   const auto write_all = [&](const char* name, const auto& files) {
     if (files.empty()) return;
     MakeFolder(folder / name);

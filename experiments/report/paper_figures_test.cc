@@ -31,7 +31,7 @@ TEST(PaperFigures, AreDrawnOfTheRowsThatThereAre) {
     titles.push_back(figure.title);
     EXPECT_EQ(figure.corpora, Texts{"foldoc"});
   }
-  // Of SoftMoE there is k = 2, which is not the row of the second pair.
+  // The only SoftMoE row is k = 2, which is not that of the second pair.
   EXPECT_EQ(titles, (Texts{"Active experts in each layer, foldoc",
                            "Sparse MoE and SoftMoE* during training, foldoc",
                            "Learned allocation during training, foldoc"}));

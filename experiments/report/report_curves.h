@@ -18,7 +18,7 @@ namespace softmoe::experiments {
 
 struct Series {
   std::string name;
-  std::vector<double> x, y;  // of one length; pairs that are not finite are
+  std::vector<double> x, y;  // of equal length; pairs that are not finite are
                              // left out
   // A band around y, of the same length, or empty.
   std::vector<double> low = {}, high = {};
@@ -30,7 +30,7 @@ struct Plot {
   std::vector<Series> series;
   // Marks the points, for lines with only a few, at whole numbers of x.
   bool points = false;
-  std::string title = {};  // of one of several plots of a figure
+  std::string title = {};  // for one of several plots of a figure
   // The series have an order, as layers do: colours go from dark to light.
   bool ordered = false;
   // A bar for each series at every x, a whole number, instead of lines; without

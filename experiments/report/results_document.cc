@@ -390,7 +390,7 @@ std::string GpusText(const RunResult& result) {
   return result.devices > 0 ? std::to_string(result.devices) : "not recorded";
 }
 
-// The corpus that a row was trained on. Of a published one what its documents
+// The corpus that a row was trained on. For a published one, what its documents
 // are, wherever they lay: the name if they are all, else what is missing.
 std::string CorpusField(const RowSummary& row,
                         const std::vector<trainer::PreparedCorpus>& corpora) {
@@ -575,7 +575,7 @@ class Builder {
     return table;
   }
 
-  // The same for the table that an experiment repeats.
+  // Does the same for the table that an experiment repeats.
   Table MakeRepeated(const std::string& id,
                      std::vector<Measure> measures) const {
     DropUnasked(&measures);

@@ -65,7 +65,7 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
   EXPECT_EQ(CellOf(document, "owt/sparse/k1", "mean_active_experts").text, "1");
   EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "expansion_factor").empty());
   EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "piqa").empty());
-  // As counted by hand in report_tables_test.cc.
+  // These are counted by hand in report_tables_test.cc.
   EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params").value, 2680e-6);
   EXPECT_EQ(CellOf(document, "owt/softmoe/k2/a2", "budget", "allocation").value,
             6);
@@ -478,7 +478,7 @@ TEST(ResultsDocument, HasTheAccuraciesThatAGridAsksFor) {
            remark.find("ASSUMED") != std::string::npos;
   }));
 
-  // Of one run a count; how many answers flip needs a second.
+  // One run gives a count; how many answers flip needs a second run.
   EXPECT_EQ(CellOf(document, row, "piqa").proportion,
             (golden::Proportion{1838, {919}}));
   EXPECT_FALSE(CellOf(document, row, "piqa").flip_share);
@@ -506,8 +506,8 @@ TEST(ResultsDocument, HasTheAccuraciesThatAGridAsksFor) {
             std::vector<std::string>{"NOT_MEASURED"});
 }
 
-// Of 1838 items seed 1 answers the first 919 rightly, seed 2 items 100 to 1018:
-// 200 flip. Of acc_norm, seed 2 has others.
+// Seed 1 answers the first 919 of 1838 items rightly, seed 2 items 100 to 1018:
+// 200 flip. Under acc_norm, seed 2 has others.
 TEST(ResultsDocument, GivesTheVerdictTheAnswersThatFlipBetweenSeeds) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}, .paper_sizes = true});
   std::vector<trainer::TaskResult*> tasks;

@@ -22,7 +22,7 @@ struct RunColumn {
   bool in_table = false;  // one of the few that fit the grid's table
 };
 
-// In the order of runs.csv.
+// The columns in the order of runs.csv.
 const std::vector<RunColumn>& RunColumns();
 
 // The column of `metric`. Throws InternalError if there is none.

@@ -25,7 +25,7 @@ using trainer::TaskResult;
 // A row, maybe with another tau in inference.
 struct Side {
   const RowSummary* row = nullptr;
-  std::optional<double> factor = {};  // of the tau of training
+  std::optional<double> factor = {};  // times the tau of training
 
   std::string label() const {
     return row->row->id + (factor ? ", tau x" + Setting(*factor) : "");

@@ -164,7 +164,7 @@ class GridTasks : public GridEvaluations {
     all_.tasks = {"hellaswag", "arc_easy_validation", "piqa"};
   }
 
-  // In the folder of items.
+  // A path in the folder of items.
   fs::path File(const std::string& name) const {
     fs::create_directories(options_.task_files);
     return folder_ / "items" / name;

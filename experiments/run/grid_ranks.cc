@@ -13,7 +13,7 @@ namespace softmoe::experiments {
 struct GridRanks::Order {
   int64_t run = -1;       // none: there is nothing more to do
   int64_t code = 0;       // and all end with this
-  std::string text = {};  // of a run: its tokens
+  std::string text = {};  // the run's tokens
 };
 
 void GridRanks::Agree(std::span<const optimized::Agreement> agreements) {

@@ -35,7 +35,7 @@ class GridRanks {
   // Called by all ranks, before anything else. Errors: as Communicator::Agree.
   void Agree(std::span<const optimized::Agreement> agreements);
 
-  // Of rank 0: TrainRun, with the others.
+  // Rank 0 only: TrainRun, together with the others.
   //
   //   run      which one, as Next tells them
   //   options  `processes` is filled in here
@@ -45,11 +45,11 @@ class GridRanks {
   trainer::RunResult Lead(size_t run, const Config& config,
                           trainer::RunOptions options);
 
-  // Of rank 0: there is nothing more to do, and all end with `code`.
+  // Rank 0 only: there is nothing more to do, and all end with `code`.
   void Dismiss(ExitCode code);
 
-  // Of the others: what to train next, with Follow; nothing if that is all, and
-  // then code() is that of Dismiss. Errors: StoppedError, as Lead.
+  // Other ranks only: what to train next, with Follow; nothing at the end, when
+  // code() is that of Dismiss. Errors: StoppedError, as Lead.
   struct Task {
     size_t run;
     std::filesystem::path tokens;
@@ -57,7 +57,7 @@ class GridRanks {
   std::optional<Task> Next();
   ExitCode code() const { return code_; }
 
-  // Of the others: their part of Lead. A run that fails is no error here, as
+  // Other ranks only: their part of Lead. A run that fails is no error here, as
   // long as rank 0 can go on with another one.
   // Errors   What makes this rank end.
   void Follow(const Config& config, trainer::RunOptions options);

@@ -173,7 +173,7 @@ TEST_F(GridRanksProgram, ThatAreNoSubtreesLeaveAGridOfTheirOwn) {
   // Read by anybody, since nothing is trained.
   EXPECT_TRUE(
       EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 rows finished"));
-  // And verified by as many.
+  // The record is verified by as many ranks.
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "micro.h5"}).exit_status, 0);
   EXPECT_TRUE(EndedWith(
       Grid({"verify-record", "micro.h5", "--run", "text/sparse-2/seed7"}), 0,

@@ -49,7 +49,7 @@ class GridSlurm : public GridProgram {
     const char* path = ::getenv("PATH");
     ASSERT_NE(path, nullptr);
     ::setenv("PATH", (path + std::string(":/usr/sbin:/sbin")).c_str(), 1);
-    // Which starts ranks where srun has no PMIx.
+    // mpirun starts ranks where srun has no PMIx.
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     const std::string obstacle = ObstacleToSlurm();

@@ -24,8 +24,8 @@ struct Variables {
   const char* machines;
 };
 
-// Those of a launcher that another one started come first: within a job of
-// Slurm, mpirun passes SLURM_PROCID = 0 on to all of its processes.
+// Launchers started by another launcher come first: within a job of Slurm,
+// mpirun passes SLURM_PROCID = 0 on to all of its processes.
 constexpr Variables kLaunchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_SIZE", ""},

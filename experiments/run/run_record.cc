@@ -353,7 +353,7 @@ void WriteRunRecord(const RunRecord& record) {
   if (!record.results.documents.empty()) {
     try {
       golden::WriteRecordedResults(record.results, file);
-    } catch (const EnvironmentError& error) {  // of a temporary folder
+    } catch (const EnvironmentError& error) {  // from a temporary folder
       throw EnvironmentError(fmt::format("{}: not recorded: {}",
                                          record.path.string(), error.what()));
     }

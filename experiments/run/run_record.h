@@ -70,7 +70,7 @@ void WriteRunRecord(const RunRecord& record);
 // runs with different seeds have the same bits.
 RunRecord ReadRunRecord(const std::filesystem::path& path);
 
-// As ReadRunRecord; an empty record if there is no file.
+// Does what ReadRunRecord does; gives an empty record if there is no file.
 RunRecord OpenRunRecord(const std::filesystem::path& path);
 
 // The number of new runs, and of old ones that gained evaluations.

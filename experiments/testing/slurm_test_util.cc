@@ -157,7 +157,7 @@ std::string ObstacleToSlurm() {
                               "squeue", "scontrol", "scancel"}) {
     if (missing.empty() && !HaveProgram(program)) missing = program;
   }
-  // For srun --mpi=pmix, which loads it under this name.
+  // srun --mpi=pmix loads it under this name.
   void* const pmix = ::dlopen("libpmix.so", RTLD_LAZY);
   if (pmix != nullptr) ::dlclose(pmix);
   if (missing.empty() && pmix == nullptr) missing = "libpmix.so";

@@ -50,7 +50,7 @@ struct PublishedEvidence {
   // other numbers.
   std::string resolved;
   double difference = 0;  // left - right as printed; 0 without data
-  // That noise, in the column's unit; nullopt for other numbers.
+  // The binomial noise, in the column's unit; nullopt for other numbers.
   std::optional<double> sampling;
   // For statistical columns without items: the deviation of one run over seeds
   // above which the verdict as printed would not be resolved. Empty if there is

@@ -77,7 +77,7 @@ struct Cell {
   // Standard deviation over the runs (n - 1), if there are at least two.
   std::optional<double> deviation = {};
   std::optional<Proportion> proportion = {};
-  // Of a proportion's items, the share that one of two runs alone answers
+  // For proportions: the share of items that only one of two runs answers
   // rightly, as the mean over all pairs of its runs (at least two); if known.
   std::optional<double> flip_share = {};
   std::vector<std::string> flags = {};  // "GRIM_IMPOSSIBLE", "DERIVED", ...

@@ -366,8 +366,8 @@ TEST(Paper, RowsKnowTheirSetUp) {
 
 // ---- Notes and claims.
 
-// By the sizes that are published, and the tokens of N5 and of the paper's
-// text.
+// They follow from the sizes that are published, and the tokens of N5 and of
+// the paper's text.
 TEST(Paper, N27HasTheBytesByWhichLossesAreConverted) {
   constexpr int64_t kOwtBytes = 39769494896 - 4 * int64_t{8013769};
   const std::string owt =

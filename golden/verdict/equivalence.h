@@ -24,7 +24,7 @@ inline constexpr double kLevel = 0.05;
 struct PooledDeviation {
   double deviation = 0;
   double freedom = 0;  // 0: nothing is known
-  // Of percentages of counted items: Cell::flip_share, pooled.
+  // For percentages of counted items: Cell::flip_share, pooled.
   std::optional<double> flip_share = {};
   bool known() const { return freedom > 0; }
 };

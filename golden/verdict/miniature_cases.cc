@@ -369,7 +369,7 @@ class CorpusCases {
   }
 
   static const MiniatureMeasure& LossMeasure() {
-    static const MiniatureMeasure kLoss;  // of a loss, by default
+    static const MiniatureMeasure kLoss;  // measures a loss by default
     return kLoss;
   }
 

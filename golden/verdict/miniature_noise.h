@@ -65,8 +65,8 @@ struct SumError {
 // pooled deviation must be known, counts positive.
 SumError ErrorOf(const std::vector<Term>& terms, const RowNoise& noise);
 
-// The same from the deviation of the sum itself over `seeds`, at least two,
-// which all its rows have in `values`; seeds - 1 degrees of freedom.
+// Does the same from the deviation of the sum itself over `seeds`, at least
+// two, which all its rows have in `values`; seeds - 1 degrees of freedom.
 SumError OwnErrorOf(const std::vector<Term>& terms, const SeedValues& values,
                     const std::vector<int64_t>& seeds);
 

@@ -38,7 +38,7 @@ double SmoothExponent(const std::vector<double>& k,
                       const std::vector<double>& losses,
                       const Interval& exponents);
 
-// That curve for one seed's losses, at `active` experts.
+// The value at `active` experts of that curve for one seed's losses.
 double ReadSmoothCurve(const std::vector<double>& k,
                        const std::vector<double>& losses, double exponent,
                        double active);

@@ -19,7 +19,7 @@ std::string RegimeBottomLine(const RegimeVerdicts& verdicts);
 // cannot be shown here at all.
 std::string DescribeRegime(const RegimeVerdicts& verdicts);
 
-// The same in Markdown.
+// The same report in Markdown.
 std::string RegimeMarkdown(const RegimeVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.

@@ -14,7 +14,7 @@
 
 namespace softmoe::golden {
 
-// Of numbers, summed first to last; NaN if there are none.
+// The mean of the numbers, summed first to last; NaN for an empty list.
 double Mean(const std::vector<double>& values);
 // The sum of the squares of their differences from that.
 double SquaresAroundMean(const std::vector<double>& values);

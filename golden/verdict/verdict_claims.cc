@@ -109,7 +109,7 @@ class ClaimJudge {
     }
     PooledDeviation noise = NoiseOf(claim, left);
     if (!right.is_number) {
-      // The same noise unless the claim compares two columns or corpora.
+      // The noise is the same unless the claim compares two columns or corpora.
       const PooledDeviation other = NoiseOf(claim, right);
       noise.deviation = std::max(noise.deviation, other.deviation);
       noise.freedom = std::min(noise.freedom, other.freedom);

@@ -147,7 +147,7 @@ TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
                "assumption"));
 }
 
-// The same cap without any noise.
+// The cap is the same without any noise.
 TEST(Judge, StrictClaimsOnExactColumnsAreCappedToo) {
   auto judge = [](Document paper) {
     for (Claim& claim : paper.claims) {

@@ -34,7 +34,7 @@ std::string ReasonText(const ClaimVerdict& verdict);
 std::string DescribeVerdicts(const Verdicts& verdicts,
                              const std::set<Status>& allowed);
 
-// The same as one JSON object with all digits. A cell without our value has
+// All of this as one JSON object with all digits. A cell without our value has
 // neither "ours" nor "difference"; recorded cells have status RECORDED.
 std::string VerdictsJson(const Verdicts& verdicts,
                          const std::set<Status>& allowed);

@@ -232,7 +232,7 @@ TEST(Judge, MeasuredFlipsReplaceTheBinomialWidthAndAreNamed) {
   EXPECT_EQ(named(before, fmt::format(fmt::runtime(stands_in), "piqa", "owt")),
             1);
 
-  // Of any row of the corpus.
+  // Any row of the corpus will do.
   At(&results, "owt/sparse/k1", "piqa").flip_share = 0.1;
   const Verdicts after = Judge(results, Paper());
   EXPECT_EQ(Verdict(after, row, "piqa").status, Status::kPass);

@@ -23,7 +23,7 @@ void CheckRouting(int64_t num_tokens, int64_t num_experts, int64_t max_active) {
             .num_active = routing.num_active.data(),
             .selected = routing.selected.data(),
             .gates = routing.gates.data(),
-            // Of the last rows, which no token has, nothing is written.
+            // Nothing is written to the last rows, which belong to no token.
             .row_token = run.Out<int32_t>(routing.num_routed()),
             .row_gate = run.Out<float>(routing.num_routed())});
     const auto token_rows = run.Read(plan.token_rows, num_tokens * max_active);

@@ -48,7 +48,7 @@ struct RandomRouting {
 
   int64_t num_routed() const { return static_cast<int64_t>(row_token.size()); }
 
-  // With arrays of this object.
+  // A plan with arrays of this object.
   RoutePlan Plan() const {
     return {.num_tokens = num_tokens,
             .num_experts = num_experts,

@@ -62,7 +62,7 @@ void CompareAgreements(std::string_view first, std::string_view second,
   }
 }
 
-// As softmoe::RunMain, which turns an exception into the program's end.
+// Tells exceptions apart as softmoe::RunMain does at the program's end.
 Error CurrentFailure() {
   try {
     throw;

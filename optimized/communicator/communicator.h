@@ -213,7 +213,7 @@ class Communicator {
   std::exception_ptr error_;  // of an operation
   Phase phase_;
   std::string call_;  // in its words
-  // Of the wait for others in that call.
+  // State of the wait for others in that call.
   Patience patience_;
   std::chrono::steady_clock::time_point last_look_;
   int64_t times_said_ = 0;

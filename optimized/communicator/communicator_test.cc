@@ -15,7 +15,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// Of two ranks, one whose neighbour says nothing.
+// One of two ranks, whose neighbour says nothing.
 class LonelyCommunicator : public Communicator {
  public:
   explicit LonelyCommunicator(const WaitOptions& waits)

@@ -47,8 +47,8 @@ class InProcessCommunicator : public Communicator {
     std::condition_variable all_here_;
     int arrived_ = 0;
     uint64_t round_ = 0;
-    // Of each rank: written by it before ranks arrive, read by all between two
-    // arrivals.
+    // One entry per rank, written by it before ranks arrive; all read between
+    // two arrivals.
     std::vector<Call> calls_;
     std::vector<std::span<const Outgoing>> sends_;
     // Set before the failed rank arrives; then none goes on.
@@ -87,7 +87,7 @@ class InProcessCommunicator : public Communicator {
   Meeting& meeting_;
 };
 
-// Of what a rank threw: whether it began with this rank.
+// Whether the exception began with this rank.
 bool IsItsOwn(const std::exception_ptr& error) {
   if (!error) return false;
   try {

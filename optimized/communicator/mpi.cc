@@ -80,8 +80,8 @@ class MpiCommunicator : public Communicator {
         mpi_(session.mpi_) {}
 
  private:
-  // Of messages: calls and arrays, and words without any bytes that their
-  // sender's call is a failure, for who does not share calls yet.
+  // Message tags: calls and arrays in order; empty messages that report a
+  // failed call to ranks that do not share calls yet.
   static constexpr int kInOrder = 0, kFailures = 1;
 
   // On its way to or from a rank.
@@ -132,7 +132,7 @@ class MpiCommunicator : public Communicator {
     Share(std::as_bytes(rest(std::span(mine.text))), [&](size_t r) {
       return std::as_writable_bytes(rest(std::span(calls[r].text)));
     });
-    // Or the next communicator would find them.
+    // Receives the failure messages, or the next communicator would find them.
     for (size_t r = 0; r < ranks; ++r) {
       if (calls[r].kind != Call::Kind::kFailure || r == self) continue;
       Start(&words, r, "Irecv", mpi_.Irecv, nullptr, 0, kFailures);

@@ -45,7 +45,7 @@ TEST(MpiLibrary, AnotherVersionIsRefusedByItsText) {
   // A name of ten letters, too.
   EXPECT_TRUE(
       Says(refusal("MVAPICH2 v4.0, 2025"), " is 'MVAPICH2 v4.0, 2025';"));
-  // Of a long text, its first 80 characters.
+  // Only the first 80 characters of a long text are shown.
   const std::string eighty = std::string(79, 'x') + "y";
   EXPECT_TRUE(Says(refusal(eighty + "z"), " is '" + eighty + "';"));
   EXPECT_TRUE(Says(refusal("Open MPI v4.1.4, package: Debian"),

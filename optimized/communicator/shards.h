@@ -18,7 +18,7 @@ struct Shard {
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-// Those of all ranks, in the order of the ranks: together the whole array.
+// The shards of all ranks, in rank order: together the whole array.
 using Shards = std::vector<Shard>;
 
 // The elements that are in both; an empty one where none is.
@@ -54,7 +54,7 @@ std::vector<std::span<T>> PartsOf(std::span<T> data, const Shards& shards) {
 // One after the other, `rows` of `size` elements each.
 Shards Rows(int64_t size, int rows);
 
-// Of an array of T, in bytes.
+// Converts shards of an array of T from elements to bytes.
 template <typename T>
 Shards InBytes(Shards shards) {
   for (Shard& shard : shards) {

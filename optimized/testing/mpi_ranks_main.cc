@@ -25,7 +25,7 @@ void Say(const Communicator& rank, const std::string& text) {
 }
 
 using Seconds = std::chrono::duration<double>;
-// For which a rank is waited for in a step; after which one that waits says so.
+// How long a step waits for a rank; after how long a waiting rank says so.
 constexpr Seconds kLimit(1), kWords(0.5);
 constexpr Seconds kVeryLong(600);
 

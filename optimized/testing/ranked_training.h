@@ -23,8 +23,8 @@ namespace softmoe::optimized {
 // A configuration of `groups` balance groups of one sequence, with noise, whose
 // parameters are less than one block of the norm.
 Config GroupsOfOneSequence(int64_t groups);
-// The same with parameters of more than five blocks, so that each of a few
-// ranks has a shard.
+// The same configuration with parameters of more than five blocks, so that each
+// of a few ranks has a shard.
 Config LargerConfig(int64_t groups);
 
 // The text of one update; every update has another one.

@@ -163,7 +163,7 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
             reader.Add(bytes);
           } else {
             text.Add(bytes);
-            // Of several at a time nobody could tell whose text it is.
+            // Output of concurrent stages could not be told apart.
             if (stage.shares_device) return;
             (void)std::fwrite(bytes.data(), 1, bytes.size(), stderr);
           }

@@ -179,7 +179,7 @@ bool HasOnlySumsOfItsSource(const std::string& operation) {
   return !products.contains(operation);
 }
 
-// That the device gives the bits of its simulation.
+// Checks that the device gives the bits of its simulation.
 Stage BitsStage(const OperationRun& run, const StageOptions& options) {
   const std::string name = golden::NameOfBits(run.operation, run.precision);
   Stage stage =
@@ -276,7 +276,7 @@ Stage TimeStage(const std::string& name, const std::string& begin, double burst,
         stage.command.end(),
         {fmt::format("--benchmark_min_time={}", burst),
          "--benchmark_repetitions=3", "--benchmark_report_aggregates_only=true",
-         // For initial parameters alone.
+         // Threads are for initial parameters alone.
          fmt::format("--threads={}", AvailableCores())});
   }
   stage.report = options.report;

@@ -393,7 +393,7 @@ bool Build::HasEqualObjects(const PlacedFault& fault) {
   for (const Unit* unit : units) {
     std::vector<std::string> bytes;
     for (const Overlay& overlay : {original, mutated}) {
-      WriteOverlay(overlay, folder);  // of one name: objects may hold it
+      WriteOverlay(overlay, folder);  // under one name: objects may hold it
       const fs::path object = folder.string() + ".o";
       const ProgramResult run = compiler_.CompilePlain(*unit, folder, object);
       if (run.exit_status != 0) break;

@@ -48,7 +48,7 @@ class Measurement {
                      });
   }
 
-  // Those that were not stopped, with their fates.
+  // Returns the faults that were not stopped, with their fates.
   std::vector<ChosenFault> Kill(std::vector<ChosenFault> faults) {
     std::vector<char> done(faults.size());
     std::mutex mutex;

@@ -46,8 +46,8 @@ struct ChosenScore {
   std::vector<std::string> void_reasons;
 
   std::vector<const ChosenFault*> Bad() const;
-  // Of the faults of which `has` holds. Of several that count once
-  // (Fault::counts_with), all must be killed.
+  // Scores the faults for which `has` holds. Where several count once
+  // (Fault::counts_with), all of them must be killed.
   Score Of(const std::function<bool(const ChosenFault&)>& has) const;
   Score Total() const;
   std::string Text() const;

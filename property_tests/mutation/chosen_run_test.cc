@@ -178,7 +178,7 @@ TEST(Measure, FaultsOfOneKindInOneFunctionCountOnce) {
   EXPECT_EQ(all.Total().total, 2);
   EXPECT_EQ(all.Total().killed, 2);
   EXPECT_TRUE(Says(all.Text(), "3 planted in all"));
-  // And only if both are killed; the other one is still reported.
+  // They count as killed only if both are; the other one is still reported.
   const ChosenScore one =
       MeasureWith({{"a.x", 1}, {"a.y", 0}, {"a.z", 1}}, mutants);
   EXPECT_EQ(one.Total().killed, 1);

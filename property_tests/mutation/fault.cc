@@ -13,7 +13,7 @@
 namespace softmoe::mutation {
 namespace {
 
-// By their values.
+// The names of fates, by their values.
 constexpr std::array<const char*, 8> kNames = {
     "DOES_NOT_COMPILE", "BREAKS_THE_BUILD", "NOT_REACHED", "SURVIVED",
     "KILLED",           "CRASHED",          "TIMED_OUT",   "OTHER_ERROR"};

@@ -59,11 +59,11 @@ struct MeasuredFault {
   std::string reason;  // a compiler's
   int64_t suites = 0;  // that were run with it
   double seconds = 0;
-  // Of one that is alive: compilers make the same of it, so nobody can tell.
+  // Survivors only: object code is identical, so the fault is equivalent.
   bool equal_objects = false;
 };
 
-// As a line of a list.
+// The fault as a line of a list.
 nlohmann::ordered_json FaultJson(const MeasuredFault& measured);
 
 // Faults by what became of them.
@@ -76,7 +76,7 @@ struct Score {
 
   void Add(Fate fate, bool is_killed);
   double rate() const;  // of `total`; 0 if there are none
-  // Of the rate, 95 % (Clopper-Pearson).
+  // The 95 % interval of the rate (Clopper-Pearson).
   golden::Interval interval() const;
   // "5 of 7 killed: 71.4 % [29.0, 96.3]", with `where` after "killed".
   std::string Text(const std::string& where = "") const;

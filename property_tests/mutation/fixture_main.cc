@@ -17,7 +17,7 @@ int main(int argc, char**) {
   if (argc > 5) return 5;
   if (argc > 1) return 0;
 
-  // As tests that start programs do.
+  // Tests that start programs fork, too.
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   int status = 0;

@@ -42,7 +42,7 @@ class SourceTree {
   std::filesystem::path folder_;
   std::map<std::string, std::string> texts_;
   std::string digest_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::map<std::string, std::set<std::string>> closures_;
   std::map<std::string, std::set<std::string>> of_units_;
 };

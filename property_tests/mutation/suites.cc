@@ -30,7 +30,7 @@ const std::set<std::string>& Programs() {
   return programs;
 }
 
-// Of files whose tests take long: those that are enough.
+// Test files that take long: the tests that suffice.
 const std::map<std::string, std::string>& Filters() {
   static const std::map<std::string, std::string> filters = {
       {"optimized/simulated_ranks_test",
@@ -63,7 +63,7 @@ Suite Verify(const std::string& name, const std::string& words) {
     if (!rest.empty() && !edges) arguments.push_back(rest);
   }
   if (edges) arguments.push_back("--edges");
-  // Of rare cases, more.
+  // Rare cases need more draws.
   const std::string cases = edges                             ? "12"
                             : !rest.empty() && op == "lapsum" ? "400"
                             : op == "lapsum"                  ? "100"
@@ -99,7 +99,7 @@ std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
   std::erase_if(result, IsAboutThisProcess);
   result.push_back("TEST_SRCDIR=" + runfiles.parent_path().string());
   result.push_back("TEST_TMPDIR=" + folder.string());
-  // As for a commit's tests (.bazelrc); a first failure is enough.
+  // The seed is that of a commit's tests (.bazelrc); a first failure is enough.
   result.push_back("RC_PARAMS=seed=20260120 noshrink=1");
   if (!id.empty()) result.push_back("SOFTMOE_MUTANT=" + id);
   result.push_back("SOFTMOE_MUTANT_HITS=" + (folder / "hits").string());

@@ -14,7 +14,7 @@
 
 namespace softmoe::mutation {
 
-// Of a suite whose every failure is one of a test.
+// failing_exit of a suite whose every failure is that of a test.
 inline constexpr int kAnyFailingExit = 0;
 
 struct Suite {

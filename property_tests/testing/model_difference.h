@@ -94,11 +94,11 @@ using ModelMaker = std::function<std::unique_ptr<optimized::ModelInterface>(
 
 // Runs the model on `pool` and the reference, and compares.
 ModelDifference CompareModels(const ModelCase& model_case, ThreadPool& pool);
-// The same for a model on any backend.
+// Does the same for a model on any backend.
 ModelDifference CompareModels(const ModelCase& model_case,
                               const ModelMaker& make_model);
 
-// As above, with another case for the reference: shows how the comparison
+// Does the same with another case for the reference: shows how the comparison
 // judges a model that computes something else.
 ModelDifference CompareModels(const ModelCase& model_case,
                               const ModelCase& reference_case,

@@ -22,9 +22,9 @@
 
 namespace softmoe::property_tests {
 
-// As reference::TransformerLossAndGradients, with every stored number moved by
-// a factor 1 + unit * x, x uniform in [-1, 1] and determined by `seed`.
-// Excludes the residual stream and its gradient.
+// Does what reference::TransformerLossAndGradients does, with every stored
+// number moved by a factor 1 + unit * x, x uniform in [-1, 1] and determined by
+// `seed`. Excludes the residual stream and its gradient.
 reference::GroupResultAndGradients MovedTransformer(
     const Config& config, const reference::Vector& parameters,
     const reference::BalanceGroup& group,

@@ -49,7 +49,7 @@ ExitCode Check(const Options& options, const std::string& vectors,
 // passes and its copies with planted gross faults fail. A harness that fails
 // this proves nothing.
 void CheckSelf();
-// The same for CheckGradients (Grad) and the reference in double.
+// Does the same for CheckGradients (Grad) and the reference in double.
 void CheckGradientSelf();
 
 }  // namespace softmoe::verify

@@ -40,7 +40,7 @@ struct Sample {
   double Score(int64_t t, int64_t e) const {
     return At(inputs, "scores").values[t * experts() + e];
   }
-  // In descending order.
+  // The scores of token `t` in descending order.
   std::vector<double> Sorted(int64_t t) const {
     std::vector<double> row;
     for (int64_t e = 0; e < experts(); ++e) row.push_back(Score(t, e));

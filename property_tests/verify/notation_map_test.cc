@@ -436,7 +436,7 @@ std::string WhyNotInReport(int column, const Link& link) {
   return column == kPinned && !is_test ? path.string() + " is no test" : "";
 }
 
-// As Problems, for METRICS.md's table.
+// Does what Problems does, for METRICS.md's table.
 Names ReportProblems(const std::string& text) {
   static const char* kTitle =
       "From the numbers of a report to code, test and verdict";

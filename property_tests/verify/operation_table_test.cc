@@ -114,12 +114,12 @@ TEST(OperationTable, HasTheOperationsThatHaveCudaSources) {
 // model.
 const std::set<std::string> kOfNoOperation = {
     "FmaPeak",  // measures the processor
-    "Probe",    // of a test
-    // Of the experts on a device:
+    "Probe",    // belongs to a test
+    // Parts of the experts on a device:
     "Permute", "SwigluBackward", "SwigluForward", "Unpermute",
-    "FlashAttentionBackward", "FlashAttentionForward",  // of attention there
+    "FlashAttentionBackward", "FlashAttentionForward",  // parts of attention
     "SumOfBlocks",        // the second half of SumOfSquares
-    "TokenCrossEntropy",  // of HeadCrossEntropy on a device
+    "TokenCrossEntropy",  // part of HeadCrossEntropy on a device
 };
 
 TEST(KernelTable, HasEveryKernel) {

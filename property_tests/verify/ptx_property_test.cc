@@ -156,11 +156,11 @@ const std::regex& Unlaunched() {
   return names;
 }
 
-// Of the instructions of all other kernels together, and of each. The rest, by
-// share: the soft half of RouterForwardKernel<1>, for k_l of at most 1/2, which
-// no budget gives; loops that nvcc unrolled by four and that have three rounds
-// at most, or would need thousands of columns or blocks; branches that skip a
-// loop which every launch enters.
+// Least shares of instructions executed, in all other kernels and in each. The
+// rest, by share: the soft half of RouterForwardKernel<1>, for k_l of at most
+// 1/2, which no budget gives; loops that nvcc unrolled by four and that have
+// three rounds at most, or would need thousands of columns or blocks; branches
+// that skip a loop which every launch enters.
 constexpr double kShareExecuted = 0.91, kShareOfEach = 0.6;
 constexpr double kShareOfRouter1 = 0.4;
 

@@ -105,9 +105,9 @@ struct Corpus {
   std::function<ShardList()> shards;
   // Starts a new pass over all documents.
   std::function<std::unique_ptr<DocumentSource>()> open;
-  // Of which text the documents are that were read: "owt" or "c4" if they are
-  // all that the publishers count, else what is missing; "" where no publisher
-  // counts. `documents` includes the empty ones.
+  // Which published text the documents are that were read: "owt" or "c4" if
+  // they are all that the publishers count, else what is missing; "" where no
+  // publisher counts. `documents` includes the empty ones.
   std::function<std::string(int64_t documents, int64_t bad)> text_of =
       [](int64_t, int64_t) { return std::string(); };
   // Compares the files with the publishers' SHA-256 and says what was compared.
@@ -118,7 +118,7 @@ struct Corpus {
 // Where the files of "owt" and "c4" are, if not in the cache.
 using CorpusPlaces = std::map<std::string, std::filesystem::path>;
 
-// As the configuration says.
+// The places that the configuration names.
 CorpusPlaces PlacesOf(const RuntimeConfig& runtime);
 
 struct CorpusOptions {
@@ -145,9 +145,9 @@ struct CorpusSize {
   bool here = false;
   int64_t bytes = 0;  // of the files here; of a stand-in that is
                       // not here, expected; else 0
-  // Of all documents: at most, where the files are plain; about, of as large a
-  // part of a published corpus as its files here are, or of all of it if none
-  // is here; 0 if nothing is known.
+  // Bytes of all documents: at most, where the files are plain; about, of as
+  // large a part of a published corpus as its files here are, or of all of it
+  // if none is here; 0 if nothing is known.
   int64_t text_bytes = 0;
   int64_t documents = 0;  // of a published corpus, about; else 0
 };

@@ -44,7 +44,7 @@ constexpr const char* kAgain =
 
 std::string NameOf(const fs::path& path) { return path.filename().string(); }
 
-// Without what a packer has added.
+// The name without what a packer has added.
 std::string Unpacked(std::string name) {
   for (const char* end : {".gz", ".xz", ".zst"}) {
     if (name.ends_with(end)) name.resize(name.size() - std::string(end).size());

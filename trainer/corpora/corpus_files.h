@@ -15,8 +15,8 @@ namespace softmoe::trainer {
 enum class FilesOf { kOwt, kC4, kJson };
 
 // The files of a folder in order of their names, or `place` itself if it is a
-// file. Of a folder one more is looked into: `subsets` of OpenWebText, `en` of
-// C4.
+// file. One folder inside it is looked into as well: `subsets` for OpenWebText,
+// `en` for C4.
 //   kOwt   *.tar.xz, *.tar and *.xz
 //   kC4    c4-train.*.json, also with .gz, .xz or .zst; without any, kJson's
 //   kJson  *.json and *.jsonl, also with .gz, .xz or .zst
@@ -66,7 +66,7 @@ struct PublishedCorpus {
   int64_t text_bytes = 0;  // of all documents, about
   int64_t documents = 0;
 };
-// Of kOwt or kC4.
+// `kind` is kOwt or kC4.
 PublishedCorpus Published(FilesOf kind);
 
 // How to get the corpus: commands, sizes and times.

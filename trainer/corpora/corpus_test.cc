@@ -136,7 +136,7 @@ TEST(FindCorpus, NormalisesIfAskedTo) {
   EXPECT_EQ(source->skipped().empty, 1);
 }
 
-// As Python 3.11 answers: re.sub("\n\n\n+", "\n\n", text).strip().
+// Python 3.11 answers so: re.sub("\n\n\n+", "\n\n", text).strip().
 TEST(NormaliseAsHuggingFace, IsWhatPythonDoes) {
   EXPECT_EQ(NormaliseAsHuggingFace(""), "");
   EXPECT_EQ(NormaliseAsHuggingFace("a\n\nb"), "a\n\nb");

@@ -64,7 +64,7 @@ TEST_F(DebianPackages, Downloads) {
   EXPECT_EQ(notes_.size(), 1u);
 }
 
-// As on a machine without root where `apt-get update` never ran.
+// The case of a machine without root where `apt-get update` never ran.
 TEST_F(DebianPackages, FetchesListsIntoAFolderOfItsOwn) {
   const FakeAptGet apt(folder_ / "bin",
                        "case \"$*\" in\n"

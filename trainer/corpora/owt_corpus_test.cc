@@ -47,7 +47,7 @@ std::string Tar(const Members& members, bool xz) {
   return bytes;
 }
 
-// As published: a tar.xz of .xz files that are tar.xz of .txt files.
+// What is published: a tar.xz of .xz files that are tar.xz of .txt files.
 std::string NestedTar(const Documents& documents) {
   Members first;
   Members second;
@@ -62,7 +62,7 @@ std::string NestedTar(const Documents& documents) {
              true);
 }
 
-// Of all shards in order. Their names go to `*names`.
+// Reads all shards in order. Their names go to `*names`.
 Documents Read(const fs::path& path, Documents* names = nullptr,
                const ReadOptions& options = {}) {
   const auto next =
@@ -170,7 +170,7 @@ TEST(Owt, MembersOfAnArchiveAreShards) {
   EXPECT_NE(shards[0].digest, shards[1].digest);
 }
 
-// As unpacked from openwebtext.tar.xz: each file is one.
+// openwebtext.tar.xz unpacks to such files: each is a shard.
 TEST(Owt, FilesOfDocumentsAreShards) {
   const auto folder = FreshFolder("owt_files");
   WriteFileAtomically(folder / "a.xz", Tar({{"1.txt", "one"}}, true));

@@ -83,8 +83,8 @@ class PlainDecoder : public Decoder {
   std::string_view rest_;
 };
 
-// By zlib: libarchive 3.6 compares neither the checksum nor the length that end
-// a member.
+// Decodes with zlib: libarchive 3.6 compares neither the checksum nor the
+// length that end a member.
 class GzipDecoder : public Decoder {
  public:
   explicit GzipDecoder(RawBytes* raw) : raw_(raw) {

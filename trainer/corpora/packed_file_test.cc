@@ -59,7 +59,7 @@ TEST_P(Packed, GivesWhatWasPacked) {
   EXPECT_EQ(Read(Write("x")), "x");
 }
 
-// As `cat a.gz b.gz` makes them, and packers that use several threads.
+// `cat a.gz b.gz` makes such files, and so do packers that use several threads.
 TEST_P(Packed, ReadsOneMemberAfterAnother) {
   const std::string one = ReadWholeFile(Write("one"));
   const std::string two = ReadWholeFile(Write(LongText()));

@@ -62,14 +62,14 @@ struct TaskReport : MeasuredModel {
   std::vector<ScoredTask> tasks;
 };
 
-// Asks the model the items of `tasks`. Of the token files only the tokenizer,
-// PREFIX.model, is needed; options.sequences means nothing. Throws as
+// Asks the model the items of `tasks`. The only token file that is needed is
+// the tokenizer, PREFIX.model; options.sequences means nothing. Throws as
 // EvaluateRun and ScoreTask; DataError if the run has no tokenizer, or it is
 // not this one.
 TaskReport EvaluateTasks(const EvaluationOptions& options,
                          std::vector<TaskItems> tasks);
 
-// The same for people, and for WriteTaskReport.
+// The report for people, and for WriteTaskReport.
 std::string TaskText(const TaskReport& report);
 AnsweringModel Answering(const TaskReport& report);
 

@@ -57,7 +57,7 @@ class Evaluation : public testing::Test {
     config_.model.vocab_size = kVocabulary;
     // Not 1, so that the tables' numbers differ from the schedule's.
     config_.router.temperature_end = 2;
-    // Of training alone.
+    // The noise is for training alone.
     config_.router.noise = NoiseKind::kLogitGauss;
     config_.router.noise_amplitude = 0.05;
     RunOptions options;
@@ -193,7 +193,7 @@ TEST_F(Evaluation, TracesWhatItCounts) {
 }
 
 TEST_F(Evaluation, RefusesTokensOfAnotherTokenizer) {
-  // The same number of pieces, but different ones: only the hash can tell.
+  // The tokenizer has as many pieces, but other ones: only the hash can tell.
   evaluate_.tokens = Prepare(folder_, 2).prefix;
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { EvaluateRun(evaluate_); }),
                    "another tokenizer", evaluate_.tokens.string(), "--data"));

@@ -40,7 +40,7 @@
 
 namespace softmoe::trainer {
 
-// In the folder of --out.
+// The file's name in the folder of --out.
 inline constexpr char kTraceName[] = "trace.h5";
 
 inline Hdf5Kind RoutingTraceKind() { return {"routing_trace", 1}; }

@@ -43,9 +43,9 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
                     double temperature, const StopPoll& poll,
                     const GroupObserver& observe = {});
 
-// The same by several ranks, which all call it and get all of it: each takes
-// every size-th group, and what they count is added in the order of the groups,
-// so that the bits are those of one rank.
+// Does the same on several ranks, which all call it and get all of it: each
+// takes every size-th group, and what they count is added in the order of the
+// groups, so that the bits are those of one rank.
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,
                     double temperature, optimized::Communicator& communicator,
                     const StopPoll& poll, const GroupObserver& observe = {});

@@ -30,7 +30,7 @@
 
 namespace softmoe::trainer {
 
-// In the folder of the run.
+// The file's name in the folder of the run.
 inline constexpr char kCheckpointName[] = "checkpoint.h5";
 
 // The large arrays; all [total].

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// By one byte: what is left of it after eight shifts, bits reversed.
+// For each byte, what is left of it after eight shifts, bits reversed.
 constexpr std::array<uint32_t, 256> kCrcTable = [] {
   constexpr uint32_t kReversedPolynomial = 0x82f63b78;
   std::array<uint32_t, 256> table{};
@@ -129,7 +129,7 @@ class LogReader {
 
   void CheckVersion(const Json& line) {
     if (!line.contains("version")) {
-      names_ = 2;  // those of results
+      names_ = 2;  // as in results of version 2
       return;
     }
     if (line["version"] == kMetricsLogVersion) return;

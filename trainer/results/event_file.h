@@ -41,7 +41,7 @@ uint32_t Crc32c(std::string_view bytes);
 uint32_t MaskedCrc32c(std::string_view bytes);
 
 // The bytes of the event file for a metrics.jsonl. A last line without an end
-// is left for the next time. Those of a longer log begin with those of a
+// is left for the next time. The bytes for a longer log begin with those for a
 // shorter one.
 // Errors   EnvironmentError if the log cannot be read, DataError (FILE:LINE) if
 //          a line is none of a log or lacks a metric, or if the log is of a

@@ -424,8 +424,8 @@ constexpr void VisitStepMetrics(Visitor&& visit) {
         &StepRecord::layer_relative_load_variance);
 }
 
-// The same for a Validation; member is a pointer to a double, an int64_t, a
-// vector<double> [num_layers], or a vector<vector<int64_t>> [num_layers].
+// Does the same for a Validation; member is a pointer to a double, an int64_t,
+// a vector<double> [num_layers], or a vector<vector<int64_t>> [num_layers].
 template <typename Visitor>
 constexpr void VisitValidationMetrics(Visitor&& visit) {
   visit(metrics::kLoss, &Validation::loss);
@@ -440,7 +440,7 @@ constexpr void VisitValidationMetrics(Visitor&& visit) {
   visit(metrics::kTokensPerExpert, &Validation::tokens_per_expert);
 }
 
-// The same for an EvaluationRecord; member is a pointer to a double.
+// Does the same for an EvaluationRecord; member is a pointer to a double.
 template <typename Visitor>
 constexpr void VisitEvaluationMetrics(Visitor&& visit) {
   visit(metrics::kTemperature, &EvaluationRecord::temperature);
@@ -454,7 +454,7 @@ constexpr void VisitEvaluationMetrics(Visitor&& visit) {
         &EvaluationRecord::relative_load_variance);
 }
 
-// As above, for what a run carries from step to step and leaves in its result;
+// Does the same for what a run carries from step to step and into its result;
 // Record is TrainState or RunResult, member a pointer to a double or int64_t.
 template <typename Record, typename Visitor>
 void VisitCarriedMetrics(Visitor&& visit) {
@@ -464,8 +464,8 @@ void VisitCarriedMetrics(Visitor&& visit) {
   visit(metrics::kRunSeconds, &Record::seconds);
 }
 
-// The same for a RunResult, apart from its steps and validations; member is a
-// pointer to a double, an int64_t, an optional<double> or a vector<double>
+// Does the same for a RunResult, apart from its steps and validations; member
+// is a pointer to a double, an int64_t, an optional<double> or a vector<double>
 // [num_layers].
 template <typename Visitor>
 void VisitRunMetrics(Visitor&& visit) {
@@ -479,7 +479,7 @@ void VisitRunMetrics(Visitor&& visit) {
   visit(metrics::kAllocation, &RunResult::allocation);
 }
 
-// The same for the RouterHealth of a layer; member is a pointer to a double, an
+// Does the same for a layer's RouterHealth; member is a pointer to a double, an
 // int64_t or an optional<double>. Files have lists of them [num_layers].
 template <typename Visitor>
 constexpr void VisitHealthMetrics(Visitor&& visit) {
@@ -491,7 +491,7 @@ constexpr void VisitHealthMetrics(Visitor&& visit) {
   visit(metrics::kTruncatedMass, &RouterHealth::truncated_mass);
 }
 
-// The same for the MeasuredAnswers of a measure; member is a pointer to a
+// Does the same for the MeasuredAnswers of a measure; member is a pointer to a
 // double or an int64_t. Files have lists of them, by measure.
 template <typename Visitor>
 constexpr void VisitAnswerMetrics(Visitor&& visit) {

@@ -159,7 +159,7 @@ class MetricColumns {
     }
     VisitList(file_, group_, metric, {Size(records_), num_layers_}, values);
     if constexpr (File::kReads) {
-      if (values.empty()) return;  // of an older file
+      if (values.empty()) return;  // an older file has none
       auto row = values.begin();
       for (Record& record : records_) {
         (record.*member).assign(row, row + num_layers_);

@@ -19,11 +19,11 @@
 
 namespace softmoe::trainer {
 
-// Of the names of its numbers. A log of version 1 does not state it, and has
-// the names of results of version 2.
+// Version of the names of its numbers. A version 1 log does not state it, and
+// has the names of results of version 2.
 inline constexpr int kMetricsLogVersion = 2;
 
-// In the folder of the run.
+// The file's name in the folder of the run.
 inline constexpr char kMetricsName[] = "metrics.jsonl";
 
 class MetricsLog {

@@ -61,7 +61,7 @@ std::vector<List> Lists() {
   };
 }
 
-// That none is left out: metrics.h does not compile.
+// If a field were left out, metrics.h would not compile.
 TEST(Metrics, NoFieldIsListedTwice) {
   for (const List& list : Lists()) {
     EXPECT_FALSE(list.metrics.empty()) << list.record;

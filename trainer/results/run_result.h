@@ -74,7 +74,7 @@ struct TaskResult {
 // The held-out split with another tau than in training; everything else as in
 // RunResult::final_validation.
 struct InferenceTau {
-  double factor = 1;  // of the tau of training
+  double factor = 1;  // times the tau of training
   double tau = 0;
   // active_histogram is empty unless the plan asked for it.
   Validation validation;
@@ -85,7 +85,7 @@ struct InferenceTau {
 // training, T = 1, noise off. Exact definitions: SPEC.md 5.2.
 struct RouterHealth {
   double load_entropy = 0;           // nats, in [0, ln num_experts]
-  double relative_load_entropy = 0;  // of ln num_experts
+  double relative_load_entropy = 0;  // as a share of ln num_experts
   int64_t dead_experts = 0;          // no token has them active
   double at_cap_fraction = 0;        // tokens; the sparse router: 1
   double zero_active_fraction = 0;   // tokens; before the fallback

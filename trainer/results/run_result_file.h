@@ -37,7 +37,7 @@ class Hdf5Writer;
 
 namespace softmoe::trainer {
 
-// In the folder of the run.
+// The file's name in the folder of the run.
 inline constexpr char kResultName[] = "result.h5";
 
 // Writes the file whole or not at all; reading throws DataError if it is

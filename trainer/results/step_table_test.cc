@@ -94,7 +94,7 @@ struct Grown {
   std::vector<double> list;
 };
 
-// As a metric is that a file is older than.
+// The file is older than the metric "new".
 TEST(MetricColumns, ThatCameLaterKeepTheirDefaults) {
   const Hdf5Reader file(Write({NumberedRecord(1, 2)}, 2), kKind);
   Metric metric = metrics::kAllocation;

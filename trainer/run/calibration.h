@@ -39,8 +39,8 @@ struct TauCalibration {
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                             const StopPoll& poll);
 
-// The same on several ranks, all of which call it: each processes its groups of
-// every batch, and all of them rank all weights.
+// Does the same on several ranks, all of which call it: each processes its
+// groups of every batch, and all of them rank all weights.
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                             optimized::Communicator& communicator,
                             const StopPoll& poll);

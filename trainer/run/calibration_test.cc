@@ -167,7 +167,7 @@ TEST(Calibration, RanksAsManyAsThePlanSays) {
   }
 }
 
-// To the last bit, though each rank has the ratios of its own groups alone.
+// They agree to the last bit, though each has only its own groups' ratios.
 TEST(Calibration, RanksGetTheTauOfOne) {
   for (const auto kind : {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {
     Config config = TinyConfig(kind);

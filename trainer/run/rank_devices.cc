@@ -51,7 +51,7 @@ int RankOnMachine(optimized::Communicator& processes) {
 int RanksOnDevice(const optimized::Device& device, int ranks,
                   optimized::Communicator& processes) {
   if (device.id().empty()) return 1;  // the CPU
-  // Of one process, those that count() devices do not hold.
+  // How many ranks of a process share a device: ranks / count(), rounded up.
   const int of_process = ranks / device.count() + (ranks % device.count() != 0);
   const std::vector<std::string> devices =
       GatherTexts(device.id() + " " + ThisMachine(), processes);

@@ -113,8 +113,8 @@ TEST_F(RankFailure, StoppedRanksAreNamed) {
   }
 }
 
-// That rank 0 cannot write then is what the others have to notice: a signal
-// would end them with 75, which says that all is saved.
+// The others have to notice that rank 0 cannot write then: a signal would end
+// them with 75, which says that all is saved.
 TEST_F(RankFailure, NobodyReportsACheckpointThatRankZeroHasNotWritten) {
   const auto ranks = StartImpatient("stopped");
   ASSERT_TRUE(ranks->Await("\nstep 3/150")) << ranks->output();
@@ -124,7 +124,7 @@ TEST_F(RankFailure, NobodyReportsACheckpointThatRankZeroHasNotWritten) {
   EXPECT_EQ(Count(ranks->output(), "stopped: "), 0) << ranks->output();
 }
 
-// As if their machine had slept.
+// It is as if their machine had slept.
 TEST_F(RankFailure, RanksThatAreAllStoppedGoOnTogether) {
   const auto ranks = StartImpatient("slept");
   ASSERT_TRUE(ranks->Await("\nstep 3/150")) << ranks->output();

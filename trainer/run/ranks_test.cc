@@ -164,8 +164,8 @@ TEST_P(Ranks, CountTheTokensOfAllOfThemInASecond) {
   EXPECT_EQ(steps, 20);
 }
 
-// In the middle of evaluations that ranks share, during training and at its
-// end.
+// They stop in the middle of evaluations that they share, during training and
+// at its end.
 TEST_P(Ranks, StopInAnEvaluationAndRepeatIt) {
   const std::string run = "stopped";
   int64_t step = 0;
@@ -250,7 +250,7 @@ TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
   };
   const RunResult unbroken = TrainRun(config_, Options("unbroken", 3));
   EXPECT_EQ(unbroken.identity.ranks, "3");
-  // Of subtrees, the number is no matter.
+  // Where ranks are subtrees, their number does not matter.
   EXPECT_EQ(TrainRun(config_, Options("two", 2)).identity.ranks, "");
 
   // Only three go on with what three left.

@@ -44,7 +44,7 @@ int64_t TreeBuffers(int64_t leaves) {
 int64_t ParameterArrays(int64_t groups, int64_t ranks) {
   constexpr int64_t kParametersMomentsGradient = 4;
   if (ranks == 1) return kParametersMomentsGradient + TreeBuffers(groups);
-  // Of each rank: its parameters and their next values, the sum of its groups,
+  // Each rank has its parameters and their next values, the sum of its groups,
   // and what others send it (ranked_updater.h). Moments, the gradient and the
   // tree over ranks are shards.
   constexpr int64_t kOfEach = 4, kOfAll = 3;

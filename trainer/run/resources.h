@@ -21,7 +21,7 @@ struct ResourceNeed {
   int64_t calibration_bytes = 0;  // memory, until tau is calibrated: the soft
                                   // weights that are ranked
 };
-// With `ranks` > 1: of a process whose ranks are threads.
+// With `ranks` > 1: the need of a process whose ranks are threads.
 ResourceNeed EstimateResources(const Config& config, int64_t ranks = 1);
 
 // Soft weights that CalibrateTau ranks (calibration.h); 0 if tau is not

@@ -80,9 +80,9 @@ class SimulatedRun : public testing::Test {
   }
   // 20 steps of as many groups as there can be ranks.
   void MakeFourGroups();
-  // Of a run of two ranks, one of four, and one that was interrupted.
+  // Compares a run of two ranks, one of four, and one that was interrupted.
   void ExpectRanksTrainToTheBitsOfOne();
-  // Of a device that fails midway: the last checkpoint stays.
+  // Lets a device fail midway: the last checkpoint stays.
   void ExpectAFailureLeavesTheCheckpoint(int ranks);
   // TrainRun's message when it throws an ErrorType.
   template <typename ErrorType>
@@ -157,7 +157,7 @@ void SimulatedRun::ExpectRanksTrainToTheBitsOfOne() {
   options = Options("four");
   options.ranks = 4;
   simt::SetDeviceLimits({.devices = 4});
-  const int sends = simt::CallsOf("ncclSend");  // of all tests
+  const int sends = simt::CallsOf("ncclSend");  // in all tests so far
   options.exchange = ExchangeChoice::kHost;
   expect_as_alone(TrainRun(config_, options), "four", 4);
   EXPECT_EQ(simt::CallsOf("ncclSend"), sends);

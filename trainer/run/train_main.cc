@@ -187,7 +187,7 @@ std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
   return tokens;
 }
 
-// As a rank of `processes`, of which there is one where ranks are threads.
+// Trains as a rank of `processes`: a single one where ranks are threads.
 ExitCode Train(const Arguments& arguments, Communicator& processes) {
   const bool leads = processes.rank() == 0;
   const int in_process = arguments.ranks.in_process();

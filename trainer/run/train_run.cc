@@ -472,7 +472,7 @@ void EvaluateLater(const RunOptions& options,
   if (!plan.keep_checkpoint) RemoveCheckpoint(checkpoint);
 }
 
-// For the user, of ranks on devices.
+// What to tell the user about ranks on devices.
 std::string DeviceRanksText(int on_device, optimized::CarrierKind carrier) {
   const std::string sharing = fmt::format(
       "{} ranks share a device: each has a model of its own there, and they "

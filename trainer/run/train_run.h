@@ -92,7 +92,7 @@ class RunLoop {
   double seconds_per_step_ = 0;  // recent mean, to estimate the remaining time
   // The results of the last Evaluate().
   Validation at_schedule_temperature_, at_one_;
-  std::unique_ptr<MetricsLog> metrics_;  // of rank 0
+  std::unique_ptr<MetricsLog> metrics_;  // rank 0 only
 };
 
 }  // namespace softmoe::trainer

@@ -338,8 +338,8 @@ TEST(TrainRun, AFinishedRunIsOnlyRead) {
   other.training.seed = 99;
   const std::string message =
       MessageOf<ConfigError>([&] { TrainRun(other, options); });
-  // That tau was calibrated there and is still to be calibrated here is not a
-  // difference.
+  // It is no difference that tau was calibrated there and is still to be
+  // calibrated here.
   EXPECT_TRUE(Says(message, "training.seed is 1234 there and 99 here. Use"));
   options.tokens = WriteTinyTokens(folder / "other", 2);
   EXPECT_THROW(TrainRun(config, options), DataError);

@@ -27,7 +27,7 @@ std::filesystem::path Written(const std::string& name) {
   return RunfilePath("trainer/run/testdata/version_2/" + name);
 }
 
-// That program's lines of metrics.jsonl: the same numbers to the bit, under
+// Lines of metrics.jsonl from that program: the same numbers to the bit, under
 // version 2's names.
 std::vector<Json> Lines(const std::string& kind) {
   std::vector<Json> lines;

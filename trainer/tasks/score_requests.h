@@ -18,8 +18,8 @@
 namespace softmoe::trainer {
 
 struct RequestScore {
-  // Of the scored tokens given those before, in nats, added in double in their
-  // order.
+  // Log-likelihood of the scored tokens given those before, in nats, added in
+  // double in their order.
   double log_likelihood = 0;
   // Whether each of them is what the model finds most likely, of equals the
   // first.

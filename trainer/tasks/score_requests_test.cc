@@ -33,7 +33,7 @@ Config LongConfig(RouterKind kind = RouterKind::kSoftLearned) {
   return config;
 }
 
-// Of all lengths up to the window's, in no order.
+// Requests of all lengths up to the window's, in no order.
 std::vector<RequestTokens> Requests(const Config& config, int64_t count) {
   std::vector<RequestTokens> requests;
   Draws draws(7);

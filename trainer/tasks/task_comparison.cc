@@ -41,7 +41,7 @@ Answers ReadAnswers(const Hdf5Reader& file, const std::string& group) {
   return read;
 }
 
-// The same items in the same order.
+// Throws DataError unless both have the same items in the same order.
 void RequireSameItems(const std::string& task, const Hdf5Reader& first,
                       const Answers& a, const Hdf5Reader& second,
                       const Answers& b) {

@@ -26,10 +26,10 @@ struct AnswerPairs {
 
   // Share of the items that one alone answers rightly, in [0, 1].
   double Flips() const;
-  // Of the accuracies, the first minus the second, in [-1, 1].
+  // The first accuracy minus the second, in [-1, 1].
   double Difference() const;
-  // Of the difference, over items drawn anew. Each item adds 1, -1 or 0 to it,
-  // so this is sqrt((Flips - Difference^2) / num_items).
+  // The difference's standard error, over items drawn anew. Each item adds 1,
+  // -1 or 0 to it, so this is sqrt((Flips - Difference^2) / num_items).
   double StandardError() const;
 };
 

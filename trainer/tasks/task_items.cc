@@ -168,7 +168,7 @@ TaskItem PiqaItem(const Line& line, std::optional<int64_t> label) {
   return item;
 }
 
-// Without what WikiHow's pages left behind.
+// The text without what WikiHow's pages left behind.
 std::string WithoutArtifacts(const std::string& text) {
   return ReplaceAll(RemoveBrackets(ReplaceAll(Strip(text), " [title]", ". ")),
                     "  ", " ");
@@ -242,7 +242,7 @@ TaskItem ArcItem(const Line& line) {
   return item;
 }
 
-// Without white space at both ends; any bytes.
+// The line without white space at both ends; any bytes.
 std::string_view Trimmed(std::string_view line) {
   constexpr char kSpaces[] = " \t\r";
   line.remove_prefix(std::min(line.find_first_not_of(kSpaces), line.size()));
@@ -302,7 +302,7 @@ class Labels {
   int64_t size() const { return static_cast<int64_t>(labels_.size()); }
   const std::string& content() const { return content_; }
   const fs::path& path() const { return path_; }
-  // Of the item at `index`; those that lack are counted at the end.
+  // The label of the item at `index`; missing ones are counted at the end.
   int64_t At(int64_t index) const {
     return index < size() ? labels_[static_cast<size_t>(index)] : 0;
   }

@@ -13,7 +13,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// By what the measure divides a choice's log-likelihood.
+// What the measure divides a choice's log-likelihood by.
 double Length(TaskMeasure measure, const std::string& choice, int64_t tokens) {
   switch (measure) {
     case TaskMeasure::kAcc:

@@ -43,7 +43,7 @@ struct TaskAccuracy {
   std::vector<uint8_t> right = {};
 
   double Mean(TaskMeasure measure) const;
-  // Of the mean, from the sample's variance (n - 1); NaN for one item.
+  // Standard error of Mean, by the sample variance (n - 1); NaN for one item.
   double StandardError(TaskMeasure measure) const;
 };
 

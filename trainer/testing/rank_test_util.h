@@ -72,10 +72,10 @@ class RankTest : public testing::Test {
 
   // The command of rank or process, which trains in the folder `run`.
   Strings Train(const std::string& run, const Strings& more = {}) const;
-  // As one process, to its end.
+  // Trains in one process, to its end.
   ProgramResult RunAlone(const std::string& run,
                          const Strings& more = {}) const;
-  // Under mpirun, to their end.
+  // Trains under mpirun, to the end of all ranks.
   ProgramResult RunMpi(int ranks, const std::string& run,
                        const Strings& more = {}) const;
   // StartRanksIn this test's folder.
@@ -83,7 +83,7 @@ class RankTest : public testing::Test {
       int size, const Strings& command,
       const Change& change = [](int, Strings&) {}) const;
 
-  // The same results, checkpoints, logs and files.
+  // Expects the same results, checkpoints, logs and files.
   void ExpectSameRun(const std::string& expected, const std::string& got) const;
 
   static constexpr char kTiny[] = "tiny.toml", kSmoke[] = "smoke.toml";

@@ -19,7 +19,7 @@ namespace softmoe::trainer {
 
 class BatchReader {
  public:
-  // As Dataset::FillBatch, from any thread.
+  // Does what Dataset::FillBatch does, from any thread.
   using Fill = std::function<void(int64_t step, int64_t first, int64_t count,
                                   std::span<int32_t> inputs,
                                   std::span<int32_t> targets)>;

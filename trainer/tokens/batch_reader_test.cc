@@ -92,8 +92,8 @@ TEST(BatchReader, ReadsTheNextStepAhead) {
   }
 }
 
-// As a run that is resumed, a profile that repeats a step, and sequences that
-// are asked for in another order do.
+// A run that is resumed, a profile that repeats a step, and sequences in
+// another order ask like this.
 TEST(BatchReader, GivesWhateverIsAskedFor) {
   Source source;
   BatchReader reader(source.Function(), kSteps);

@@ -180,7 +180,7 @@ double SpmEncodeSeconds() {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? seconds : 0;
 }
 
-// In turns, so that both meet the same machine.
+// The two take turns, so that both meet the same machine.
 void BM_Encode(benchmark::State& state) {
   const Tokenizer tokenizer(TheTexts().model, "model");
   double seconds = 0, theirs = 0;

@@ -132,7 +132,7 @@ SplitCounts Dataset::CountSplits(int64_t num_sequences) const {
   const int64_t first = validation_begin_, end = tokens_.num_tokens();
   const auto vocab_size = static_cast<size_t>(tokens_.vocab_size());
   auto facts = RecallTokens(prefix_);
-  // Of another structure, or of ids that Read refuses: nothing is known.
+  // Facts of another structure, or with ids that Read refuses, are dropped.
   if (facts && (facts->counts.size() > vocab_size || Sum(facts->counts) != end))
     facts.reset();
 

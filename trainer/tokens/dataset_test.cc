@@ -134,7 +134,7 @@ TEST(Dataset, IsAPureFunctionOfTheStep) {
   const Batch whole = GetBatch(data, config, 31, 0, 8);
   const Batch again = GetBatch(Dataset(config, prefix), config, 31, 0, 8);
   EXPECT_EQ(whole.inputs, again.inputs);
-  // In micro-batches, in any order.
+  // Micro-batches give the same, in any order.
   for (int64_t first : {6, 0, 4, 2}) {
     const Batch part = GetBatch(data, config, 31, first, 2);
     EXPECT_EQ(part.targets, Ids(whole.targets.begin() + first * 5,
@@ -205,7 +205,7 @@ TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
               std::log(16.0), (2 * 2 + 1 + 15 + 1) * 0x1p-53 * std::log(16.0));
 }
 
-// Of the held-out document the first token is no target.
+// The first token of the held-out document is no target.
 TEST(Dataset, BytesBehindTokensAreThoseOfTheText) {
   const Tokenizer tokenizer(TrainTokenizer(TestDocuments(400), 400), "test");
   const auto prefix = FreshFolder("bytes") / "t";

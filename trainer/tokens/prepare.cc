@@ -81,7 +81,7 @@ class FirstBytes : public DocumentSource {
   int64_t left_;
 };
 
-// Of the first megabyte or so of these documents.
+// Measured on about the first megabyte of these documents.
 double BytesPerToken(const Tokenizer& tokenizer, const Strings& documents) {
   int64_t bytes = 0, tokens = 0;
   for (const std::string& document : documents) {
@@ -210,8 +210,8 @@ class Preparation {
     if (FindCached(folder / "tokens", &cached)) return cached;
     if (options_.only_find) RefuseToPrepare(data_, vocab_size_);
 
-    // Without the key of the text, so that a file that is replaced because it
-    // was damaged does not make the work on the others void.
+    // The name lacks the key of the text, so that a file that is replaced
+    // because it was damaged does not make the work on the others void.
     const fs::path work = cache_ / "tokens" / (Key("") + ".work");
     const auto lock = Lock(work);
     if (FindCached(folder / "tokens", &cached)) return cached;
@@ -227,7 +227,7 @@ class Preparation {
       throw;
     }
     RemoveFolder(work);
-    // Without hashing again what was hashed when it was written.
+    // This does not hash again what was hashed when it was written.
     PreparedCorpus prepared = ReadPreparedCorpus(folder / "tokens");
     prepared.corpus = data_.corpus;
     return prepared;
@@ -548,7 +548,7 @@ class Preparation {
     return options_.threads == 0 ? AvailableCores()
                                  : static_cast<int>(options_.threads);
   }
-  // Of them, how many work at shards of their own.
+  // How many of the threads work at shards of their own.
   int Workers() const {
     if (data_.max_bytes != 0) return 1;
     return static_cast<int>(

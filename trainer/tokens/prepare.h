@@ -52,18 +52,18 @@ PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
 struct TokenDisk {
   int64_t tokens = 0, index = 0;  // PREFIX.bin, PREFIX.idx
   int64_t work = 0;               // more, at the most, while they are made
-  bool at_most = false;           // of texts of which the size alone is known
+  bool at_most = false;           // only the size of the texts is known
   int64_t total() const { return tokens + index + work; }
 };
 
-// Of documents of `text_bytes` in all, where a token has `bytes_per_token`.
+// For documents of `text_bytes` in all, where a token has `bytes_per_token`.
 TokenDisk DiskForTokens(int64_t text_bytes, double bytes_per_token,
                         int64_t documents, int64_t vocab_size);
 
-// Of a corpus by the sizes of all its files, before any is read; nullopt if
-// these say nothing, as of packed files of the user's. Of published corpora
-// with the paper's size of vocabulary tokens of 4 bytes are assumed, else of
-// one byte, which is the least.
+// For a corpus, from the sizes of all its files, before any is read; nullopt if
+// these say nothing, as for packed files of the user's. For published corpora
+// with the paper's size of vocabulary, tokens of 4 bytes are assumed, else
+// tokens of one byte, which is the least.
 std::optional<TokenDisk> ExpectedDisk(const DataConfig& data,
                                       int64_t vocab_size,
                                       const CorpusSize& size);

@@ -110,7 +110,7 @@ TEST_F(Prepare, TakesTheDiskThatIsExpected) {
   EXPECT_NEAR(static_cast<double>(disk.tokens),
               static_cast<double>(size(".bin")), 2);
   EXPECT_EQ(disk.index + 34 + 8, size(".idx"));  // header, the first boundary
-  // Of this corpus only how long the text is, and a token is a byte or more.
+  // Only the length of this text is known, and a token is a byte or more.
   const auto expected =
       ExpectedDisk(data_, kVocabSize, SizeOfCorpus(data_.corpus, folder_));
   ASSERT_TRUE(expected);
@@ -142,8 +142,8 @@ TEST(ExpectedDisk, IsOfAllShardsOfC4) {
   EXPECT_FALSE(ExpectedDisk(data, 32768, {}));
 }
 
-// Before the first pass, which takes minutes. Of C4, ids of four bytes take 800
-// GB.
+// The refusal comes before the first pass, which takes minutes. Ids of four
+// bytes take 800 GB for C4.
 TEST_F(Prepare, RefusesACorpusForWhichThereIsNoRoom) {
   if (FreeDiskBytes(folder_) > 800'000'000'000) GTEST_SKIP() << "a large disk";
   data_.corpus = "c4";

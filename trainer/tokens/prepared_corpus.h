@@ -32,7 +32,7 @@ struct PreparedCorpus {
   int64_t num_tokens = 0;     // with one end-of-document token per document
   std::string corpus_sha256;  // of the documents, a NUL after each
   TokenIdentity tokens;       // of PREFIX.bin, .idx and .model
-  // Of a published corpus: its name if this is the whole of it, else what is
+  // For a published corpus: its name if this is the whole of it, else what is
   // missing. PREFIX.json leaves it out if empty, as those of earlier versions.
   std::string text_of;
   bool from_cache = false;  // not in PREFIX.json

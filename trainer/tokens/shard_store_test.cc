@@ -59,7 +59,7 @@ class Store : public ::testing::Test {
     EXPECT_EQ(Sha256Hex(files[1]), result.index_sha256);
     return files;
   }
-  // As Finish, in a folder of its own.
+  // Does what Finish does, in a folder of its own.
   std::vector<std::string> Unbroken() {
     const fs::path folder = folder_;
     folder_ = FreshFolder("unbroken");

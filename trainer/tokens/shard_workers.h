@@ -20,8 +20,8 @@
 
 namespace softmoe::trainer {
 
-// To be told how many bytes of a shard were read so far, as stored; says
-// whether to go on.
+// Is told how many bytes of a shard were read so far, as stored; says whether
+// to go on.
 using GoOn = std::function<bool(int64_t bytes)>;
 // Works at one shard, the index-th; false if `go_on` ended that.
 using ShardTask =

@@ -96,8 +96,8 @@ TEST(TokenFile, ReadsLongFiles) {
   }
 }
 
-// As Megatron-LM may write them: more sequences than are read at a time, all in
-// one document.
+// Megatron-LM may write such files: more sequences than are read at a time, all
+// in one document.
 TEST(TokenFile, ReadsADocumentOfManySequences) {
   constexpr int64_t kSequences = 5000;
   Documents sequences(kSequences);

@@ -163,7 +163,7 @@ std::optional<TokenFacts> ParseTokenFacts(std::string_view text) {
       facts.counts_from[std::stoll(first)] = counts.get<Counts>();
     }
     return facts;
-  } catch (const std::exception&) {  // of another kind, though sealed
+  } catch (const std::exception&) {  // sealed, but of another kind
     return std::nullopt;
   }
 }

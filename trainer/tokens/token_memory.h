@@ -35,7 +35,7 @@ struct TokenFacts {
   // How often ids 0, 1, 2, ... occur in PREFIX.bin; shorter than the vocabulary
   // if its last ids do not. Empty if some id is negative or 2^20 or more.
   std::vector<int64_t> counts;
-  // The same for the tokens from position `first` to the end.
+  // Such counts of the tokens from position `first` to the end.
   std::map<int64_t, std::vector<int64_t>> counts_from = {};
   bool operator==(const TokenFacts&) const = default;
 };

@@ -41,7 +41,7 @@ class TokenMemory : public testing::Test {
     Age(60);
   }
 
-  // As if both files had been written `seconds` ago.
+  // Makes both files look as if written `seconds` ago.
   void Age(int seconds) {
     for (const char* suffix : {".bin", ".idx"}) {
       fs::last_write_time(

@@ -27,8 +27,8 @@ constexpr size_t kMaxSentence = 4000;
 // SentencePiece's sign for a space, in its pieces.
 constexpr std::string_view kSpace = "\u2581";
 
-// Of the words that a WordEncoder remembers: longer ones are rare, and a table
-// of so many words has some 6 MB.
+// Limits on the words that a WordEncoder remembers: longer ones are rare, and a
+// table of so many words has some 6 MB.
 constexpr size_t kMaxWord = 32;
 constexpr size_t kMaxWords = size_t{1} << 16;
 

@@ -203,8 +203,8 @@ void GuardedMemory::OpenPiece(Allocation* a, size_t i) {
   }
 }
 
-// One at a time: a system call for each of hundreds would be slow. Of a large
-// one, the first touch of a piece opens that.
+// One at a time: a system call for each of hundreds would be slow. In a large
+// allocation, the first touch of a piece opens that piece.
 void GuardedMemory::OpenNumber(int number) {
   Allocation* a = &allocations_[static_cast<size_t>(number) - 1];
   if (a->live && a->pieces.size() == 1 && !a->pieces[0].open) OpenPiece(a, 0);

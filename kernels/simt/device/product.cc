@@ -123,7 +123,7 @@ void SumRow(const SumOrder& order, int64_t k, int64_t n, const float* a,
 constexpr int kTensorCoreDigits = 25;  // after the point
 constexpr int kNoExponent = -2000;     // of 0
 
-// That of the most significant digit; subnormals have the smallest.
+// The exponent of the most significant digit; subnormals have the smallest.
 int ExponentOf(float x) {
   if (x == 0) return kNoExponent;
   const int exponent = std::ilogb(x);
@@ -172,7 +172,7 @@ float AddBlock(float sum, const int64_t* index, int64_t size, const Operand& a,
   return TowardsZero(digits * last_digit);
 }
 
-// As SumRow.
+// Does what SumRow does.
 void SumRowOnTensorCores(const SumOrder& order, int64_t k, int64_t n,
                          const Operand& a, const Operand& b, bool round,
                          float* sums) {

@@ -88,9 +88,9 @@ TEST(TensorCores, AlignProductsBeforeTheyAddThem) {
             0.25f + 0x1p-25f);
 }
 
-// Of four digits, the first part has one, with 1, and the second three. Each
-// part loses its own to the 1, unless the second comes first: then all four
-// make one that a float holds.
+// The first part holds the 1 and one of four digits, the second the other
+// three. Each part loses its digits to the 1, unless the second comes first:
+// then all four make one that a float holds.
 TEST(TensorCores, AddPartsOfSixteenInAnyOrder) {
   EXPECT_EQ(OneAnd(8, 0x1p-25f, 8), 1 + 2 * 0x1p-23f);
   int lost = 0, kept = 0;

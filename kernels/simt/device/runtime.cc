@@ -99,7 +99,7 @@ cudaError_t CheckDevice(int device) {
                         limits.devices);
 }
 
-// Of the device that the caller has chosen.
+// Makes the context of the device that the caller has chosen.
 void MakeContext() { has_context[CurrentDevice()] = true; }
 
 // The code that contexts have loaded, if it takes memory.

@@ -157,7 +157,7 @@ class WorkQueue {
   const char* Fail();
   void OrderBeforeHost(CUstream_st* stream);
 
-  std::vector<CUstream_st*> streams_;  // those that live
+  std::vector<CUstream_st*> streams_;  // the live ones
   std::vector<CUevent_st*> events_;
   // Never freed: a new stream at the same address would hide a stale handle.
   std::vector<const void*> destroyed_;

@@ -458,7 +458,7 @@ class Table {
     Add("rcp.rn" + type, Unary<T>([](T a) { return 1 / a; }));
     Add("sqrt.rn" + type, Unary<T>([](T a) { return std::sqrt(a); }));
     Add("max" + type, Binary<T>(kMax));
-    // Of the bits: a NaN keeps its own.
+    // Flips the sign bit; a NaN keeps its payload.
     using Integer = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     constexpr auto kSign = Integer{1} << (8 * sizeof(T) - 1);
     Add("neg" + type, Unary<Integer>([](Integer a) { return a ^ kSign; }));
@@ -537,7 +537,7 @@ class Table {
   template <typename T>
   void EqualityOf(const std::string& type) {
     Add("setp.eq" + type, Compare<T>([](T a, T b) { return a == b; }));
-    // Of numbers: false if either is NaN.
+    // Ordered comparison: false if either operand is NaN.
     Add("setp.ne" + type, Compare<T>([](T a, T b) { return a < b || a > b; }));
   }
   template <typename T>

@@ -124,10 +124,10 @@ struct Lanes {
 };
 
 enum class Flow {
-  kNext,    // of one thread, and on
+  kNext,    // one thread executes it and goes on
   kBranch,  // to the target
   kReturn,
-  kWarp,   // of all lanes of a mask
+  kWarp,   // all lanes of a mask execute it
   kBlock,  // the barrier of all threads of a block
 };
 

@@ -468,7 +468,7 @@ class Reader {
   std::vector<std::map<std::string, Operand>> scopes_;
   std::vector<Declared> module_shared_;
 
-  // Of the kernel that is being read.
+  // The kernel being read.
   Kernel kernel_;
   std::map<std::string, size_t> labels_;
   std::vector<std::pair<size_t, std::string>> branches_;  // to labels

@@ -17,10 +17,10 @@ namespace softmoe::ptx {
 // First what is read at every step, so that it is in one cache line or two.
 struct Instruction {
   Form form;
-  std::vector<Operand> operands;  // those of vectors and pairs one by one
+  std::vector<Operand> operands;  // vectors and pairs are taken apart
   int guard = -1;                 // the register of @%p; -1: always
   bool unless = false;            // @!%p
-  size_t target = 0;              // of a branch: an index
+  size_t target = 0;              // where a branch goes: an index
   // How often a thread executed it, or passed it since its guard said so.
   int64_t executed = 0, passed = 0;
   int line = 0;      // of the file, from 1

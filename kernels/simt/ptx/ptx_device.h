@@ -31,7 +31,7 @@ class PtxDevice : public simt::KernelRunner {
   const char* Run(const simt::Grid& grid,
                   const simt::KernelCall& call) override;
 
-  // By their readable names; with what was executed so far.
+  // The kernels by their readable names, with what was executed so far.
   const std::map<std::string, Kernel>& kernels() const { return kernels_; }
 
  private:

@@ -165,7 +165,7 @@ bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
   threadIdx = first.index;
   first.fiber->SwitchFrom(*caller_, Fiber::Leaving::kForAWhile);
   if (!failed_) return true;
-  for (int i = 0; i < num_threads_; ++i) {  // those that will never end
+  for (int i = 0; i < num_threads_; ++i) {  // threads that will never end
     threads_[i].fiber->ReleaseAs(&ended_->ended, *caller_);
     threads_[i].fiber->DropFrames();
   }

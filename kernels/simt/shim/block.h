@@ -49,7 +49,7 @@ struct Thread {
   int line = 0;
   uint64_t operand = 0, result = 0;
   int source = 0;
-  // Of an operation on matrices, in the thread's own memory.
+  // Operands of a pending matrix operation, in the thread's own memory.
   const void* given = nullptr;
   void* taken = nullptr;
   // Copies that have not landed, in order, and the groups that were committed.

@@ -27,7 +27,7 @@ struct Mistake {
   std::string text;  // part of what each rank throws
 };
 
-// Those that can happen among `ranks` >= 2 ranks.
+// The mistakes that can happen among `ranks` >= 2 ranks.
 std::vector<Mistake> Mistakes(int ranks);
 
 // Called by every rank: makes the mistake in a Run of its own. Returns what is

@@ -171,7 +171,7 @@ class Sample {
       return result;
     };
     const auto stand_together = [&](const std::vector<PlacedFault>& faults) {
-      std::vector<PlacedFault> beside;  // those of the last one's file
+      std::vector<PlacedFault> beside;  // those in the last one's file
       for (const PlacedFault& fault : faults) {
         if (fault.file == faults.back().file) beside.push_back(fault);
       }

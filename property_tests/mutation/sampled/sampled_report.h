@@ -38,7 +38,7 @@ class SampledReport {
                 const std::map<std::string, Equivalent>& equivalents);
 
   const Score& score() const { return score_; }
-  // By package, and of all; what was not drawn; every survivor with its text.
+  // Scores by package and of all; what was not drawn; each survivor's text.
   std::string Text() const;
   // 0: 95 % are killed, and the interval starts at 90 % or more; 4: too few
   // faults to say, or incomplete; 1: fewer are killed.

@@ -56,7 +56,7 @@ struct CampaignResult {
 // Throws ConfigError for unknown names and keys.
 void CheckCampaign(const CampaignOptions& options);
 
-// The same checks, before anything runs.
+// Makes the same checks before anything runs.
 CampaignResult RunCampaign(const CampaignOptions& options);
 
 }  // namespace softmoe::verify

@@ -80,7 +80,7 @@ using Checker = std::function<CaseResult(const Case&, Implementation&)>;
 CaseResult CheckCase(const Case& c, Implementation& implementation,
                      Evidence* evidence = nullptr);
 
-// The same with given data (a replay bundle), and without an earlier call.
+// Does the same with given data (a replay bundle), and without an earlier call.
 CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
                        Implementation& implementation,
                        Evidence* evidence = nullptr);

@@ -16,7 +16,7 @@ double Normal(const std::array<uint32_t, 4>& words) {
   return NormalsFromWords(words[0], words[1])[0];
 }
 
-// In [-4, 4], often 0.
+// A whole number in [-4, 4], often 0.
 double SmallWhole(const std::array<uint32_t, 4>& words) {
   return static_cast<double>(words[2] % 9) - 4;
 }

@@ -81,9 +81,9 @@ Expected ExpectInFloat(const Case& c,
              : ExpectBounds<Formula, Bounded>(values, derivation, arguments...);
 }
 
-// The same at f32. At bf16 the rule for it (FromNaive): twice the error of the
-// naive program, or that of one that computes in float and stores as Stored
-// does.
+// Does the same at f32. At bf16 it follows the rule (FromNaive): twice the
+// error of the naive program, or that of one that computes in float and stores
+// as Stored does.
 template <template <typename> class Formula, typename Stored,
           typename... Arguments>
 Expected ExpectByFormula(const Case& c,

@@ -9,8 +9,8 @@
 //   shim   shim:bf16   ptx   ptx:bf16   cuda   cuda:bf16
 //   same:IMPL,IMPL   faulty:FAULT:OUTPUT:IMPL
 //   serve:PATH   lib:PATH
-// Those with a path are other people's (foreign/README.md). To add a family,
-// write a class and add it to implementation_list.cc.
+// Implementations with a path are other people's (foreign/README.md). To add a
+// family, write a class and add it to implementation_list.cc.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_IMPLEMENTATION_H_
 

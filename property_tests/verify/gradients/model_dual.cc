@@ -54,7 +54,7 @@ double BackwardRoundings(const ModelConfig& m, int64_t num_tokens) {
   // d_out . expert_out (more than the coefficients of the auxiliary losses);
   // these added and scaled; d_scores W^T; jitter.
   const double router = std::max(d, 6.0) + lapsum + 3 + experts + 1;
-  // Of every expert and of the router, added up.
+  // The gradients from every expert and from the router, added up.
   const double moe = std::max(expert, router) + experts + 1;
   const double half_block = std::max(attention, moe) + norm + 1;
   // A sum over tokens, of n = r x for a norm; for the budget, of d k_l, and the
@@ -136,7 +136,7 @@ class DualModel {
   }
 
  private:
-  // From one stage to the next: `gradient` is the reference's.
+  // Goes from one stage to the next: `gradient` is the reference's.
   PathDual Cross(const char* what, const PathDual& y, double value,
                  double gradient) {
     // Both err by no more than the bound.

@@ -44,8 +44,8 @@ class PtxImplementation : public Implementation {
   std::unique_ptr<Implementation> shim_;
 };
 
-// Of the sources of //kernels/cuda, in order of their names; none if it was
-// built without the toolkit.
+// The PTX of the sources of //kernels/cuda, in order of their names; none if it
+// was built without the toolkit.
 std::vector<fs::path> PtxFiles() {
   std::vector<fs::path> files;
   try {

@@ -23,7 +23,7 @@ std::unique_ptr<Implementation> MakePtxImplementation(
 // Why there is no PTX beside this program; "" if there is.
 std::string WhyNoPtx();
 
-// That PTX, read at the first call; counts what all implementations execute.
+// The PTX, read at the first call; counts what all implementations execute.
 ptx::PtxDevice& Ptx();
 
 }  // namespace softmoe::verify

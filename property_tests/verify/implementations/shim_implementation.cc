@@ -34,7 +34,7 @@ class ShimImplementation : public Implementation {
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     simt::SetSchedule(kSchedules[schedule], 3);
-    simt::ForgetFailure();  // of another case
+    simt::ForgetFailure();  // another case's
     simt::ForgetFreedMemory();
     try {
       return DeviceAdapters<Activation>(adapters_).at(op.name())(

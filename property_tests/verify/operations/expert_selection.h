@@ -29,7 +29,7 @@ void KeepActive(const Tensor& active, Tensor* values);
 // experts than the cap; "" if they can.
 std::string WhyNoSelection(const Case& c, const TensorMap& inputs);
 
-// The same as lists of max_active slots for each token, in ascending order of
+// The selection as lists of max_active slots per token, in ascending order of
 // experts, and the plan of rows that follows from them (kernels/route_plan.h).
 struct SelectedExperts {
   int64_t rows, num_experts, max_active;

@@ -40,7 +40,7 @@ inline RandomKey NoiseKey(const Case& c) {
           RandomStream::kRouterNoise, static_cast<uint32_t>(c.Size("step")),
           static_cast<uint32_t>(c.Size("layer"))};
 }
-// As NoiseKey, for the reference.
+// Does what NoiseKey does, for the reference.
 inline reference::RouterNoise NoiseOf(const Case& c, NoiseKind kind,
                                       double amplitude) {
   return {.kind = kind,

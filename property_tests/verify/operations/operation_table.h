@@ -9,9 +9,9 @@
 #include "property_tests/verify/engine/operation.h"
 #include "property_tests/verify/implementations/adapters.h"
 
-// In the order of the model. An operation is Line(name, Name, activations, cpu,
-// body): op=name is NameOperation(), in a folder here. Its adapters are in a
-// file beside it:
+// Operations are in the order of the model. Each is Line(name, Name,
+// activations, cpu, body): op=name is NameOperation(), in a folder here. Its
+// adapters are in a file beside it:
 //   activations  F32   RunName(case, inputs, RowKernels)
 //                Bf16  RunName(case, inputs, Bf16Kernels)
 //                Both  RunName(case, inputs, RowKernelsOf<Activation>)

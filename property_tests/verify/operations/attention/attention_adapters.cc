@@ -28,7 +28,7 @@ TensorMap RunAttention(const Case& c, const TensorMap& inputs,
   Guarded<Activation> out("out", rows * width);
   Guarded<Activation> d_qkv("d_qkv", 3 * rows * width);
   Guarded<float> lse("log_sum_exp", rows * heads);
-  const int64_t query_block = 1 + length / 3;  // of a device: several
+  const int64_t query_block = 1 + length / 3;  // several on a device
   Guarded<float> scratch(
       "scratch", kDtypeOf<Activation> == Dtype::kF32
                      ? kernels::AttentionScratch(sequences, length, query_block)

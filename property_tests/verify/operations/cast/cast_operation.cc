@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kDerivation[] = "cast/1";
 
-// From float to bf16 and back, at dtype bf16 only.
+// Casts from float to bf16 and back, at dtype bf16 only.
 // inputs   x [size], in float; stored [size]
 // outputs  rounded [size]; widened [size], in float
 class Cast : public Operation {

@@ -53,7 +53,7 @@ void CheckGreedy(const Case& c, const TensorMap& inputs,
           static_cast<double>(d + 1) * (std::abs(term) * 0x1p-24 + 0x1p-149);
     }
     const int32_t target = targets[t];
-    // Of logits that are not finite, in float, nothing is known.
+    // Nothing is known of logits that are not finite in float.
     bool surely = std::isfinite(static_cast<float>(logits[target]));
     bool surely_not = false;
     for (int64_t id = 0; id < vocab; ++id) {
@@ -83,7 +83,7 @@ TensorMap RunLmHead(const Case& c, const TensorMap& inputs,
   Guarded<float> loss("loss", n), only("loss", n);
   Guarded<Activation> d_hidden("d_hidden", n * d);
   Guarded<float> d_weight("d_head_weight", vocab * d);
-  const int64_t chunk = 1 + n / 2;  // of a device: more than one
+  const int64_t chunk = 1 + n / 2;  // more than one on a device
   Guarded<float> logits("logits", chunk * vocab);
   // Gradients of f32 take the logits' place.
   Guarded<Activation> d_logits(

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kDerivation[] = "route-plan/1";
 
-// As an output, padded to the number of slots.
+// The values as an output, padded to the number of slots.
 template <typename T>
 Tensor Padded(Dtype dtype, std::vector<T> values, int64_t slots, T padding) {
   values.resize(static_cast<size_t>(slots), padding);
