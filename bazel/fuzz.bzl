@@ -234,7 +234,7 @@ def softmoe_fuzz_test(
     native.sh_binary(
         name = name + "_fuzz",
         testonly = True,
-        tags = ["full"],
+        tags = ["manual"],  # built where it is named, without --config=full, too
         srcs = ["//bazel:run_fuzzer.sh"],
         args = ["explore"] + arguments,
         data = data,
