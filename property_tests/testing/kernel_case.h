@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernel_case.h - shared by all difference tests of kernels: draws data by
-// address, runs at each ISA level with 1, 2 and 4 threads, and demands equal
-// bits.
+// kernel_case.h - for tests that compare a kernel with another computation:
+// runs it at each ISA level with 1, 2 and 4 threads, and demands equal bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_KERNEL_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_KERNEL_CASE_H_
 
