@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:grid on a real Slurm: a cluster of one node, started here. Skipped, with
-// the reason, where Slurm's packages or root are missing.
+// the reason, where Slurm's packages or root are missing, or it does not start.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
 #include "core/testing/message_test_util.h"
@@ -54,7 +55,12 @@ class GridSlurm : public GridProgram {
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     const std::string obstacle = ObstacleToSlurm();
     if (!obstacle.empty()) GTEST_SKIP() << obstacle;
-    cluster_ = std::make_unique<SlurmCluster>();
+    try {
+      cluster_ = std::make_unique<SlurmCluster>();
+    } catch (const EnvironmentError& error) {
+      fs::remove_all("/run/slurm");
+      GTEST_SKIP() << error.what();
+    }
     // Each checkpoint is synced, so the run lasts for seconds.
     WriteGrid(MicroGrid(600));
   }
