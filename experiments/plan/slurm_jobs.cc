@@ -105,11 +105,16 @@ std::string Training(const SlurmJob& job) {
         R"sh(# Ranks end each other, with the code of the one that was first.
 start=(srun --mpi=pmix --kill-on-bad-exit=0{})
 if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
+  command -v mpirun >/dev/null || {{
+    echo "no PMIx and no mpirun: apt-get install openmpi-bin" >&2
+    exit {}
+  }}
   start=(timeout {} mpirun -n {} --bind-to none)
 fi
 status=0
 "${{start[@]}}")sh",
-        cores, LimitHours(job) * 3600 - kSecondsToSave, job.num_ranks());
+        cores, static_cast<int>(ExitCode::kEnvironment),
+        LimitHours(job) * 3600 - kSecondsToSave, job.num_ranks());
   } else {
     text += "status=0\nsrun" + cores;
   }

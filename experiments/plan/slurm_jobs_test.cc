@@ -199,6 +199,17 @@ TEST_F(SlurmScriptRun, WithoutPmixMpirunStartsTheRanks) {
             std::string::npos);
 }
 
+TEST_F(SlurmScriptRun, WithoutPmixAndMpirunItEndsAndSaysWhatToInstall) {
+  std::filesystem::remove(folder_ / "mpirun");
+  const ProgramResult ended = RunProgram(
+      {"env", "PATH=" + folder_.string(), "NO_PMIX=1", "SLURM_ARRAY_JOB_ID=70",
+       "SLURM_ARRAY_TASK_ID=0", "/bin/bash", "job.sh"},
+      folder_);
+  EXPECT_EQ(ended.exit_status, 5);
+  EXPECT_EQ(ended.output,
+            "no PMIx and no mpirun: apt-get install openmpi-bin\n");
+}
+
 TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {
   for (int again = 0; again < 3; ++again) {
     const ProgramResult killed = Run(1, 137);
