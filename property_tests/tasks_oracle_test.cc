@@ -16,7 +16,7 @@
 
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
-#include "property_tests/testing/utf8_test_util.h"
+#include "core/testing/utf8_test_util.h"
 #include "trainer/corpora/python_text.h"
 #include "trainer/tasks/requests.h"
 #include "trainer/tasks/task_items.h"

@@ -21,7 +21,7 @@
 #include "core/philox.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
-#include "property_tests/testing/utf8_test_util.h"
+#include "core/testing/utf8_test_util.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/tokenizer.h"
 

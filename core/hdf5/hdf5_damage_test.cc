@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 #include <functional>
 
 #include "core/errors.h"
@@ -33,11 +32,6 @@ void WriteSmall(const fs::path& path) {
                              std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3});
   writer.WriteDataset("/names", Strings({"one", "two"}));
   writer.Commit();
-}
-
-// Skips the syncs of AtomicFile: these tests write thousands of files.
-void WritePlain(const fs::path& path, std::string_view content) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }
 
 // The message of the DataError that `body` must throw; it must name `path`.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "core/errors.h"
 
@@ -16,6 +17,10 @@ fs::path FreshFolder(const std::string& name) {
   fs::remove_all(folder);
   fs::create_directories(folder);
   return folder;
+}
+
+void WritePlain(const fs::path& path, std::string_view content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }
 
 std::vector<std::string> FilesIn(const fs::path& folder) {

@@ -18,19 +18,16 @@
 #include "core/testing/message_test_util.h"
 #include "experiments/testing/grid_test_util.h"
 #include "experiments/testing/slurm_test_util.h"
+#include "trainer/testing/rank_test_util.h"
 
 namespace softmoe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
+using trainer::Joined;
 
 // Job numbers start at 1, and each test has its own cluster.
 constexpr char kJob[] = "1";
-
-Strings Joined(Strings words, const Strings& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 // Whether the signal is pending for a stopped process, which will get it when
 // it continues.

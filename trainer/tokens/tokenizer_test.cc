@@ -13,6 +13,7 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "core/testing/utf8_test_util.h"
 #include "trainer/corpora/utf8.h"
 #include "trainer/testing/corpus_test_util.h"
 
@@ -104,19 +105,7 @@ TEST(Tokenizer, TextBytesAreThoseOfEveryKindOfPiece) {
   EXPECT_EQ(TestTokenizer().TextBytes(counts), std::nullopt);
 }
 
-// A character of at most U+10FFFF; surrogates are for RepairText.
-std::string Utf8(char32_t c) {
-  const auto rest = [c](int shift) {
-    return static_cast<char>(0x80 | (c >> shift & 0x3F));
-  };
-  if (c < 0x80) return {static_cast<char>(c)};
-  if (c < 0x800) return {static_cast<char>(0xC0 | c >> 6), rest(0)};
-  if (c < 0x10000) {
-    return {static_cast<char>(0xE0 | c >> 12), rest(6), rest(0)};
-  }
-  return {static_cast<char>(0xF0 | c >> 18), rest(12), rest(6), rest(0)};
-}
-
+// Surrogates are for RepairText.
 RC_GTEST_PROP(Tokenizer, TextBytesAreThoseOfAnyText,
               (const std::string& bytes, const std::vector<uint32_t>& any)) {
   std::string wild = bytes;

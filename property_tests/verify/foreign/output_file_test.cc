@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 
 #include "core/files/atomic_file.h"
@@ -45,10 +44,6 @@ void WriteOutputs(const fs::path& path) {
     writer.WriteAttribute(group, "note", "ignored");
   }
   writer.Commit();
-}
-
-void WritePlain(const fs::path& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }
 
 TEST(OutputFile, IsReadInTheTypesThatPeopleWrite) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // utf8_test_util.h - any character as UTF-8.
-#ifndef SOFTMOE_PROPERTY_TESTS_TESTING_UTF8_TEST_UTIL_H_
-#define SOFTMOE_PROPERTY_TESTS_TESTING_UTF8_TEST_UTIL_H_
+#ifndef SOFTMOE_CORE_TESTING_UTF8_TEST_UTIL_H_
+#define SOFTMOE_CORE_TESTING_UTF8_TEST_UTIL_H_
 
 #include <cstdint>
 #include <string>
 
-namespace softmoe::property_tests {
+namespace softmoe {
 
-// The bytes of the code point `code`, below 0x110000 and no surrogate.
+// The bytes of the code point `code`, below 0x110000. A surrogate, which UTF-8
+// does not have, gets three bytes as its neighbours do.
 inline std::string Utf8(uint32_t code) {
   const auto byte = [](uint32_t value) { return static_cast<char>(value); };
   if (code < 0x80) return {byte(code)};
@@ -25,6 +26,6 @@ inline std::string Utf8(uint32_t code) {
   return text + byte(0x80 | (code & 0x3F));
 }
 
-}  // namespace softmoe::property_tests
+}  // namespace softmoe
 
-#endif  // SOFTMOE_PROPERTY_TESTS_TESTING_UTF8_TEST_UTIL_H_
+#endif  // SOFTMOE_CORE_TESTING_UTF8_TEST_UTIL_H_
