@@ -127,20 +127,8 @@ class ModelTest : public ::testing::TestWithParam<RouterKind> {
   RoutingState routing_{.temperature = 1.3, .tau = 1.1, .noise = true};
 };
 
-INSTANTIATE_TEST_SUITE_P(Routers, ModelTest,
-                         ::testing::Values(RouterKind::kSparse,
-                                           RouterKind::kSoftFixed,
-                                           RouterKind::kSoftLearned),
-                         [](const auto& info) {
-                           switch (info.param) {
-                             case RouterKind::kSparse:
-                               return "Sparse";
-                             case RouterKind::kSoftFixed:
-                               return "SoftFixed";
-                             default:
-                               return "SoftLearned";
-                           }
-                         });
+INSTANTIATE_TEST_SUITE_P(Routers, ModelTest, ::testing::ValuesIn(kRouterKinds),
+                         NameOfRouter);
 
 TEST_P(ModelTest, GivesTheSameBitsForAnyNumberOfThreadsAndAnyCapacity) {
   for (const NoiseKind noise :

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/config/parameter_layout.h"
+#include "core/testing/config_test_util.h"
 #include "kernels/isa.h"
 #include "optimized/model.h"
 #include "optimized/updater.h"
@@ -54,9 +55,7 @@ using Options = std::tuple<RouterKind, LoadBalanceKind, Fallback, NoiseKind>;
 
 std::string OptionsName(const ::testing::TestParamInfo<Options>& info) {
   const auto [router, balance, fallback, noise] = info.param;
-  std::string name = router == RouterKind::kSparse      ? "Sparse"
-                     : router == RouterKind::kSoftFixed ? "SoftFixed"
-                                                        : "SoftLearned";
+  std::string name = RouterKindName(router);
   name += balance == LoadBalanceKind::kSoft ? "SoftBalance" : "MegatronBalance";
   name += fallback == Fallback::kNone ? "" : "Top1";
   name += noise == NoiseKind::kNone          ? ""
@@ -70,8 +69,7 @@ class ModelAgainstReference : public ::testing::TestWithParam<Options> {};
 INSTANTIATE_TEST_SUITE_P(
     Options, ModelAgainstReference,
     ::testing::Combine(
-        ::testing::Values(RouterKind::kSparse, RouterKind::kSoftFixed,
-                          RouterKind::kSoftLearned),
+        ::testing::ValuesIn(kRouterKinds),
         ::testing::Values(LoadBalanceKind::kSoft, LoadBalanceKind::kMegatron),
         ::testing::Values(Fallback::kNone, Fallback::kTop1),
         ::testing::Values(NoiseKind::kNone, NoiseKind::kInputJitter,
@@ -100,9 +98,7 @@ class AcrossInstructionSets : public ::testing::TestWithParam<RouterKind> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Routers, AcrossInstructionSets,
-                         ::testing::Values(RouterKind::kSparse,
-                                           RouterKind::kSoftFixed,
-                                           RouterKind::kSoftLearned));
+                         ::testing::ValuesIn(kRouterKinds), NameOfRouter);
 
 TEST_P(AcrossInstructionSets, EveryUpdateOfARunAgrees) {
   if (!kernels::IsaAvailable(kernels::Isa::kV4)) {
@@ -141,8 +137,7 @@ TEST_P(AcrossInstructionSets, EveryUpdateOfARunAgrees) {
 
 // Shapes that fill no vector, tile or block.
 ModelDifference CompareAnyShape() {
-  const auto kind = *rc::gen::element(
-      RouterKind::kSparse, RouterKind::kSoftFixed, RouterKind::kSoftLearned);
+  const auto kind = *rc::gen::elementOf(kRouterKinds);
   Config config = BaseConfig(kind);
   ModelConfig& m = config.model;
   m.num_layers = *rc::gen::inRange<int64_t>(1, 4);
@@ -221,8 +216,7 @@ TEST(ModelAgainstReferenceIsa, HoldsAtEveryLevelOfThisMachine) {
   for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
     if (!kernels::IsaAvailable(isa)) continue;
     kernels::SelectIsa(kernels::IsaName(isa));
-    for (const RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed,
-                                  RouterKind::kSoftLearned}) {
+    for (const RouterKind kind : kRouterKinds) {
       ExpectAgreement(MakeModelCase(BaseConfig(kind), 2, 5));
     }
   }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "core/testing/config_test_util.h"
 #include "optimized/model.h"
 #include "property_tests/error_bounds.h"
 #include "property_tests/testing/model_difference.h"
@@ -155,8 +156,7 @@ std::string Defect(const LayerPasses& layer, const RouterHealth& got,
 // Passes of one model of any shape, group after group.
 std::string HealthDefect(int64_t* ambiguous, int64_t* decisions) {
   Config config;
-  config.router.kind = *rc::gen::element(
-      RouterKind::kSparse, RouterKind::kSoftFixed, RouterKind::kSoftLearned);
+  config.router.kind = *rc::gen::elementOf(kRouterKinds);
   ModelConfig& m = config.model;
   m.num_layers = *rc::gen::inRange<int64_t>(1, 4);
   m.num_heads = 1;

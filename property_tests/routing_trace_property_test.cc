@@ -18,6 +18,7 @@
 
 #include "core/hdf5/hdf5_file.h"
 #include "core/parallel_for.h"
+#include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "optimized/model.h"
 #include "property_tests/error_bounds.h"
@@ -34,8 +35,7 @@ namespace {
 // is 1.
 Config RandomConfig() {
   Config config;
-  config.router.kind = *rc::gen::element(
-      RouterKind::kSparse, RouterKind::kSoftFixed, RouterKind::kSoftLearned);
+  config.router.kind = *rc::gen::elementOf(kRouterKinds);
   ModelConfig& m = config.model;
   m.num_layers = *rc::gen::inRange<int64_t>(1, 4);
   m.num_heads = 1;

@@ -21,6 +21,7 @@
 #include "core/parallel_for.h"
 #include "core/profile.h"
 #include "core/testing/bits_test_util.h"
+#include "core/testing/config_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
@@ -152,8 +153,7 @@ TEST_P(SimulatedModel, RecomputationChangesNoBit) {
 }
 
 TEST(CpuModel, RecomputationChangesNoBit) {
-  for (const RouterKind router : {RouterKind::kSparse, RouterKind::kSoftFixed,
-                                  RouterKind::kSoftLearned}) {
+  for (const RouterKind router : kRouterKinds) {
     Config config = TrainingConfigOf({router});
     config.model.num_layers = 3;
     ModelCase c = MakeModelCase(config, /*num_sequences=*/2, 4);

@@ -14,6 +14,7 @@
 
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
+#include "core/testing/config_test_util.h"
 #include "reference/decoder_block.h"
 #include "reference/embedding.h"
 #include "reference/flat_parameters.h"
@@ -39,16 +40,13 @@ constexpr double kUlp = 0x1p-52;
 // 2 each, four times on that path: 256 * 16 ulp.
 constexpr double kReordered = 4096 * kUlp;
 
-const std::vector<RouterKind> kKinds = {
-    RouterKind::kSparse, RouterKind::kSoftFixed, RouterKind::kSoftLearned};
-
 std::vector<int32_t> SwapHalves(std::vector<int32_t> tokens) {
   std::rotate(tokens.begin(), tokens.begin() + tokens.size() / 2, tokens.end());
   return tokens;
 }
 
 TEST(Transformer, ZeroHeadGivesTheLogOfTheVocabulary) {
-  for (const RouterKind kind : kKinds) {
+  for (const RouterKind kind : kRouterKinds) {
     const Config config = TinyConfig(kind);
     const ParameterLayout layout(config);
     Vector parameters = TinyParameters(config, 1);
@@ -70,7 +68,7 @@ TEST(Transformer, ZeroHeadGivesTheLogOfTheVocabulary) {
 // The model is its layers, put together here with every setting spelt out; none
 // has its default value.
 TEST(Transformer, IsItsLayersInOrder) {
-  for (const RouterKind kind : kKinds) {
+  for (const RouterKind kind : kRouterKinds) {
     Config config = TinyConfig(kind);
     config.model.norm_epsilon = 0.01;
     config.router.fallback = Fallback::kTop1;
@@ -125,7 +123,7 @@ TEST(Transformer, IsItsLayersInOrder) {
 }
 
 TEST(Transformer, LaterTokensDoNotChangeEarlierLosses) {
-  for (const RouterKind kind : kKinds) {
+  for (const RouterKind kind : kRouterKinds) {
     Config config = TinyConfig(kind);
     config.router.noise = NoiseKind::kLogitGauss;
     const Vector parameters = TinyParameters(config, 2);
@@ -145,7 +143,7 @@ TEST(Transformer, LaterTokensDoNotChangeEarlierLosses) {
 }
 
 TEST(Transformer, OrderOfSequencesDoesNotMatter) {
-  for (const RouterKind kind : kKinds) {
+  for (const RouterKind kind : kRouterKinds) {
     const Config config = TinyConfig(kind);  // no noise: it goes by position
     const Vector parameters = TinyParameters(config, 3);
     TinyTokens tokens(config, 2, 3);
@@ -265,7 +263,7 @@ TEST(Transformer, TokensWithoutExpertsPassThrough) {
 }
 
 TEST(Transformer, ExpertsAreExchangeable) {
-  for (const RouterKind kind : kKinds) {
+  for (const RouterKind kind : kRouterKinds) {
     const Config config = TinyConfig(kind);
     const ParameterLayout layout(config);
     const Vector parameters = TinyParameters(config, 7);
@@ -361,7 +359,7 @@ TEST(Allocations, MatchHandComputedValues) {
 }
 
 TEST(Transformer, ReplayOfItsOwnSelectionChangesNothing) {
-  for (const RouterKind kind : kKinds) {
+  for (const RouterKind kind : kRouterKinds) {
     const Config config = TinyConfig(kind);
     const Vector parameters = TinyParameters(config, 11);
     const TinyTokens tokens(config, 2, 11);

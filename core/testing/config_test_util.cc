@@ -11,7 +11,6 @@
 
 #include "core/config/config_enums.h"
 #include "core/config/config_fields.h"
-#include "core/config/router_traits.h"
 #include "core/testing/random_test_util.h"
 
 namespace softmoe {
@@ -69,6 +68,10 @@ std::string ExactText(const T& field) {
 }
 
 }  // namespace
+
+std::string NameOfRouter(const ::testing::TestParamInfo<RouterKind>& info) {
+  return RouterKindName(info.param);
+}
 
 Config SmallConfig(RouterKind kind) {
   Config config;

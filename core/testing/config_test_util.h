@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// config_test_util.h - a small configuration, random valid ones, and the fields
-// of one as text.
+// config_test_util.h - a small configuration, random valid ones, the fields of
+// one as text, and every kind of router.
 #ifndef SOFTMOE_CORE_TESTING_CONFIG_TEST_UTIL_H_
 #define SOFTMOE_CORE_TESTING_CONFIG_TEST_UTIL_H_
 
+#include <gtest/gtest.h>
+
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 
 #include "core/config/config.h"
+#include "core/config/router_traits.h"
 
 namespace softmoe {
+
+// Every kind of router, for tests that go through them all.
+inline constexpr std::array<RouterKind, kNumRouterKinds> kRouterKinds = [] {
+  std::array<RouterKind, kNumRouterKinds> kinds{};
+  for (int i = 0; i < kNumRouterKinds; ++i) {
+    kinds[static_cast<size_t>(i)] = static_cast<RouterKind>(i);
+  }
+  return kinds;
+}();
+
+// The kind's name, for INSTANTIATE_TEST_SUITE_P.
+std::string NameOfRouter(const ::testing::TestParamInfo<RouterKind>& info);
 
 // Three layers, sizes that no power of 2 divides for long, and initial weights
 // so large that the layers are not nearly linear; on average 1.5 experts per

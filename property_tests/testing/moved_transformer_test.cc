@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/config/parameter_layout.h"
+#include "core/testing/config_test_util.h"
 #include "reference/testing/tiny_model.h"
 
 namespace softmoe::property_tests {
@@ -83,9 +84,7 @@ TEST_P(MovedTransformerTest, MovesAreAFunctionOfTheSeed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Routers, MovedTransformerTest,
-                         ::testing::Values(RouterKind::kSparse,
-                                           RouterKind::kSoftFixed,
-                                           RouterKind::kSoftLearned));
+                         ::testing::ValuesIn(kRouterKinds), NameOfRouter);
 
 }  // namespace
 }  // namespace softmoe::property_tests

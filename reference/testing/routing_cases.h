@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "core/testing/config_test_util.h"
 #include "reference/testing/tiny_model.h"
 
 namespace softmoe::reference::testing {
@@ -54,8 +55,7 @@ inline RoutingState CaseRouting(const RoutingCase& c) {
 
 inline std::vector<RoutingCase> AllRoutingCases() {
   std::vector<RoutingCase> cases;
-  for (RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed,
-                          RouterKind::kSoftLearned}) {
+  for (const RouterKind kind : kRouterKinds) {
     for (Fallback fallback : {Fallback::kNone, Fallback::kTop1}) {
       for (LoadBalanceKind balance :
            {LoadBalanceKind::kMegatron, LoadBalanceKind::kSoft}) {

@@ -14,6 +14,7 @@
 
 #include "core/errors.h"
 #include "core/parallel_for.h"
+#include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "optimized/communicator/communicator.h"
@@ -78,12 +79,7 @@ class EveryRouter : public testing::TestWithParam<RouterKind> {
 };
 
 INSTANTIATE_TEST_SUITE_P(FinalEvaluations, EveryRouter,
-                         testing::Values(RouterKind::kSparse,
-                                         RouterKind::kSoftFixed,
-                                         RouterKind::kSoftLearned),
-                         [](const auto& info) {
-                           return std::string(RouterKindName(info.param));
-                         });
+                         testing::ValuesIn(kRouterKinds), NameOfRouter);
 
 TEST_P(EveryRouter, GetsWhatThePlanListsOnItsFinalParameters) {
   const RunResult plain = Train("plain", kNothing);

@@ -18,6 +18,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/bits_test_util.h"
+#include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
@@ -108,8 +109,7 @@ class Safetensors : public testing::Test {
 };
 
 TEST_F(Safetensors, HasEveryParameterByItsName) {
-  for (const RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed,
-                                RouterKind::kSoftLearned}) {
+  for (const RouterKind kind : kRouterKinds) {
     WriteNumbered(kind);
     ExportSafetensors(folder_ / "checkpoint.h5", path_);
     const ReadFile file = Read(path_);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
@@ -105,13 +106,7 @@ class Ranks : public testing::TestWithParam<RouterKind> {
   RunResult alone_;
 };
 
-std::string NameOfRouter(const testing::TestParamInfo<RouterKind>& info) {
-  return RouterKindName(info.param);
-}
-INSTANTIATE_TEST_SUITE_P(TrainRun, Ranks,
-                         testing::Values(RouterKind::kSparse,
-                                         RouterKind::kSoftFixed,
-                                         RouterKind::kSoftLearned),
+INSTANTIATE_TEST_SUITE_P(TrainRun, Ranks, testing::ValuesIn(kRouterKinds),
                          NameOfRouter);
 
 TEST_P(Ranks, GiveTheBitsOfOneProcess) { ExpectTheBitsOfOneProcess(); }

@@ -14,6 +14,7 @@
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
+#include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
@@ -61,13 +62,8 @@ class EveryRouter : public testing::TestWithParam<RouterKind> {
   RunResult unbroken_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Resume, EveryRouter,
-                         testing::Values(RouterKind::kSparse,
-                                         RouterKind::kSoftFixed,
-                                         RouterKind::kSoftLearned),
-                         [](const auto& info) {
-                           return std::string(RouterKindName(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(Resume, EveryRouter, testing::ValuesIn(kRouterKinds),
+                         NameOfRouter);
 
 TEST_P(EveryRouter, GoesOnBitForBitAfterEverySignal) {
   const auto run = folder_ / "interrupted";

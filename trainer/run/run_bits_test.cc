@@ -21,6 +21,7 @@
 
 #include <string>
 
+#include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "kernels/isa.h"
@@ -57,8 +58,7 @@ TEST_P(RunBits, AreThoseThatWereRecorded) {
   const auto folder = FreshFolder("bits_" + level);
   const auto tokens = WriteTinyTokens(folder / "data");
   std::string lines;
-  for (const RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed,
-                                RouterKind::kSoftLearned}) {
+  for (const RouterKind kind : kRouterKinds) {
     const std::string router = RouterKindName(kind);
     RunOptions options = QuietOptions(folder / router, tokens);
     options.runtime.isa = level;

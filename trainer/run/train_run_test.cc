@@ -17,6 +17,7 @@
 #include "core/files/paths.h"
 #include "core/parallel_for.h"
 #include "core/philox.h"
+#include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "optimized/model.h"
@@ -68,12 +69,7 @@ TEST(TrainRun, MeasuresTheBytesOfATokenWhereThereIsATokenizer) {
 class TrainRunOfEveryRouter : public testing::TestWithParam<RouterKind> {};
 
 INSTANTIATE_TEST_SUITE_P(TrainRun, TrainRunOfEveryRouter,
-                         testing::Values(RouterKind::kSparse,
-                                         RouterKind::kSoftFixed,
-                                         RouterKind::kSoftLearned),
-                         [](const auto& info) {
-                           return std::string(RouterKindName(info.param));
-                         });
+                         testing::ValuesIn(kRouterKinds), NameOfRouter);
 
 TEST_P(TrainRunOfEveryRouter, LearnsAndReportsWhatItDid) {
   const auto folder = FreshFolder("learns");

@@ -156,9 +156,7 @@ TEST_P(ScoreRequestsTest, IsGreedyIfEachTokenIsTheMostLikelyOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Routers, ScoreRequestsTest,
-                         testing::Values(RouterKind::kSparse,
-                                         RouterKind::kSoftFixed,
-                                         RouterKind::kSoftLearned));
+                         testing::ValuesIn(kRouterKinds), NameOfRouter);
 
 TEST(ScoreRequests, PollsBeforeEveryBatch) {
   const Config config = LongConfig();
