@@ -81,15 +81,6 @@ void Multiply(const MatrixOperands* const (&lanes)[kWarpSize],
 
 }  // namespace
 
-void Thread::Restart() {
-  fiber = nullptr;
-  index = {};
-  state = State::kReady;
-  file = nullptr;
-  line = 0;
-  first_copy = num_copies = num_groups = 0;
-}
-
 Block& TheBlock() {
   static Block& block = *new Block;
   return block;
@@ -136,12 +127,13 @@ bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
   for (int warp = 0; warp * kWarpSize < num_threads_; ++warp) {
     rendezvous_[warp].fill(Rendezvous());
   }
+  SetAllReady();
   int fiber = FirstFiber(order);
   const int end_of_circle = fiber - fiber % num_threads_ + num_threads_;
   Index3 next;
   for (int i = 0; i < num_threads_; ++i) {
     Thread& thread = threads_[i];
-    thread.Restart();
+    thread = Thread();
     thread.number = i;
     thread.index = next;
     if (++next.x == blockDim.x) {
@@ -211,29 +203,39 @@ void Block::RunThread() {
   block.End();
 }
 
+void Block::SetAllReady() {
+  for (int begin = 0; begin < num_threads_; begin += kWarpSize) {
+    const int lanes = std::min(kWarpSize, num_threads_ - begin);
+    ready_[begin / kWarpSize] = ~0u >> (kWarpSize - lanes);
+  }
+}
+
+void Block::SetNotReady(const Thread& thread) {
+  ready_[thread.warp()] &= ~(1u << thread.lane());
+}
+
 // The thread that runs next; null if all wait. In ascending and descending
 // order the threads of the current warp come first: they wait for each other
-// most often.
+// most often. Within a warp, and from warp to warp, the ends meet.
 Thread* Block::NextReady() {
-  // The next one after `at` of [begin, end), whose ends meet.
-  const auto find = [&](int begin, int end, int at, int step) -> Thread* {
-    int k = at;
-    do {
-      k += step;
-      if (k == end) k = begin;
-      if (k < begin) k = end - 1;
-      if (threads_[k].state == State::kReady) return &threads_[k];
-    } while (k != at);
-    return nullptr;
+  const bool random = schedule_ == Schedule::kRandom;
+  const bool down = schedule_ == Schedule::kDescending;
+  const auto first = [&](int warp, uint32_t lanes) {
+    const int lane = down ? std::bit_width(lanes) - 1 : std::countr_zero(lanes);
+    return &threads_[warp * kWarpSize + lane];
   };
-  if (schedule_ == Schedule::kRandom) {
-    return find(0, num_threads_, random_.Below(num_threads_), 1);
+  const int at = random ? random_.Below(num_threads_) : current_->number;
+  const int warp = at / kWarpSize, lane = at % kWarpSize;
+  const uint32_t ready = ready_[warp];
+  const uint32_t ahead = ready & (down ? (1u << lane) - 1 : ~1u << lane);
+  if (ahead != 0) return first(warp, ahead);
+  if (ready != 0 && !random) return first(warp, ready);
+  const int num_warps = (num_threads_ + kWarpSize - 1) / kWarpSize;
+  for (int i = 1; i < num_warps; ++i) {
+    const int other = (warp + (down ? num_warps - i : i)) % num_warps;
+    if (ready_[other] != 0) return first(other, ready_[other]);
   }
-  const int step = schedule_ == Schedule::kAscending ? 1 : -1;
-  const int warp = current_->warp() * kWarpSize;
-  Thread* next = find(warp, std::min(warp + kWarpSize, num_threads_),
-                      current_->number, step);
-  return next != nullptr ? next : find(0, num_threads_, current_->number, step);
+  return ready != 0 ? first(warp, ready) : nullptr;
 }
 
 void Block::Continue(Thread& thread, Fiber::Leaving leaving) {
@@ -245,6 +247,7 @@ void Block::Continue(Thread& thread, Fiber::Leaving leaving) {
 
 // Lets others run until this thread is ready again.
 void Block::Wait(State state, const char* file, int line) {
+  SetNotReady(*current_);
   current_->state = state;
   current_->file = file;
   current_->line = line;
@@ -258,13 +261,14 @@ void Block::Wait(State state, const char* file, int line) {
 
 void Block::End() {
   if (current_->num_copies > 0) {
-    const Copy& copy = current_->copies[current_->first_copy];
+    const Copy& copy = copies_[current_->number][current_->first_copy];
     current_->file = copy.file;
     current_->line = copy.line;
     Fail("a thread has ended and not waited for a copy that it began: %s",
          Place(*current_).text);
     Abandon();
   }
+  SetNotReady(*current_);
   current_->state = State::kEnded;
   --num_alive_;
   Thread* next = num_alive_ > 0 ? NextReady() : nullptr;
@@ -338,7 +342,7 @@ void Block::Barrier(const char* file, int line) {
   if (++arrived_ == num_threads_) {
     arrived_ = 0;
     ++barriers_;
-    for (int i = 0; i < num_threads_; ++i) threads_[i].state = State::kReady;
+    SetAllReady();
   } else {
     Wait(State::kAtBlockBarrier, file, line);
   }
@@ -406,27 +410,29 @@ void Block::Complete(const Rendezvous& rendezvous, int warp) {
     }
     Multiply(operands, results);
   }
-  uint64_t ballot = 0;
-  for (int i = 0; i < kWarpSize; ++i) {
-    if ((rendezvous.mask >> i & 1) != 0 && lanes[i].operand != 0) {
-      ballot |= uint64_t{1} << i;
+  const auto for_each_lane = [&](auto&& f) {
+    for (uint32_t left = rendezvous.mask; left != 0; left &= left - 1) {
+      f(std::countr_zero(left));
     }
-  }
-  for (int i = 0; i < kWarpSize; ++i) {
-    if ((rendezvous.mask >> i & 1) == 0) continue;
-    Thread& lane = lanes[i];
-    lane.state = State::kReady;
-    if (rendezvous.operation == WarpOperation::kBallot) {
-      lane.result = ballot;
-    } else if (rendezvous.operation == WarpOperation::kShuffle) {
+  };
+  if (rendezvous.operation == WarpOperation::kBallot) {
+    uint64_t ballot = 0;
+    for_each_lane([&](int i) {
+      if (lanes[i].operand != 0) ballot |= uint64_t{1} << i;
+    });
+    for_each_lane([&](int i) { lanes[i].result = ballot; });
+  } else if (rendezvous.operation == WarpOperation::kShuffle) {
+    for_each_lane([&](int i) {
+      Thread& lane = lanes[i];
       if (lane.source >= 0 && (rendezvous.mask >> lane.source & 1) == 0) {
         Fail("%s shuffles from lane %d, which is not in the mask 0x%08x",
              Place(lane).text, lane.source, rendezvous.mask);
         Abandon();
       }
       lane.result = lane.source < 0 ? lane.operand : lanes[lane.source].operand;
-    }
+    });
   }
+  ready_[warp] |= rendezvous.mask;
 }
 
 void Block::WarpMatrices(WarpOperation operation, const void* given,
@@ -455,25 +461,25 @@ void Block::NoteCopy(const void* from, void* to, const char* file, int line) {
          Place(me).text);
     Abandon();
   }
-  if (me.num_copies == Thread::kMaxCopies) {
-    Fail("more than %d copies that have not landed: %s", Thread::kMaxCopies,
+  if (me.num_copies == kMaxCopies) {
+    Fail("more than %d copies that have not landed: %s", kMaxCopies,
          Place(me).text);
     Abandon();
   }
-  const int last = (me.first_copy + me.num_copies++) % Thread::kMaxCopies;
-  me.copies[last] = {from, to, me.num_groups, file, line};
+  const int last = (me.first_copy + me.num_copies++) % kMaxCopies;
+  copies_[me.number][last] = {from, to, me.num_groups, file, line};
 }
 
 void Block::TakeCopy(int left, const void** from, void** to) {
   Thread& me = *current_;
-  const Copy& next = me.copies[me.first_copy];
+  const Copy& next = copies_[me.number][me.first_copy];
   if (me.num_copies == 0 || next.group >= me.num_groups - left) {
     *from = *to = nullptr;
     return;
   }
   *from = next.from;
   *to = next.to;
-  me.first_copy = (me.first_copy + 1) % Thread::kMaxCopies;
+  me.first_copy = (me.first_copy + 1) % kMaxCopies;
   --me.num_copies;
 }
 

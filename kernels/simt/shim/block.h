@@ -22,12 +22,8 @@ inline constexpr int kMaxThreads = 1024;
 inline constexpr int kWarpSize = 32;
 inline constexpr int kMaxWarps = kMaxThreads / kWarpSize;
 
-enum class State : uint8_t {
-  kReady,
-  kAtBlockBarrier,
-  kAtWarpOperation,
-  kEnded
-};
+// Why a thread that is not ready cannot go on.
+enum class State : uint8_t { kAtBlockBarrier, kAtWarpOperation, kEnded };
 
 // A copy to shared memory that has begun (tensor_core.h).
 struct Copy {
@@ -38,13 +34,18 @@ struct Copy {
   int line = 0;
 };
 
+// Those of a thread that have not landed, in a ring. Apart from the rest of the
+// thread: most kernels begin none, and what every switch reads stays together.
+inline constexpr int kMaxCopies = 128;
+using Copies = std::array<Copy, kMaxCopies>;
+
 // One CUDA thread of the running block.
 struct Thread {
   Fiber* fiber = nullptr;
   Index3 index;
   int number = 0;
-  State state = State::kReady;
   // Where it waits, if it does, and for what.
+  State state = State::kEnded;
   const char* file = nullptr;
   int line = 0;
   uint64_t operand = 0, result = 0;
@@ -52,13 +53,9 @@ struct Thread {
   // Operands of a pending matrix operation, in the thread's own memory.
   const void* given = nullptr;
   void* taken = nullptr;
-  // Copies that have not landed, in order, and the groups that were committed.
-  static constexpr int kMaxCopies = 128;
-  std::array<Copy, kMaxCopies> copies;
+  // Copies that have not landed, and the groups that were committed.
   int first_copy = 0, num_copies = 0, num_groups = 0;
 
-  // Ready, with nothing begun; `copies` keep what nobody reads.
-  void Restart();
   int warp() const { return number / kWarpSize; }
   int lane() const { return number % kWarpSize; }
 };
@@ -143,6 +140,8 @@ class Block {
   int FirstFiber(int64_t order) const;
   Fiber& FiberAt(int i);
   int FirstThread();
+  void SetAllReady();
+  void SetNotReady(const Thread& thread);
   Thread* NextReady();
   void Continue(Thread& thread, Fiber::Leaving leaving);
   void Wait(State state, const char* file, int line);
@@ -172,6 +171,8 @@ class Block {
   SharedArena arena_;
   void* dynamic_shared_ = nullptr;
   std::array<Thread, kMaxThreads> threads_;
+  std::array<Copies, kMaxThreads> copies_;
+  std::array<uint32_t, kMaxWarps> ready_;  // bit i: lane i can go on
   int num_alive_ = 0;
   Thread* current_ = nullptr;
   int arrived_ = 0;  // at the block barrier
