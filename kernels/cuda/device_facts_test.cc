@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -69,6 +70,17 @@ TEST(DeviceFacts, TellsTheVersionOfADriverThatIsTooOld) {
                    "cuda-compat", "LD_LIBRARY_PATH"));
   simt::SetDeviceLimits({});
   EXPECT_EQ(isa_shim::WhyNoDevice(), "");
+}
+
+TEST(DeviceFacts, TellsTheReleaseOfCublas) {
+  for (const auto& [version, release] :
+       {std::pair(130000, "13.0.0"), std::pair(120903, "12.9.3"),
+        std::pair(131112, "13.11.12")}) {
+    simt::SetDeviceLimits({.cublas = size_t(version)});
+    EXPECT_TRUE(Says(isa_shim::RequireDevice().libraries,
+                     ", cuBLASLt " + std::string(release)));
+  }
+  simt::SetDeviceLimits({});
 }
 
 // Each context takes memory, and every rank counts the devices.

@@ -510,7 +510,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
 }
 size_t cublasLtGetVersion() {
   const HostCall host_call;
-  return CountCall("cublasLtGetVersion") == 0 ? 130100 : 0;
+  return CountCall("cublasLtGetVersion") == 0 ? ChosenDeviceLimits().cublas : 0;
 }
 
 const char* cublasLtGetStatusName(cublasStatus_t status) {

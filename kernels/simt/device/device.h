@@ -24,10 +24,12 @@ struct DeviceLimits {
   // on, and what NCCL takes for a rank.
   size_t first_use = 0;
   size_t nccl = 0;
-  int driver = 0;  // its version, 12040 for CUDA 12.4; 0: the runtime's
+  int driver = 0;          // its version, 12040 for CUDA 12.4; 0: the runtime's
+  size_t cublas = 130100;  // the version of cuBLASLt, here 13.1.0
 };
 // Contexts end.
 void SetDeviceLimits(const DeviceLimits& limits);
+const DeviceLimits& ChosenDeviceLimits();
 
 // The n-th call of `call` from now on ("cudaMalloc", "cublasLtMatmul"; n >= 1)
 // does nothing and returns `error`, a cudaError_t or cublasStatus_t. One at a

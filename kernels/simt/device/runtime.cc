@@ -366,6 +366,8 @@ void SetDeviceLimits(const DeviceLimits& new_limits) {
   SetSharedMemoryLimit(limits.shared_memory_per_block);
 }
 
+const DeviceLimits& ChosenDeviceLimits() { return limits; }
+
 bool HasContext(int device) {
   const HostCall host_call;
   return has_context[device];
