@@ -18,6 +18,10 @@ _COPTS = [
     "-DSOFTMOE_BUILD_KEY=" + BUILD_KEY,
 ]
 
+# A test's own sources cost more to compile than to run; what they test is
+# compiled as for use. Where tests themselves compute much: copts = ["-O2"].
+_TEST_COPTS = ["-O1"]
+
 # Bazel does not hash what -l finds; the key on the command line does.
 _LINKOPTS = ["-Wl,--build-id=0x" + BUILD_KEY]
 
@@ -70,7 +74,7 @@ def softmoe_cc_test(
         name = name,
         size = size,
         srcs = srcs or [name + ".cc"],
-        copts = _COPTS + copts,
+        copts = _COPTS + _TEST_COPTS + copts,
         linkopts = linkopts + _LINKOPTS,
         deps = deps + (["//core/testing:test_main"] if main else []),
         linkstatic = True,
