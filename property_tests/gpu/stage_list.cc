@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -170,13 +169,6 @@ Stage OperationStage(const OperationRun& run, const StageOptions& options) {
     return std::vector<Line>{OperationLine(run, report)};
   };
   return stage;
-}
-
-// A library's products and those of tensor cores add in an order of their own.
-bool HasOnlySumsOfItsSource(const std::string& operation) {
-  static const std::set<std::string> products = {"attention", "experts", "gemm",
-                                                 "lm_head"};
-  return !products.contains(operation);
 }
 
 // Checks that the device gives the bits of its simulation.
@@ -409,7 +401,7 @@ std::vector<Stage> Stages(const StageOptions& options) {
     stages.push_back(OperationStage(run, options));
   }
   for (const OperationRun& run : OperationRuns()) {
-    if (!HasOnlySumsOfItsSource(run.operation)) continue;
+    if (verify::HasSumsOfALibrary(run.operation)) continue;
     stages.push_back(BitsStage(run, options));
   }
   for (const Body& body : ModelBodies()) {

@@ -12,7 +12,7 @@
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/report.h"
-#include "property_tests/verify/implementations/faults.h"
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 namespace {

@@ -8,13 +8,7 @@
 #include "core/text/suggestion.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/foreign/foreign_implementations.h"
-#include "property_tests/verify/implementations/cpu_implementation.h"
-#include "property_tests/verify/implementations/cuda_implementation.h"
-#include "property_tests/verify/implementations/faults.h"
-#include "property_tests/verify/implementations/ptx_implementation.h"
-#include "property_tests/verify/implementations/reference_implementation.h"
-#include "property_tests/verify/implementations/same_bits.h"
-#include "property_tests/verify/implementations/shim_implementation.h"
+#include "property_tests/verify/implementations/implementations.h"
 #include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {

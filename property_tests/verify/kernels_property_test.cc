@@ -26,6 +26,7 @@
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/replay.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {
@@ -55,14 +56,6 @@ Case Draw(const Operation& op, const Implementation& implementation) {
                   {{"impl", implementation.name()},
                    {"dtype", DtypeName(DtypeFor(op, implementation))}},
                   *rc::gen::arbitrary<uint64_t>(), 0);
-}
-
-// Products of the device's library, which adds up in an order of its own for
-// every shape and type.
-bool UsesLibrary(const Operation& op) {
-  static const std::set<std::string> those = {"attention", "experts", "lm_head",
-                                              "gemm"};
-  return those.contains(op.name());
 }
 
 // Throws NumericsError, which fails a test as it does a property.
@@ -140,7 +133,7 @@ TensorMap AsFloat(TensorMap tensors) {
 TEST_P(EveryOperation, RoundsAtBf16WhatItComputesInFloat) {
   const auto in_bf16 = Find("shim:bf16", op_), in_float = Find("shim", op_);
   if (in_bf16 == nullptr || in_float == nullptr) GTEST_SKIP() << "not in both";
-  if (UsesLibrary(op_)) GTEST_SKIP() << "in another order";
+  if (HasSumsOfALibrary(op_.name())) GTEST_SKIP() << "in another order";
   EXPECT_TRUE(rc::check([&] {
     const Case c = Draw(op_, *in_bf16);
     Case of_floats = c;
@@ -213,8 +206,8 @@ class Alone {
     alone_.sizes[name] = window;
     size_ = c.Size(name);
     innermost_ = innermost;
-    order_is_fixed_ =
-        implementation.name().starts_with("cpu") || !UsesLibrary(op);
+    order_is_fixed_ = implementation.name().starts_with("cpu") ||
+                      !HasSumsOfALibrary(op.name());
     window_ = window;
     inputs_ = InputsOf(op, c);
     for (const auto& [input, tensor] : InputsOf(op, alone_)) {
@@ -331,7 +324,8 @@ TEST_P(EveryOperation, RowsDoNotSeeEachOther) {
     }
     for (const OutputSpec& spec : op_.outputs()) {
       // (Where the order of sums depends on the length, bounds must do.)
-      const bool fixed = !name.starts_with("shim") || !UsesLibrary(op_);
+      const bool fixed =
+          !name.starts_with("shim") || !HasSumsOfALibrary(op_.name());
       if (spec.causal.empty() || !fixed) continue;
       EXPECT_TRUE(rc::check(name + " " + spec.causal, [&] {
         const Case c = Draw(op_, *implementation);

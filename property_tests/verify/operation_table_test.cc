@@ -62,10 +62,10 @@ void ExpectEachIn(const Names& names, const std::set<std::string>& table,
 // there: RunAddNone.)
 std::set<std::string> Functions() {
   std::set<std::string> functions;
-#define SOFTMOE_FUNCTIONS(name, Name, activations, cpu, body) \
-  functions.insert("Run" #Name);                              \
-  functions.insert("Run" #Name #cpu);                         \
-  functions.insert("Run" #Name #body);                        \
+#define SOFTMOE_FUNCTIONS(name, Name, activations, cpu, body, sums) \
+  functions.insert("Run" #Name);                                    \
+  functions.insert("Run" #Name #cpu);                               \
+  functions.insert("Run" #Name #body);                              \
   functions.insert(#Name "Operation");
   SOFTMOE_OPERATIONS(SOFTMOE_FUNCTIONS)
   return functions;
@@ -107,6 +107,13 @@ TEST(OperationTable, HasTheOperationsThatHaveCudaSources) {
   for (const std::string& name : on_a_device) {
     EXPECT_TRUE(sources.contains(name))
         << name << " is in " << kOperationTable << ", but not in " << kSources;
+  }
+  // queue.cu is what calls cuBLASLt.
+  const Names of_a_library = NamesIn(
+      "kernels/cuda", R"(operation_sources\.txt)", R"(^(\w+) .*\bqueue\.cu\b)");
+  for (const std::string& name : on_a_device) {
+    EXPECT_EQ(HasSumsOfALibrary(name), of_a_library.contains(name))
+        << name << ": " << kOperationTable << " and " << kSources;
   }
 }
 

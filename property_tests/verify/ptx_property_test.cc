@@ -15,11 +15,12 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "kernels/simt/ptx/ptx_device.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/replay.h"
-#include "property_tests/verify/implementations/ptx_implementation.h"
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 namespace {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/implementations/cpu_implementation.h"
-
 #include "core/errors.h"
 #include "core/text/suggestion.h"
 #include "kernels/isa.h"
-#include "property_tests/verify/implementations/double_implementation.h"
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/implementations/cuda_implementation.h"
-
 #include <string>
 
 #include "property_tests/verify/implementations/device_implementation.h"
+#include "property_tests/verify/implementations/implementations.h"
 #include "property_tests/verify/implementations/row_kernels.h"
 
 #ifdef SOFTMOE_HAS_CUDA

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/implementations/double_implementation.h"
-
 #include <map>
 #include <string>
+
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 namespace {

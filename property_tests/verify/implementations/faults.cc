@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/implementations/faults.h"
-
 #include <cmath>
 #include <functional>
 
 #include "core/errors.h"
 #include "core/text/suggestion.h"
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 namespace {

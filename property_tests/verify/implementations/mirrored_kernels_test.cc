@@ -17,7 +17,7 @@
 #include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
-#include "property_tests/verify/implementations/cpu_implementation.h"
+#include "property_tests/verify/implementations/implementations.h"
 #include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/implementations/ptx_implementation.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "kernels/simt/ptx/ptx_device.h"
 #include "property_tests/verify/implementations/device_implementation.h"
-#include "property_tests/verify/implementations/shim_implementation.h"
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 namespace {

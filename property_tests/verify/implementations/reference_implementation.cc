@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/implementations/reference_implementation.h"
-
 #include <algorithm>
+
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/implementations/same_bits.h"
-
 #include <fmt/format.h>
 
 #include <bit>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/implementations/same_bits.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,6 +7,7 @@
 #include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/implementations/shim_implementation.h"
-
 #include <string>
 
 #include "core/errors.h"
@@ -8,6 +6,7 @@
 #include "kernels/simt/shim/simulator.h"
 #include "property_tests/verify/implementations/device_implementation.h"
 #include "property_tests/verify/implementations/device_kernels.h"
+#include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/operations/operation_table.h"
 
+#include <set>
+
 #include "core/errors.h"
 #include "core/text/suggestion.h"
 
@@ -33,7 +35,7 @@ const Operation& FindOperation(const std::string& name) {
 #define SOFTMOE_TAKE_None(name, Name)
 #define SOFTMOE_TAKE_AtDouble(name, Name) \
   all.at_double[#name] = Run##Name##AtDouble;
-#define SOFTMOE_TAKE(name, Name, activations, cpu, body)                \
+#define SOFTMOE_TAKE(name, Name, activations, cpu, body, sums)          \
   SOFTMOE_TAKE_##activations(name, Name) SOFTMOE_TAKE_##cpu(name, Name) \
       SOFTMOE_TAKE_##body(name, Name)
 
@@ -44,6 +46,15 @@ const Adapters& AdapterTable() {
     return all;
   }();
   return adapters;
+}
+
+bool HasSumsOfALibrary(const std::string& name) {
+#define SOFTMOE_OF_Ours(name)
+#define SOFTMOE_OF_Library(name) #name,
+#define SOFTMOE_OF(name, Name, activations, cpu, body, sums) \
+  SOFTMOE_OF_##sums(name)
+  static const std::set<std::string> those = {SOFTMOE_OPERATIONS(SOFTMOE_OF)};
+  return those.contains(name);
 }
 
 }  // namespace softmoe::verify
