@@ -6,11 +6,16 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
+#include "kernels/embedding.h"
+#include "kernels/rmsnorm.h"
+#include "kernels/route_plan.h"
+#include "kernels/router.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -296,6 +301,41 @@ TEST(PassSizes, TheLargestHoldAll) {
         EXPECT_GE(sizes.rows, num_tokens * layer.max_active);
       }
     }
+  }
+}
+
+// Notes how many bytes the array of a name has.
+class Notes : public ArraySource {
+ public:
+  int64_t bytes(const std::string& name) const { return bytes_.at(name); }
+
+ private:
+  void* TakeBytes(const char*, const char* name, int64_t bytes) override {
+    bytes_[name] = bytes;
+    return nullptr;
+  }
+  std::map<std::string, int64_t> bytes_;
+};
+
+// Exactly, since what arrays are rounded up by would hide a missing element.
+TEST(PassArrays, HaveTheScratchThatKernelsAskFor) {
+  const Config config = PaperConfig();
+  const ModelConfig& m = config.model;
+  constexpr int64_t kTokens = 2048;
+  for (const MemoryKind kind : {MemoryKind::kHost, MemoryKind::kDevice}) {
+    Notes notes;
+    TakePassArrays<float>(config, LargestSizes(config, kTokens),
+                          Recompute::kNone, kind, notes);
+    EXPECT_EQ(notes.bytes("embedding"),
+              4 * (kind == MemoryKind::kDevice
+                       ? kernels::EmbeddingDeviceScratch(kTokens, m.d_model)
+                       : kTokens + m.vocab_size + 1));
+    EXPECT_EQ(notes.bytes("norm"),
+              4 * kernels::RmsNormScratch(kTokens, m.d_model));
+    EXPECT_EQ(notes.bytes("route_plan"),
+              4 * kernels::RoutePlanScratch(kTokens, m.num_experts));
+    EXPECT_EQ(notes.bytes("router"),
+              8 * kernels::RouterScratch(kTokens, m.num_experts));
   }
 }
 

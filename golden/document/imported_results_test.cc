@@ -173,6 +173,10 @@ TEST(Import, RefusesSetUpsWithPlaceAndRemedy) {
        {"setup.toml:6:8: 'unit' is 'bit/token'", "is in 'nat/token'",
         "convert the values"}},
       {"unit = \"nat/token\"\n", "", {"'unit' is missing"}},
+      {"[columns.loss]\nunit = \"nat/token\"\nmetric = \"mean over 100 "
+       "batches\"\n[columns.params]\nunit = \"1e6 params\"\n",
+       "",
+       {"the key 'columns' is missing: say the unit of each column"}},
       {"columns.params", "columns.parms", {"unknown key 'parms'", "params"}},
       {"\"mean over 100 batches\"", "\"\"", {"'metric' is empty; fill it in"}},
       {"model.d_model = 640",

@@ -280,6 +280,14 @@ TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {
   document.tables.erase(document.tables.begin());
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { CheckArithmetic(document); }),
                    "no table 'main_results'"));
+  document = Paper();
+  Table& table = document.tables.front();
+  table.rows[2]
+      .cells[static_cast<size_t>(table.FindColumn("hellaswag"))]
+      .proportion.reset();
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { CheckArithmetic(document); }),
+           table.id + "/" + table.rows[2].id + "/hellaswag has no item count"));
 }
 
 }  // namespace

@@ -92,6 +92,9 @@ TEST(RunsAreEqual, NeedsTwoRunsWithoutDeviation) {
   EXPECT_FALSE(RunsAreEqual(Measured(1, 1, 0)));
   EXPECT_FALSE(RunsAreEqual(Measured(1, 2, 1e-9)));
   EXPECT_TRUE(RunsAreEqual(Measured(0, 2, 0)));
+  Cell unknown = Measured(1, 2, 0);
+  unknown.deviation.reset();
+  EXPECT_FALSE(RunsAreEqual(unknown));
 }
 
 // Roundings of a mean over runs and steps are not noise, neither to trust nor
@@ -153,6 +156,21 @@ TEST(Compare, PercentagesAreAtLeastAsNoisyAsTheirItems) {
   EXPECT_NEAR(difference.half_width, 2.62, 0.5e-2);
   const Difference seeds = Compare(ours, golden, {5, 8}, 3.1);
   EXPECT_GT(seeds.half_width, 8);
+}
+
+// By the items alone: seeds that agree leave nothing to chance.
+TEST(Compare, ItemsRuleTheMarginOutOnlyBeyondIt) {
+  const auto p_outside = [](double percent) {
+    return Compare(Percentage(percent, 1838, 3), Percentage(63, 1838, 1),
+                   {1e-9, 8}, 3.1)
+        .p_outside;
+  };
+  EXPECT_EQ(p_outside(63), 1);
+  EXPECT_EQ(p_outside(65), 1);
+  // 1.9 points beyond the margin, at a standard error of 1.57: about 0.11.
+  EXPECT_NEAR(p_outside(68), 0.11, 0.02);
+  EXPECT_LT(p_outside(80), 1e-12);
+  EXPECT_LT(p_outside(46), 1e-12);
 }
 
 // 8 % flips of 200 items: 100 sqrt(0.08 / (2 * 200 * 2)) = 1 point for two

@@ -95,6 +95,21 @@ TEST(MiniatureJudge, HolmHoldsBackWhatOneTestWouldDecide) {
   EXPECT_EQ(ClaimOf(reversed, "P1").status, kContradicted);
 }
 
+TEST(MiniatureJudge, RowsWithoutTwoSeedsInCommonAreNotCompared) {
+  const MiniatureClaims claims = PairClaims(1, 4);
+  MiniatureResults results;
+  for (const int64_t seed : {1, 2, 3, 4}) {
+    MiniatureRun& run = results.runs.emplace_back();
+    run.row = seed <= 2 ? "r1" : "r2";
+    run.corpus = "text";
+    run.seed = seed;
+    run.loss = 3 + 0.01 * static_cast<double>(seed * seed);
+  }
+  EXPECT_EQ(
+      CaseOf(TestMiniature(claims, results), "P1.loss", "text", "r1").problem,
+      "its rows have fewer than two seeds in common");
+}
+
 // Cases that cannot be tested point nowhere.
 TEST(MiniatureJudge, CountsTheCasesThatPointToAClaim) {
   const MiniatureVerdicts verdicts = JudgeMadeUp([](size_t, MiniatureRun* run) {

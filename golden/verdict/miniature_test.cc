@@ -14,6 +14,8 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
+#include "golden/verdict/miniature_judge.h"
+#include "golden/verdict/miniature_quantity.h"
 
 namespace softmoe::golden {
 namespace {
@@ -116,6 +118,26 @@ TEST(MiniatureClaims, MostIsMoreThanHalfAndEveryIsAll) {
   EXPECT_EQ(measure.CasesNeeded(1), 1);
   measure.of_cases = OfCases::kNone;
   EXPECT_EQ(measure.CasesNeeded(4), 0);
+}
+
+// Of four layers that share eight experts, one in each whatever the logits, the
+// late two have between a quarter and three quarters.
+TEST(LearningRateNeeded, IsInfiniteWhereNoLogitsGiveTheFinalShare) {
+  MiniatureRun run;
+  run.allocation.emplace_back().allocation = {1, 1, 3, 3};
+  MiniatureMeasure measure;
+  measure.share_of_layers = 0.5;
+  measure.share_of_movement = 1;
+  const auto needed = [&](double final_share) {
+    measure.final_share = final_share;
+    return LearningRateNeeded(measure, run);
+  };
+  EXPECT_EQ(needed(0.5), 0);
+  // Softmax of 0.35 against 0.15.
+  EXPECT_NEAR(needed(0.6), std::log(7.0 / 3) / 2, 1e-12);
+  for (const double share : {0.1, 0.25, 0.75, 0.9}) {
+    EXPECT_EQ(needed(share), HUGE_VAL) << share;
+  }
 }
 
 // Another hash refuses all earlier results, unless this one goes into the

@@ -213,7 +213,8 @@ TEST(RegimeDefinitions, ControlsAreRefusedThatCannotBePut) {
                            "[1234, 1235, 1236, 1237, 1238, 1239, 1240]"}) {
     ExpectRefused("first_half = [1234, 1235, 1236, 1237, 1238, 1239]",
                   std::string("first_half = ") + half,
-                  "must be the seeds of 'regime-1.5', each once");
+                  "'second_half' and 'first_half' must be the seeds of "
+                  "'regime-1.5', each once");
   }
   ExpectRefused("first_half = [1234, 1235, 1236, 1237, 1238, 1239]",
                 "first_half = [1234]", "two or more, all different");
@@ -795,7 +796,13 @@ TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
   for (const RegimeRowRuns& row : verdicts.rows) {
     EXPECT_TRUE(Says(markdown, "\n| " + row.id + " | " + row.role + " |"));
   }
-  EXPECT_EQ(parsed.at("controls").size(), 3u);
+  ASSERT_EQ(parsed.at("controls").size(), verdicts.controls.size());
+  for (size_t i = 0; i < verdicts.controls.size(); ++i) {
+    EXPECT_EQ(parsed["controls"][i].contains("exponent"),
+              verdicts.controls[i].exponent != 0)
+        << i;
+  }
+  EXPECT_EQ(parsed["controls"].size(), 3u);
   EXPECT_EQ(parsed.at("experts").at("rise").at("estimate"),
             verdicts.experts.rise.estimate);
   for (const std::string& each : {text, markdown}) {

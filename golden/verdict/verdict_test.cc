@@ -258,8 +258,21 @@ TEST(Judge, OneRunIsInconclusive) {
   EXPECT_EQ(loss.status, Status::kInconclusive);
   EXPECT_EQ(loss.runs_needed, 2);
   EXPECT_TRUE(Contains(loss.reason, "seed noise is unknown")) << loss.reason;
+  // A noise that is not known is not named.
+  for (const std::string& remark : verdicts.remarks) {
+    EXPECT_FALSE(Contains(remark, "flip between seeds")) << remark;
+  }
   EXPECT_EQ(verdicts.exit_code(), ExitCode::kInconclusive);
   EXPECT_EQ(verdicts.exit_code({Status::kInconclusive}), ExitCode::kDone);
+}
+
+// The noise of one golden run alone is more than the margin.
+TEST(Judge, SaysWhereNoNumberOfRunsDecides) {
+  const Verdicts verdicts = Judge(Reproduction(3, 0.9), Paper());
+  const CellVerdict& loss = Verdict(verdicts, "owt/sparse/k1", "val_loss");
+  EXPECT_EQ(loss.status, Status::kInconclusive);
+  EXPECT_EQ(loss.runs_needed, 0);
+  EXPECT_TRUE(Contains(loss.reason, "unattainable")) << loss.reason;
 }
 
 // Seeds of other rows on the same corpus show the noise; those on another
@@ -643,6 +656,8 @@ TEST(Worse, FollowsTheOrderOfSeverity) {
     }
   }
   EXPECT_EQ(ExitCodeOf(Status::kUnsupported), ExitCode::kInconclusive);
+  // What is no status is no success.
+  EXPECT_EQ(ExitCodeOf(static_cast<Status>(99)), ExitCode::kSelfCheck);
 }
 
 }  // namespace

@@ -341,6 +341,18 @@ void CheckALinkThatIsGone() {
   ExpectSays(texts[0], "failed before");
 }
 
+void CheckALibraryWithoutAVersion() {
+  simt::FailCall("ncclGetVersion", 1, kSystemError);
+  std::string text;
+  try {
+    LinkLibrary();
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  ExpectSays(text, "NCCL, its version: ");
+  ExpectSays(LinkLibrary(), "NCCL 2.");
+}
+
 void CheckTwoRanksOnADevice() {
   simt::SetDeviceLimits({.devices = 1});
   UseDevice(0);
@@ -369,6 +381,7 @@ int Main() {
   }
   CheckACallThatFails("ncclCommGetAsyncError", kRemoteError);
   CheckALinkThatIsGone();
+  CheckALibraryWithoutAVersion();
   CheckTwoRanksOnADevice();
   Expect(simt::LiveNcclCommunicators() == 0, "communicators are left");
   Expect(simt::LiveAllocations() == 0, "memory is left");

@@ -106,6 +106,14 @@ TEST(Digest, FollowsTheContentAndNotTheName) {
     other[other.size() / 2] ^= 1;
     WritePacked(folder / "b", other, form);
     EXPECT_NE(Digest(folder / "b").digest, digest) << form;
+    // Of a large file, the first and the last bytes are among those looked at.
+    for (const bool last : {false, true}) {
+      std::string bytes = ReadWholeFile(folder / "a");
+      ASSERT_GT(bytes.size(), size_t{200'000}) << form;
+      bytes[last ? bytes.size() - 1 : 20] ^= 1;
+      WriteFileAtomically(folder / "b", bytes);
+      EXPECT_NE(Digest(folder / "b").digest, digest) << form << last;
+    }
   }
 }
 

@@ -127,13 +127,19 @@ TEST(FindCorpus, NormalisesIfAskedTo) {
   const auto path = FreshFolder("normalised") / "x.jsonl";
   WriteFileAtomically(path,
                       "{\"text\": \" one\\n\\n\\n\\ntwo\\n\"}\n"
-                      "{\"text\": \" \\n\"}\n");
-  const Corpus corpus =
-      FindCorpus("jsonl:" + path.string(),
-                 {.cache = "/nowhere", .normalise = Normalise::kHfOpenWebText});
+                      "{\"text\": \" \\n\"}\n"
+                      "{\"text\": \"\"}\n"
+                      "{\"body\": \"three\"}\n");
+  const Corpus corpus = FindCorpus("jsonl:" + path.string(),
+                                   {.cache = "/nowhere",
+                                    .read = {.on_bad = OnBad::kSkip},
+                                    .normalise = Normalise::kHfOpenWebText});
   const auto source = corpus.open();
   EXPECT_EQ(DocumentsOf(source), (Documents{"one\n\ntwo"}));
-  EXPECT_EQ(source->skipped().empty, 1);
+  EXPECT_EQ(source->skipped().empty, 2);
+  EXPECT_EQ(source->skipped().bad, 1);
+  ASSERT_EQ(source->skipped().first.size(), 1u);
+  EXPECT_TRUE(Says(source->skipped().first[0], "x.jsonl:4"));
 }
 
 // Python 3.11 answers so: re.sub("\n\n\n+", "\n\n", text).strip().

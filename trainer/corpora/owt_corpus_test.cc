@@ -13,6 +13,7 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "trainer/corpora/corpus.h"
 #include "trainer/testing/corpus_test_util.h"
 
 namespace softmoe::trainer {
@@ -91,6 +92,16 @@ TEST(Owt, ReadsTheNestedArchive) {
 
 // Sorted by name: a folder may list its files in any order, such as that of
 // creation, the reverse, or a hash's.
+TEST(Owt, IsFoundByItsName) {
+  const fs::path folder = FreshFolder("owt_corpus");
+  const Documents documents = {"one", "two", "three", "four"};
+  WriteFileAtomically(folder / "openwebtext.tar.xz", NestedTar(documents));
+  const Corpus corpus =
+      FindCorpus("owt:" + folder.string(), {.cache = "/nowhere"});
+  EXPECT_EQ(DocumentsOf(corpus.open()), documents);
+  EXPECT_EQ(corpus.text_of(4, 0), "a part of owt: 4 of 8013769 documents");
+}
+
 TEST(Owt, ReadsAFolderOfSubsetTarsInTheOrderOfTheirNames) {
   const auto folder = FreshFolder("owt_subsets");
   const Documents documents = TestDocuments(25);
@@ -195,6 +206,17 @@ TEST(Owt, CountsWhatItLeavesOut) {
   EXPECT_EQ(source->skipped().bad, 1);
   EXPECT_EQ(source->skipped().first[0],
             path.string() + " > 1.txt: byte 3 is not UTF-8 text");
+  // So do the shards, each for itself.
+  const auto next = OwtShards(DigestFiles(FindCorpusFiles(FilesOf::kOwt, path)),
+                              {.on_bad = OnBad::kSkip});
+  Skipped of_shards;
+  for (Shard shard; next(&shard);) {
+    const auto documents = shard.open();
+    DocumentsOf(documents);
+    of_shards.Add(documents->skipped());
+  }
+  EXPECT_EQ(of_shards.empty, 1);
+  EXPECT_EQ(of_shards.bad, 1);
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST_F(GrowingLog, AFullDiskLeavesTheFile) {
     FullDisk disk(static_cast<int64_t>(before.size()) + 5);
     EXPECT_TRUE(Says(
         MessageOf<EnvironmentError>([&] { UpdateEventFile(log_, events_); }),
-        "cannot write", kEventFileName));
+        "cannot write", kEventFileName, "File too large"));
   }
   EXPECT_EQ(ReadWholeFile(events_), before);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:train and //:evaluate as a user meets them: exit codes, messages, files.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -15,9 +17,12 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/testing/corpus_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/prepare.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -96,6 +101,26 @@ TEST_F(Cli, TrainsAndEvaluates) {
   EXPECT_EQ(nlohmann::json::parse(elsewhere.output).at("other_tokens"), true);
   EXPECT_NE(nlohmann::json::parse(elsewhere.output).at("loss"),
             result.final_validation.loss);
+}
+
+// Of tokens that come with their tokenizer.
+TEST_F(Cli, SaysHowManyBytesATokenHas) {
+  DataConfig data;
+  data.corpus = "path:" + (folder_ / "text.txt").string();
+  WriteFileAtomically(folder_ / "text.txt", TestText(TestDocuments(300)));
+  tokens_ =
+      PrepareCorpus(data, 400, {.cache = folder_ / "cache", .quiet = true})
+          .prefix;
+  const ProgramResult train =
+      Train({"--set", "model.vocab_size=400", "--set", "training.steps=2",
+             "--set", "data.corpus=" + data.corpus});
+  ASSERT_TRUE(EndedWith(train, 0));
+  const RunResult result = ReadRunResult(run_ / "result.h5");
+  EXPECT_TRUE(Says(
+      train.output,
+      ReportLine(metrics::kValLossPerByte, result.val_loss_per_byte.value()),
+      ReportLine(metrics::kValBytesPerToken,
+                 result.val_bytes_per_token.value())));
 }
 
 TEST_F(Cli, HandsOutParametersAndTraces) {
@@ -215,6 +240,28 @@ TEST_F(Cli, RanksLeaveWhatOneProcessLeaves) {
   ExpectSameResult(ReadRunResult(alone / "result.h5"),
                    ReadRunResult(run_ / "result.h5"));
   ExpectSameTensors(alone / "checkpoint.h5", run_ / "checkpoint.h5");
+}
+
+// Each of the remaining steps takes as long as the fastest one at least, and as
+// the slowest one at most.
+TEST_F(Cli, EstimatesTheRemainingTimeFromItsSteps) {
+  const ProgramResult train = Train({"--set", "runtime.log_every=1"});
+  ASSERT_TRUE(EndedWith(train, 0));
+  const RunResult result = ReadRunResult(run_ / "result.h5");
+  double fastest = result.steps[0].seconds, slowest = fastest;
+  for (const StepRecord& step : result.steps) {
+    fastest = std::min(fastest, step.seconds);
+    slowest = std::max(slowest, step.seconds);
+    const size_t line =
+        train.output.find(fmt::format("step {}/12 | ", step.step));
+    ASSERT_NE(line, std::string::npos) << train.output;
+    const size_t eta = train.output.find("eta ", line);
+    ASSERT_NE(eta, std::string::npos) << train.output;
+    const double shown = std::stod(train.output.substr(eta + 4));  // "3s"
+    const auto left = static_cast<double>(12 - step.step);
+    EXPECT_GE(shown, fastest * left - 0.5) << step.step;
+    EXPECT_LE(shown, slowest * left + 0.5) << step.step;
+  }
 }
 
 TEST_F(Cli, UsageErrorsEndWithTwo) {

@@ -92,6 +92,16 @@ TEST(BatchReader, ReadsTheNextStepAhead) {
   }
 }
 
+// A step that is asked for again begins no second read of the next one.
+TEST(BatchReader, ReadsAheadOnceForAStepThatIsRepeated) {
+  Source source;
+  BatchReader reader(source.Function(), kSteps);
+  for (int again = 0; again < 3; ++again) ASSERT_TRUE(Gives(reader, 0, 0));
+  ASSERT_TRUE(Gives(reader, 1, 0));
+  ASSERT_TRUE(source.WaitFor(2, 0));
+  EXPECT_EQ((source.reads()[{1, 0}]), 1);
+}
+
 // A run that is resumed, a profile that repeats a step, and sequences in
 // another order ask like this.
 TEST(BatchReader, GivesWhateverIsAskedFor) {

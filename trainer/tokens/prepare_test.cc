@@ -333,6 +333,8 @@ TEST_F(PrepareShards, TokensAreTheDocumentsInTheOrderOfTheShards) {
     if (i == 2) documents.insert(documents.begin(), {"twice", "twice"});
     EXPECT_EQ(shard.name, std::to_string(i) + ".json.gz");
     EXPECT_EQ(shard.sha256, Sha256OfFile(folder_ / "shards" / shard.name));
+    EXPECT_EQ(shard.bytes, static_cast<int64_t>(std::filesystem::file_size(
+                               folder_ / "shards" / shard.name)));
     EXPECT_EQ(shard.documents, static_cast<int64_t>(documents.size()));
     EXPECT_EQ(shard.empty, i == 2 ? 1 : 0);
     for (const std::string& document : documents) {

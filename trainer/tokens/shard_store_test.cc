@@ -188,6 +188,13 @@ TEST_F(Store, AShardWhoseTokensChangedIsMadeAgain) {
   EXPECT_TRUE(Finish(2) == unbroken);
 }
 
+TEST_F(Store, NamesAFileThatItCannotOpen) {
+  fs::create_directory(folder_ / "lengths");
+  EXPECT_TRUE(Says(
+      MessageOf<EnvironmentError>([&] { ShardStore(folder_, kVocabSize); }),
+      (folder_ / "lengths").string(), "Is a directory"));
+}
+
 TEST(DigestSum, DoesNotDependOnTheOrderAndCountsTwice) {
   Sha256Digest one = {}, most;
   one[31] = 1;
