@@ -5,6 +5,7 @@
 
 #include <cctype>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/config/config.h"
