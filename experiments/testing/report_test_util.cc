@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "core/config/router_traits.h"
 #include "core/philox.h"
 
 namespace softmoe::experiments {
@@ -111,10 +112,7 @@ RunResult ExampleResult(const GridRun& run) {
   r.val_bytes_per_token = 4.4;
   r.val_loss_per_byte = r.final_validation.loss / 4.4;
   r.train_ae = train;
-  r.max_active = static_cast<int64_t>(std::ceil(
-      sparse
-          ? k
-          : run.config.router.expansion_factor * r.allocation.back() - 1e-6));
+  r.max_active = MaxActive(run.config, r.allocation.back());
   r.most_active_in_a_token =
       sparse ? static_cast<int64_t>(k) : static_cast<int64_t>(std::ceil(infer));
   r.seconds = 12.5;

@@ -457,7 +457,7 @@ constexpr void VisitEvaluationMetrics(Visitor&& visit) {
 // Does the same for what a run carries from step to step and into its result;
 // Record is TrainState or RunResult, member a pointer to a double or int64_t.
 template <typename Record, typename Visitor>
-void VisitCarriedMetrics(Visitor&& visit) {
+constexpr void VisitCarriedMetrics(Visitor&& visit) {
   visit(metrics::kTau, &Record::tau);
   visit(metrics::kMaxActive, &Record::max_active);
   visit(metrics::kMostActiveInAToken, &Record::most_active_in_a_token);
@@ -468,7 +468,7 @@ void VisitCarriedMetrics(Visitor&& visit) {
 // is a pointer to a double, an int64_t, an optional<double> or a vector<double>
 // [num_layers].
 template <typename Visitor>
-void VisitRunMetrics(Visitor&& visit) {
+constexpr void VisitRunMetrics(Visitor&& visit) {
   VisitCarriedMetrics<RunResult>(visit);
   visit(metrics::kParameters, &RunResult::parameters);
   visit(metrics::kUnigramLoss, &RunResult::unigram_loss);
@@ -530,6 +530,18 @@ static_assert(ListedBytes<MeasuredAnswers>([](auto visit) {
                 VisitAnswerMetrics(visit);
               }) == sizeof(MeasuredAnswers),
               "VisitAnswerMetrics lists every number of its record");
+// Those that are no metrics; a bool with what fills it up to 8 bytes.
+inline constexpr size_t kOtherBytesOfRunResult =
+    sizeof(RunResult::identity) + sizeof(RunResult::config) +
+    sizeof(RunResult::steps) + sizeof(RunResult::at_schedule_temperature) +
+    sizeof(RunResult::final_validation) + sizeof(RunResult::devices) +
+    sizeof(RunResult::code_version) + sizeof(RunResult::final_evaluations) +
+    sizeof(int64_t[2]);  // tau_calibrated, resumed
+static_assert(ListedBytes<RunResult>([](auto visit) {
+                VisitRunMetrics(visit);
+              }) + kOtherBytesOfRunResult ==
+                  sizeof(RunResult),
+              "VisitRunMetrics lists every number of a RunResult");
 
 }  // namespace softmoe::trainer
 
