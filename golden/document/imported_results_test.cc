@@ -111,7 +111,10 @@ TEST(Import, OneDivergedSeedLeavesTheCellEmpty) {
 
 TEST(Import, RefusesValuesWithPlaceAndRemedy) {
   const std::string good = "owt/sparse/k1,7,loss,2.81\n";
-  const std::pair<std::string, std::vector<std::string>> kBad[] = {
+  const struct {
+    std::string values;
+    std::vector<std::string> parts;
+  } kBad[] = {
       {"owt/sparse/k3,7,loss,2.8\n",
        {"theirs.csv:2: no row 'owt/sparse/k3'", "did you mean 'owt/sparse/k"}},
       {"owt/sparse/k1,7,los,2.8\n",
@@ -137,9 +140,10 @@ TEST(Import, RefusesValuesWithPlaceAndRemedy) {
        {"theirs.csv:2: a quote that does not end"}},
       {good, {"theirs.csv: no value of the seed 8"}},
   };
-  for (const auto& [values, parts] : kBad) {
-    EXPECT_TRUE(Says(MessageOf<DataError>([&] { Import(values); }), parts))
-        << values;
+  for (const auto& bad : kBad) {
+    EXPECT_TRUE(
+        Says(MessageOf<DataError>([&] { Import(bad.values); }), bad.parts))
+        << bad.values;
   }
   for (const std::string head :
        {"", "row,seed,column\n", "row,seed,column,value,value\n",

@@ -533,9 +533,11 @@ static_assert(ListedBytes<MeasuredAnswers>([](auto visit) {
 // Those that are no metrics; a bool with what fills it up to 8 bytes.
 inline constexpr size_t kOtherBytesOfRunResult =
     sizeof(RunResult::identity) + sizeof(RunResult::config) +
-    sizeof(RunResult::steps) + sizeof(RunResult::at_schedule_temperature) +
+    sizeof(decltype(RunResult::steps)) +
+    sizeof(RunResult::at_schedule_temperature) +
     sizeof(RunResult::final_validation) + sizeof(RunResult::devices) +
-    sizeof(RunResult::code_version) + sizeof(RunResult::final_evaluations) +
+    sizeof(decltype(RunResult::code_version)) +
+    sizeof(RunResult::final_evaluations) +
     sizeof(int64_t[2]);  // tau_calibrated, resumed
 static_assert(ListedBytes<RunResult>([](auto visit) {
                 VisitRunMetrics(visit);
