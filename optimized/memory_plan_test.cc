@@ -322,20 +322,23 @@ TEST(PassArrays, HaveTheScratchThatKernelsAskFor) {
   const Config config = PaperConfig();
   const ModelConfig& m = config.model;
   constexpr int64_t kTokens = 2048;
+  constexpr int64_t kInt32 = sizeof(int32_t), kFloat = sizeof(float),
+                    kDouble = sizeof(double);
   for (const MemoryKind kind : {MemoryKind::kHost, MemoryKind::kDevice}) {
     Notes notes;
     TakePassArrays<float>(config, LargestSizes(config, kTokens),
                           Recompute::kNone, kind, notes);
-    EXPECT_EQ(notes.bytes("embedding"),
-              4 * (kind == MemoryKind::kDevice
-                       ? kernels::EmbeddingDeviceScratch(kTokens, m.d_model)
-                       : kTokens + m.vocab_size + 1));
+    EXPECT_EQ(
+        notes.bytes("embedding"),
+        kInt32 * (kind == MemoryKind::kDevice
+                      ? kernels::EmbeddingDeviceScratch(kTokens, m.d_model)
+                      : kTokens + m.vocab_size + 1));
     EXPECT_EQ(notes.bytes("norm"),
-              4 * kernels::RmsNormScratch(kTokens, m.d_model));
+              kFloat * kernels::RmsNormScratch(kTokens, m.d_model));
     EXPECT_EQ(notes.bytes("route_plan"),
-              4 * kernels::RoutePlanScratch(kTokens, m.num_experts));
+              kInt32 * kernels::RoutePlanScratch(kTokens, m.num_experts));
     EXPECT_EQ(notes.bytes("router"),
-              8 * kernels::RouterScratch(kTokens, m.num_experts));
+              kDouble * kernels::RouterScratch(kTokens, m.num_experts));
   }
 }
 
