@@ -34,13 +34,16 @@ void FlushOutput() {
 
 }  // namespace
 
-int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
+namespace internal {
+
+int RunMain(const std::string& program, ExitCode (*call)(const void* body),
+            const void* body) {
   OccupyStandardDescriptors();
   // Exceeding a limit on file sizes (ulimit -f) must fail the write instead of
   // killing this process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    const ExitCode code = body();
+    const ExitCode code = call(body);
     // A full disk must not hide a worse verdict.
     if (code == ExitCode::kDone) FlushOutput();
     return static_cast<int>(code);
@@ -73,11 +76,16 @@ int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
   }
 }
 
-namespace internal {
-
 // Not std::source_location, which clang 14 lacks.
 CheckText::CheckText(const char* condition, const char* file, int line) {
-  text_ << file << ":" << line << ": check failed: " << condition << " ";
+  *this << file << ":" << line << ": check failed: " << condition << " ";
+}
+
+// As std::ostream prints it.
+void CheckText::Append(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", value);
+  text_ += text;
 }
 
 void ThrowCheck::operator&(const CheckText& text) const {

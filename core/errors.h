@@ -9,10 +9,9 @@
 #ifndef SOFTMOE_CORE_ERRORS_H_
 #define SOFTMOE_CORE_ERRORS_H_
 
-#include <functional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace softmoe {
 
@@ -76,27 +75,36 @@ struct InternalError : Error {
       : Error(ExitCode::kSelfCheck, message) {}
 };
 
-// Runs `body`, prints an escaping exception as "PROGRAM: error: ..." on stderr
-// and returns its exit code. Output that cannot be written (a full disk at the
-// end of stdout) is such an error if everything else succeeded.
-int RunMain(const std::string& program, const std::function<ExitCode()>& body);
-
+// What every source of the project includes is kept short: no <functional> for
+// RunMain, and no <sstream> for SOFTMOE_CHECK.
 namespace internal {
 
-// The text streamed into a failed SOFTMOE_CHECK.
+int RunMain(const std::string& program, ExitCode (*call)(const void* body),
+            const void* body);
+
+// The text streamed into a failed SOFTMOE_CHECK: of texts, paths and numbers.
 class CheckText {
  public:
   CheckText(const char* condition, const char* file, int line);
 
   template <typename T>
   CheckText& operator<<(const T& value) {
-    text_ << value;
+    static_assert(!std::is_enum_v<T>, "give its name, or its number");
+    if constexpr (std::is_floating_point_v<T>) {
+      Append(static_cast<double>(value));
+    } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, char>) {
+      text_ += std::to_string(value);
+    } else {
+      text_ += value;
+    }
     return *this;
   }
-  std::string text() const { return text_.str(); }
+  const std::string& text() const { return text_; }
 
  private:
-  std::ostringstream text_;
+  void Append(double value);
+
+  std::string text_;
 };
 
 // `ThrowCheck() & text` throws InternalError: & binds less tightly than <<, so
@@ -106,6 +114,19 @@ struct ThrowCheck {
 };
 
 }  // namespace internal
+
+// Runs body(), which returns an ExitCode, prints an escaping exception as
+// "PROGRAM: error: ..." on stderr and returns its exit code. Output that cannot
+// be written (a full disk at the end of stdout) is such an error if everything
+// else succeeded.
+template <typename Body>
+int RunMain(const std::string& program, const Body& body) {
+  return internal::RunMain(
+      program,
+      [](const void* own) { return (*static_cast<const Body*>(own))(); },
+      &body);
+}
+
 }  // namespace softmoe
 
 // SOFTMOE_CHECK(rows > 0) << "rows=" << rows;  throws InternalError. For

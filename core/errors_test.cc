@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -135,6 +136,17 @@ TEST(SoftmoeCheck, ThrowsWithPlaceConditionAndValues) {
   EXPECT_TRUE(Says(MessageOf<InternalError>(
                        [&] { SOFTMOE_CHECK(rows > 0) << "rows=" << rows; }),
                    "core/errors_test.cc:", "check failed: rows > 0 rows=-3"));
+}
+
+TEST(SoftmoeCheck, PrintsTextsPathsAndNumbers) {
+  const std::filesystem::path path = "a/b";
+  EXPECT_TRUE(Says(MessageOf<InternalError>([&] {
+                     SOFTMOE_CHECK(false)
+                         << path << ' ' << std::string("text") << " "
+                         << uint8_t{7} << " " << int64_t{-1} << " " << 0.25f
+                         << " " << 1e20 << " " << true;
+                   }),
+                   "check failed: false a/b text 7 -1 0.25 1e+20 1"));
 }
 
 TEST(SoftmoeCheck, EvaluatesTheConditionOnceAndTheTextOnlyOnFailure) {
