@@ -12,6 +12,7 @@ load(
     "NVCC_VERSION",
 )
 load("@system//:key.bzl", "BUILD_KEY")
+load("//bazel:compilation.bzl", "listed_inputs", "run_compiler")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
 # Of each source a file with what ptxas reports of its kernels' registers and
@@ -28,7 +29,10 @@ def _cuda_library_impl(ctx):
         "-I.",  # nvcc knows no -iquote
         "-DSOFTMOE_BUILD_KEY=" + BUILD_KEY,
     ] + ctx.attr.copts
-    inputs = depset(ctx.files.srcs + ctx.files.hdrs, transitive = [context.compilation_context.headers])
+    inputs = listed_inputs(
+        ctx,
+        depset(ctx.files.srcs + ctx.files.hdrs, transitive = [context.compilation_context.headers]),
+    )
 
     # The version is in the environment so that it is in the key.
     environment = {"NVCC_VERSION": NVCC_VERSION, "PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -43,20 +47,13 @@ def _cuda_library_impl(ctx):
         arguments.add_all(["-c", "-lineinfo", "-Xcompiler", "-fPIC,-Wall", "-Xptxas", "-v"])
         arguments.add_all(NVCC_ARCHITECTURES + NVCC_COMPRESSION + flags)
         arguments.add_all(["-o", output, source])
-        ctx.actions.run_shell(
-            # nvcc names its temporary files by its process number, which is the
-            # same in every sandbox: in /tmp, they would be those of its neighbours.
-            # All that ptxas did not print is a warning or an error: show it.
-            command = """
-                TMPDIR=$(mktemp -d) || exit; export TMPDIR
-                trap 'rm -rf "$TMPDIR"' EXIT
-                resources=$1; shift
-                "$@" 2> "$resources"; status=$?
-                grep -v -e '^ptxas info' -e '^    [0-9]* bytes stack frame' "$resources" >&2
-                exit $status""",
-            arguments = [resource.path, NVCC, arguments],
+        run_compiler(
+            ctx,
+            compiler = NVCC,
+            arguments = arguments,
             inputs = inputs,
-            outputs = [output, resource],
+            output = output,
+            report = resource,
             mnemonic = "CudaCompile",
             progress_message = "Compiling %s with nvcc" % source.short_path,
             env = environment,
@@ -69,14 +66,12 @@ def _cuda_library_impl(ctx):
         arguments = ctx.actions.args()
         arguments.add_all(["-ptx", "-arch=compute_80"] + flags)
         arguments.add_all(["-o", output, source])
-        ctx.actions.run_shell(
-            command = """
-                TMPDIR=$(mktemp -d) || exit; export TMPDIR
-                trap 'rm -rf "$TMPDIR"' EXIT
-                "$@" """,
-            arguments = [NVCC, arguments],
+        run_compiler(
+            ctx,
+            compiler = NVCC,
+            arguments = arguments,
             inputs = inputs,
-            outputs = [output],
+            output = output,
             mnemonic = "CudaPtx",
             progress_message = "Compiling %s to PTX" % source.short_path,
             env = environment,

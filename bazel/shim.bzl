@@ -17,6 +17,7 @@ belong to every `bazel test //...`, and that to `--config=full` (DESIGN.md, ruli
 
 load("@system//:compilers.bzl", "CLANGXX", "GXX")
 load("@system//:key.bzl", "BUILD_KEY")
+load("//bazel:compilation.bzl", "listed_inputs", "run_compiler")
 load("//bazel:softmoe.bzl", "softmoe_cc_library")
 
 _INCLUDE = "kernels/simt/device/include"
@@ -73,10 +74,13 @@ def _archives(target):
 
 def _shim_variant_test_impl(ctx):
     compiler, flags, variant = _VARIANTS[ctx.attr.variant]
-    headers = depset(ctx.files.hdrs, transitive = [
-        dep[CcInfo].compilation_context.headers
-        for dep in ctx.attr.deps + [ctx.attr.runtime, ctx.attr._variant]
-    ])
+    inputs = listed_inputs(ctx, depset(
+        ctx.files.srcs + ctx.files.hdrs + [ctx.file._sanitizer_options],
+        transitive = [
+            dep[CcInfo].compilation_context.headers
+            for dep in ctx.attr.deps + [ctx.attr.runtime, ctx.attr._variant]
+        ],
+    ))
 
     # PWD keeps the sandbox's path out of the debug information.
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
@@ -94,11 +98,12 @@ def _shim_variant_test_impl(ctx):
         arguments = ctx.actions.args()
         arguments.add_all(source_flags)
         arguments.add_all(["-c", source, "-o", output])
-        ctx.actions.run(
-            executable = compiler,
-            arguments = [arguments],
-            inputs = depset([source], transitive = [headers]),
-            outputs = [output],
+        run_compiler(
+            ctx,
+            compiler = compiler,
+            arguments = arguments,
+            inputs = inputs,
+            output = output,
             mnemonic = "ShimCompile",
             progress_message = "Compiling %s for the simulator, %s" % (source.short_path, ctx.attr.variant),
             env = environment,
