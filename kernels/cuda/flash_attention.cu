@@ -112,22 +112,6 @@ class Source {
   int left_;
 };
 
-// Stores kCount rows from `begin` on, in shared memory, as rows `first` and so
-// on in memory; one warp. Rows that there are not are left out.
-template <int kCount, int kDim>
-__device__ __forceinline__ void StoreRows(Rows<kDim> rows, int begin, int first,
-                                          int64_t stride, int count, Bf16* to) {
-  constexpr int kPieces = kDim / 8, kStep = 32 / kPieces;
-  const int piece = Lane() % kPieces;
-  SOFTMOE_UNROLL
-  for (int i = 0; i < kCount / kStep; ++i) {
-    const int row = i * kStep + Lane() / kPieces;
-    if (first + row >= count) continue;
-    *reinterpret_cast<Bf16x8*>(to + int64_t{first + row} * stride + piece * 8) =
-        *rows.At(begin + row, piece);
-  }
-}
-
 // ---- Matrices in registers: of a warp, 16 kRowTiles rows
 
 // A thread has every eighth row from LaneRow() on, and of each eight columns
@@ -268,25 +252,6 @@ __device__ __forceinline__ void Mix(
   }
 }
 
-// Puts factor[own row] * sums, rounded, where rows of shared memory were that
-// no other warp reads, from `begin` on.
-template <int kDim, int kRowTiles>
-__device__ __forceinline__ void PutRows(const Sums<kRowTiles, kDim / 8>& sums,
-                                        const float (&factor)[2 * kRowTiles],
-                                        Rows<kDim> rows, int begin) {
-  __syncwarp();
-  SOFTMOE_UNROLL
-  for (int own = 0; own < 2 * kRowTiles; ++own) {
-    SOFTMOE_UNROLL
-    for (int c = 0; c < kDim / 8; ++c) {
-      const float* pair = sums.x[own / 2][c] + own % 2 * 2;
-      rows.At(begin + 8 * own + LaneRow(), c)->pairs[Lane() % 4] =
-          PackBf16(factor[own] * pair[0], factor[own] * pair[1]);
-    }
-  }
-  __syncwarp();
-}
-
 // The sum, and the largest, over the four lanes that share a row.
 __device__ __forceinline__ float RowSum(float x) {
   x += __shfl_xor_sync(0xffffffffu, x, 1);
@@ -308,91 +273,159 @@ __device__ __forceinline__ void ForMasked(bool masked, const Work& work) {
   }
 }
 
-// ---- Where a block of threads is
+// ---- Where a block of threads is, and what it works on
 
 // Which block of rows of which head. Those with most to do come first within a
 // head, and the blocks of a head together, since they read the same.
+template <int kDim>
 struct Place {
-  int sequence, head, block;
+  // Rows of a thread, of a warp and of a block of threads.
+  static constexpr int kRowTiles = kDim == 64 ? 2 : 1, kOwn = 2 * kRowTiles;
+  static constexpr int kWarpRows = 16 * kRowTiles, kRows = kWarps * kWarpRows;
+
+  // All heads' numbers of a token, and a sequence's tokens.
+  int width, length;
+  // The first row of the block, that of the warp, and where it is in the block.
+  int first, warp_first, warp_row;
+  // The head, counted through all sequences, and where its first token is, from
+  // the beginning of arrays.
+  int64_t head, qkv, out;
 
   // Of `blocks` in each head.
-  __device__ __forceinline__ Place(int64_t num_heads, int blocks,
+  template <typename Args>
+  __device__ __forceinline__ Place(const Args& args, int blocks,
                                    bool last_first) {
     const unsigned index = blockIdx.x / static_cast<unsigned>(blocks);
-    sequence = static_cast<int>(index / static_cast<unsigned>(num_heads));
-    head = static_cast<int>(index % static_cast<unsigned>(num_heads));
-    block = static_cast<int>(blockIdx.x % static_cast<unsigned>(blocks));
+    const unsigned heads = static_cast<unsigned>(args.num_heads);
+    const int sequence = static_cast<int>(index / heads);
+    const int head_of_sequence = static_cast<int>(index % heads);
+    int block = static_cast<int>(blockIdx.x % static_cast<unsigned>(blocks));
     if (last_first) block = blocks - 1 - block;
+    width = static_cast<int>(args.num_heads) * kDim;
+    length = static_cast<int>(args.sequence_length);
+    first = block * kRows;
+    warp_row = Warp() * kWarpRows;
+    warp_first = first + warp_row;
+    head = index;
+    const int64_t token = sequence * args.sequence_length;
+    out = token * width + head_of_sequence * kDim;
+    qkv = 3 * token * width + head_of_sequence * kDim;
+  }
+
+  // The head's rows from `begin` on, of an array like qkv and of one like out.
+  // In qkv, its keys are `width` after its queries, its values after its keys.
+  __device__ __forceinline__ Source<kDim> OfQkv(const Bf16* array,
+                                                int begin) const {
+    return Source<kDim>(array + qkv, 3 * width, begin, length);
+  }
+  __device__ __forceinline__ Source<kDim> OfOut(const Bf16* array,
+                                                int begin) const {
+    return Source<kDim>(array + out, width, begin, length);
+  }
+  // Tiles of the rows before `end`.
+  __device__ __forceinline__ int TilesBefore(int end) const {
+    return ((end < length ? end : length) + kTileRows - 1) / kTileRows;
   }
 };
 
-// Tiles of the keys that queries before `end` see.
-__device__ __forceinline__ int TilesSeen(int length, int end) {
-  return ((end < length ? end : length) + kTileRows - 1) / kTileRows;
+// Two matrices of each of two tiles, in shared memory from `data` on: a tile
+// takes the place of the last but one.
+template <int kDim>
+struct Tiles {
+  static constexpr int kPieces = kTileRows * Rows<kDim>::kPieces;
+  Bf16x8* data;
+
+  __device__ __forceinline__ Rows<kDim> First(int tile) const {
+    return {data + (tile & 1) * 2 * kPieces};
+  }
+  __device__ __forceinline__ Rows<kDim> Second(int tile) const {
+    return {First(tile).data + kPieces};
+  }
+  __device__ __forceinline__ Bf16x8* End() const { return data + 4 * kPieces; }
+};
+
+// Bytes of so many matrices of a block's rows, and of Tiles.
+template <int kDim>
+constexpr int BytesOfMatrices(int of_block) {
+  return (of_block * Place<kDim>::kRows + 4 * kTileRows) * kDim * 2;
 }
 
-// Where a head's first token of a sequence is, from the beginning of arrays.
+// Tiles of a head's keys and values.
 template <int kDim>
-struct HeadOf {
-  int width;
-  int64_t qkv, out, log_sum_exp;
+class KeyTiles {
+ public:
+  __device__ __forceinline__ KeyTiles(const Bf16* qkv, const Place<kDim>& here,
+                                      Bf16x8* shared)
+      : tiles_{shared},
+        next_(here.OfQkv(qkv + here.width, 0)),
+        distance_(here.width) {}
 
-  template <typename Args>
-  __device__ __forceinline__ HeadOf(const Args& args, const Place& place) {
-    width = static_cast<int>(args.num_heads) * kDim;
-    const int64_t token = place.sequence * args.sequence_length;
-    out = token * width + place.head * kDim;
-    qkv = 3 * token * width + place.head * kDim;
-    log_sum_exp =
-        (place.sequence * args.num_heads + place.head) * args.sequence_length;
+  __device__ __forceinline__ Rows<kDim> Keys(int tile) const {
+    return tiles_.First(tile);
   }
+  __device__ __forceinline__ Rows<kDim> Values(int tile) const {
+    return tiles_.Second(tile);
+  }
+  __device__ __forceinline__ Bf16x8* End() const { return tiles_.End(); }
+  // Begins to copy a tile; one after the other, from the first on.
+  __device__ __forceinline__ void Begin(int tile) {
+    next_.template CopyBoth<kTileRows>(distance_, Keys(tile), Values(tile));
+    CommitCopies();
+  }
+
+ private:
+  const Tiles<kDim> tiles_;
+  Source<kDim> next_;
+  const int distance_;
 };
+
+// Stores a warp's sums, rounded, in memory, where the head's first row is `to`.
+// They pass through the warp's of `rows`, which no other warp reads. Rows that
+// there are not are left out.
+template <int kDim>
+__device__ __forceinline__ void Store(
+    const Sums<Place<kDim>::kRowTiles, kDim / 8>& sums, Rows<kDim> rows,
+    const Place<kDim>& here, int64_t stride, Bf16* to) {
+  constexpr int kPieces = Rows<kDim>::kPieces, kStep = 32 / kPieces;
+  __syncwarp();
+  SOFTMOE_UNROLL
+  for (int own = 0; own < here.kOwn; ++own) {
+    SOFTMOE_UNROLL
+    for (int c = 0; c < kDim / 8; ++c) {
+      const float* pair = sums.x[own / 2][c] + own % 2 * 2;
+      rows.At(here.warp_row + 8 * own + LaneRow(), c)->pairs[Lane() % 4] =
+          PackBf16(pair[0], pair[1]);
+    }
+  }
+  __syncwarp();
+  const int piece = Lane() % kPieces;
+  SOFTMOE_UNROLL
+  for (int i = 0; i < here.kWarpRows / kStep; ++i) {
+    const int row = i * kStep + Lane() / kPieces;
+    if (here.warp_first + row >= here.length) continue;
+    *reinterpret_cast<Bf16x8*>(to + int64_t{here.warp_first + row} * stride +
+                               piece * 8) =
+        *rows.At(here.warp_row + row, piece);
+  }
+}
 
 // ---- Forward
-
-template <int kDim>
-struct ForwardSizes {
-  static constexpr int kRowTiles = kDim == 64 ? 2 : 1;
-  static constexpr int kWarpRows = 16 * kRowTiles;
-  static constexpr int kQueries = kWarps * kWarpRows;
-  // Queries, and keys and values of two tiles.
-  static constexpr int kShared = (kQueries + 4 * kTileRows) * kDim * 2;
-};
 
 template <int kDim>
 __global__ void __launch_bounds__(kThreads, 2)
     FlashForwardKernel(AttentionForwardArgsOf<Bf16> args, float scale2,
                        int num_blocks) {
-  using Sizes = ForwardSizes<kDim>;
-  constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
-  const Place place(args.num_heads, num_blocks, /*last_first=*/true);
-  const HeadOf<kDim> head(args, place);
-  const int length = static_cast<int>(args.sequence_length);
-  const int first = place.block * Sizes::kQueries;
-  const int warp_first = first + Warp() * Sizes::kWarpRows;
+  constexpr int kRowTiles = Place<kDim>::kRowTiles, kOwn = Place<kDim>::kOwn;
+  const Place<kDim> here(args, num_blocks, /*last_first=*/true);
 
   SOFTMOE_DYNAMIC_SHARED(Bf16x8, shared);
   const Rows<kDim> queries{shared};
-  const auto keys = [&](int tile) {
-    return Rows<kDim>{queries.At(Sizes::kQueries, 0) +
-                      (tile & 1) * 2 * kTileRows * Rows<kDim>::kPieces};
-  };
-  const auto values = [&](int tile) {
-    return Rows<kDim>{keys(tile).data + kTileRows * Rows<kDim>::kPieces};
-  };
-  Source<kDim> keys_and_values(args.qkv + head.qkv + head.width, 3 * head.width,
-                               0, length);
-  const auto begin_tile = [&](int tile) {
-    keys_and_values.template CopyBoth<kTileRows>(head.width, keys(tile),
-                                                 values(tile));
-    CommitCopies();
-  };
-  const int num_tiles = TilesSeen(length, first + Sizes::kQueries);
-  Source<kDim>(args.qkv + head.qkv, 3 * head.width, first, length)
-      .template Copy<Sizes::kQueries>(queries);
-  begin_tile(0);
+  KeyTiles<kDim> tiles(args.qkv, here, queries.At(here.kRows, 0));
+  const int num_tiles = here.TilesBefore(here.first + here.kRows);
+  here.OfQkv(args.qkv, here.first).template Copy<here.kRows>(queries);
+  tiles.Begin(0);
 
-  const SharedOperand<kRowTiles, kDim> q{queries, Warp() * Sizes::kWarpRows};
+  const SharedOperand<kRowTiles, kDim> q{queries, here.warp_row};
   Sums<kRowTiles, kDim / 8> out;
   out.Clear();
   // Of each row: the largest score so far, and the sum of the weights that this
@@ -408,14 +441,15 @@ __global__ void __launch_bounds__(kThreads, 2)
     WaitForCopies<0>();
     __syncthreads();
     // Nobody reads the tile before this one any more.
-    if (tile + 1 < num_tiles) begin_tile(tile + 1);
+    if (tile + 1 < num_tiles) tiles.Begin(tile + 1);
     const int first_key = tile * kTileRows;
-    if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
-    ForMasked(first_key + kTileRows - 1 > warp_first, [&](auto masked) {
+    if (first_key > here.warp_first + here.kWarpRows - 1) continue;
+    ForMasked(first_key + kTileRows - 1 > here.warp_first, [&](auto masked) {
       Sums<kRowTiles, kTileRows / 8> weights;
-      Compare(q, keys(tile), 0, weights);
+      Compare(q, tiles.Keys(tile), 0, weights);
       if constexpr (decltype(masked)::value) {
-        const int beyond = warp_first + LaneRow() - (first_key + LaneColumn());
+        const int beyond =
+            here.warp_first + LaneRow() - (first_key + LaneColumn());
         weights.ForEach([&](float& score, int own, int column) {
           if (column - 8 * own > beyond) score = -__builtin_inff();
         });
@@ -439,7 +473,7 @@ __global__ void __launch_bounds__(kThreads, 2)
         x = FastExp2(Fma(x, scale2, -shift[own]));
         total[own] += x;
       });
-      Mix(weights, values(tile), 0, out);
+      Mix(weights, tiles.Values(tile), 0, out);
     });
   }
 
@@ -448,55 +482,41 @@ __global__ void __launch_bounds__(kThreads, 2)
   for (int own = 0; own < kOwn; ++own) {
     const float sum = RowSum(total[own]);
     factor[own] = 1.0f / sum;
-    const int query = warp_first + 8 * own + LaneRow();
-    if (query < length && Lane() % 4 == 0) {
-      args.log_sum_exp[head.log_sum_exp + query] =
+    const int query = here.warp_first + 8 * own + LaneRow();
+    if (query < here.length && Lane() % 4 == 0) {
+      args.log_sum_exp[here.head * args.sequence_length + query] =
           Fma(largest[own] * scale2, kLogOf2, Log(sum));
     }
   }
-  const int begin = Warp() * Sizes::kWarpRows;
-  PutRows(out, factor, queries, begin);
-  StoreRows<Sizes::kWarpRows>(queries, begin, warp_first, head.width, length,
-                              args.out + head.out);
+  out.ForEach([&](float& sum, int own, int) { sum *= factor[own]; });
+  Store(out, queries, here, here.width, args.out + here.out);
 }
 
 // ---- Backward: d_q, and <d_out, out> of every row
-
-template <int kDim>
-struct QueriesSizes {
-  static constexpr int kRowTiles = kDim == 64 ? 2 : 1;
-  static constexpr int kWarpRows = 16 * kRowTiles;
-  static constexpr int kQueries = kWarps * kWarpRows;
-  // Queries and d_out, keys and values of two tiles, and a query's two numbers.
-  static constexpr int kShared =
-      (2 * kQueries + 4 * kTileRows) * kDim * 2 + 2 * kQueries * 4;
-};
 
 // What backward needs of each query of a head, in scratch: log-sum-exp to base
 // 2, and delta = <d_out, out>. Rows beyond the end of the sequence have what
 // makes all weights, and their gradients, 0. [tiles, 2, kTileRows]
 __device__ __forceinline__ float* RowNumbers(
-    const AttentionBackwardArgsOf<Bf16>& args, const Place& place,
-    int64_t rows) {
-  return args.scratch +
-         (place.sequence * args.num_heads + place.head) * 2 * rows;
+    const AttentionBackwardArgsOf<Bf16>& args, int64_t head, int64_t rows) {
+  return args.scratch + head * 2 * rows;
 }
 
-// Those of kCount rows from `first` on, to scratch and to shared memory; all
-// threads together.
-template <int kCount, int kDim>
+// Those of a block's queries, to scratch and to shared memory; all threads
+// together.
+template <int kDim>
 __device__ __forceinline__ void FindRowNumbers(
-    const AttentionBackwardArgsOf<Bf16>& args, const HeadOf<kDim>& head,
-    int first, float* numbers, float* shifts, float* deltas) {
-  constexpr int kPieces = kDim / 8, kStep = kThreads / kPieces;
+    const AttentionBackwardArgsOf<Bf16>& args, const Place<kDim>& here,
+    float* numbers, float* shifts, float* deltas) {
+  constexpr int kPieces = Rows<kDim>::kPieces, kStep = kThreads / kPieces;
   const int piece = threadIdx.x % kPieces;
-  for (int i = 0; i < kCount / kStep; ++i) {
+  for (int i = 0; i < here.kRows / kStep; ++i) {
     const int row = i * kStep + threadIdx.x / kPieces;
-    const int query = first + row;
+    const int query = here.first + row;
     const bool exists = query < args.sequence_length;
     float delta = 0;
     if (exists) {
-      const int64_t at = head.out + int64_t{query} * head.width + piece * 8;
+      const int64_t at = here.out + int64_t{query} * here.width + piece * 8;
       const Bf16x8 out = *reinterpret_cast<const Bf16x8*>(args.out + at);
       const Bf16x8 d_out = *reinterpret_cast<const Bf16x8*>(args.d_out + at);
       SOFTMOE_UNROLL
@@ -511,7 +531,8 @@ __device__ __forceinline__ void FindRowNumbers(
     }
     if (piece != 0) continue;
     const float shift =
-        exists ? args.log_sum_exp[head.log_sum_exp + query] * kLog2OfE
+        exists ? args.log_sum_exp[here.head * args.sequence_length + query] *
+                     kLog2OfE
                : __builtin_inff();
     float* const to = numbers + query / kTileRows * 2 * kTileRows;
     shifts[row] = to[query % kTileRows] = shift;
@@ -523,54 +544,31 @@ template <int kDim>
 __global__ void __launch_bounds__(kThreads, 2)
     FlashQueriesBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
                                float scale2, int num_blocks, int64_t rows) {
-  using Sizes = QueriesSizes<kDim>;
-  constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
-  const Place place(args.num_heads, num_blocks, /*last_first=*/true);
-  const HeadOf<kDim> head(args, place);
-  const int length = static_cast<int>(args.sequence_length);
-  const int first = place.block * Sizes::kQueries;
-  const int warp_row = Warp() * Sizes::kWarpRows;
-  const int warp_first = first + warp_row;
+  constexpr int kRowTiles = Place<kDim>::kRowTiles, kOwn = Place<kDim>::kOwn;
+  const Place<kDim> here(args, num_blocks, /*last_first=*/true);
 
   SOFTMOE_DYNAMIC_SHARED(Bf16x8, shared);
   const Rows<kDim> queries{shared};
-  const Rows<kDim> d_outs{queries.At(Sizes::kQueries, 0)};
-  const auto keys = [&](int tile) {
-    return Rows<kDim>{d_outs.At(Sizes::kQueries, 0) +
-                      (tile & 1) * 2 * kTileRows * Rows<kDim>::kPieces};
-  };
-  const auto values = [&](int tile) {
-    return Rows<kDim>{keys(tile).data + kTileRows * Rows<kDim>::kPieces};
-  };
-  float* const shifts = reinterpret_cast<float*>(
-      values(1).data + kTileRows * Rows<kDim>::kPieces);
-  float* const deltas = shifts + Sizes::kQueries;
-  Source<kDim> keys_and_values(args.qkv + head.qkv + head.width, 3 * head.width,
-                               0, length);
-  const auto begin_tile = [&](int tile) {
-    keys_and_values.template CopyBoth<kTileRows>(head.width, keys(tile),
-                                                 values(tile));
-    CommitCopies();
-  };
-  const int num_tiles = TilesSeen(length, first + Sizes::kQueries);
-  Source<kDim>(args.qkv + head.qkv, 3 * head.width, first, length)
-      .template Copy<Sizes::kQueries>(queries);
-  Source<kDim>(args.d_out + head.out, head.width, first, length)
-      .template Copy<Sizes::kQueries>(d_outs);
-  begin_tile(0);
-  FindRowNumbers<Sizes::kQueries, kDim>(
-      args, head, first, RowNumbers(args, place, rows), shifts, deltas);
+  const Rows<kDim> d_outs{queries.At(here.kRows, 0)};
+  KeyTiles<kDim> tiles(args.qkv, here, d_outs.At(here.kRows, 0));
+  float* const shifts = reinterpret_cast<float*>(tiles.End());
+  float* const deltas = shifts + here.kRows;
+  const int num_tiles = here.TilesBefore(here.first + here.kRows);
+  here.OfQkv(args.qkv, here.first).template Copy<here.kRows>(queries);
+  here.OfOut(args.d_out, here.first).template Copy<here.kRows>(d_outs);
+  tiles.Begin(0);
+  FindRowNumbers(args, here, RowNumbers(args, here.head, rows), shifts, deltas);
   WaitForCopies<0>();
   __syncthreads();
-  if (num_tiles > 1) begin_tile(1);
+  if (num_tiles > 1) tiles.Begin(1);
 
   using Operand = RegisterOperand<kRowTiles, kDim>;
-  const Operand q({queries, warp_row}), d_out({d_outs, warp_row});
+  const Operand q({queries, here.warp_row}), d_out({d_outs, here.warp_row});
   float shift[kOwn], delta[kOwn];
   SOFTMOE_UNROLL
   for (int own = 0; own < kOwn; ++own) {
-    shift[own] = shifts[warp_row + 8 * own + LaneRow()];
-    delta[own] = deltas[warp_row + 8 * own + LaneRow()];
+    shift[own] = shifts[here.warp_row + 8 * own + LaneRow()];
+    delta[own] = deltas[here.warp_row + 8 * own + LaneRow()];
   }
   Sums<kRowTiles, kDim / 8> d_q;
   d_q.Clear();
@@ -579,21 +577,21 @@ __global__ void __launch_bounds__(kThreads, 2)
     if (tile > 0) {
       WaitForCopies<0>();
       __syncthreads();
-      if (tile + 1 < num_tiles) begin_tile(tile + 1);
+      if (tile + 1 < num_tiles) tiles.Begin(tile + 1);
     }
     for (int begin = 0; begin < kTileRows; begin += kHalf) {
       const int first_key = tile * kTileRows + begin;
-      if (first_key > warp_first + Sizes::kWarpRows - 1) continue;
-      ForMasked(first_key + kHalf - 1 > warp_first, [&](auto masked) {
+      if (first_key > here.warp_first + here.kWarpRows - 1) continue;
+      ForMasked(first_key + kHalf - 1 > here.warp_first, [&](auto masked) {
         Sums<kRowTiles, kHalf / 8> weights, d_scores;
-        Compare(q, keys(tile), begin, weights);
-        Compare(d_out, values(tile), begin, d_scores);
+        Compare(q, tiles.Keys(tile), begin, weights);
+        Compare(d_out, tiles.Values(tile), begin, d_scores);
         weights.ForEach([&](float& x, int own, int) {
           x = FastExp2(Fma(x, scale2, -shift[own]));
         });
         if constexpr (decltype(masked)::value) {
           const int beyond =
-              warp_first + LaneRow() - (first_key + LaneColumn());
+              here.warp_first + LaneRow() - (first_key + LaneColumn());
           weights.ForEach([&](float& weight, int own, int column) {
             if (column - 8 * own > beyond) weight = 0;
           });
@@ -602,70 +600,44 @@ __global__ void __launch_bounds__(kThreads, 2)
                              [&](float& x, float weight, int own, int) {
                                x = weight * (x - delta[own]);
                              });
-        Mix(d_scores, keys(tile), begin, d_q);
+        Mix(d_scores, tiles.Keys(tile), begin, d_q);
       });
     }
   }
 
-  float factor[kOwn];
-  SOFTMOE_UNROLL
-  for (int own = 0; own < kOwn; ++own) factor[own] = scale;
-  PutRows(d_q, factor, queries, warp_row);
-  StoreRows<Sizes::kWarpRows>(queries, warp_row, warp_first, 3 * head.width,
-                              length, args.d_qkv + head.qkv);
+  d_q.ForEach([&](float& sum, int, int) { sum *= scale; });
+  Store(d_q, queries, here, 3 * here.width, args.d_qkv + here.qkv);
 }
 
 // ---- Backward: d_k and d_v
 
 template <int kDim>
-struct KeysSizes {
-  static constexpr int kRowTiles = kDim == 64 ? 2 : 1;
-  static constexpr int kWarpRows = 16 * kRowTiles;
-  static constexpr int kKeys = kWarps * kWarpRows;
-  // Keys and values, queries and d_out of two tiles, two numbers for each of
-  // these queries, and where the head begins.
-  static constexpr int kShared =
-      (2 * kKeys + 4 * kTileRows) * kDim * 2 + 2 * 2 * kTileRows * 4 + 16;
-};
-
-template <int kDim>
 __global__ void __launch_bounds__(kThreads, 2)
     FlashKeysBackwardKernel(AttentionBackwardArgsOf<Bf16> args, float scale,
                             float scale2, int num_blocks, int64_t rows) {
-  using Sizes = KeysSizes<kDim>;
-  constexpr int kRowTiles = Sizes::kRowTiles, kOwn = 2 * kRowTiles;
-  const Place place(args.num_heads, num_blocks, /*last_first=*/false);
-  const HeadOf<kDim> head(args, place);
-  const int length = static_cast<int>(args.sequence_length);
-  const int first = place.block * Sizes::kKeys;
-  const int warp_row = Warp() * Sizes::kWarpRows;
-  const int warp_first = first + warp_row;
+  constexpr int kRowTiles = Place<kDim>::kRowTiles;
+  const Place<kDim> here(args, num_blocks, /*last_first=*/false);
 
   SOFTMOE_DYNAMIC_SHARED(Bf16x8, shared);
   const Rows<kDim> keys{shared};
-  const Rows<kDim> values{keys.At(Sizes::kKeys, 0)};
-  const auto queries = [&](int tile) {
-    return Rows<kDim>{values.At(Sizes::kKeys, 0) +
-                      (tile & 1) * 2 * kTileRows * Rows<kDim>::kPieces};
-  };
-  const auto d_outs = [&](int tile) {
-    return Rows<kDim>{queries(tile).data + kTileRows * Rows<kDim>::kPieces};
-  };
+  const Rows<kDim> values{keys.At(here.kRows, 0)};
+  const Tiles<kDim> tiles{values.At(here.kRows, 0)};
+  const auto queries = [&](int tile) { return tiles.First(tile); };
+  const auto d_outs = [&](int tile) { return tiles.Second(tile); };
   // Of a tile: the first number of each query, then the second of each.
   const auto numbers = [&](int tile) {
-    return d_outs(1).data + kTileRows * Rows<kDim>::kPieces +
-           (tile & 1) * 2 * kTileRows / 4;
+    return tiles.End() + (tile & 1) * 2 * kTileRows / 4;
   };
   // What this thread copies of them next, from the beginning of scratch.
   int next_number =
-      static_cast<int>(RowNumbers(args, place, rows) - args.scratch) +
-      2 * first + threadIdx.x * 4;
+      static_cast<int>(RowNumbers(args, here.head, rows) - args.scratch) +
+      2 * here.first + threadIdx.x * 4;
   // For the end; until then in no register, of which none is left.
   int64_t* const head_begins =
       reinterpret_cast<int64_t*>(numbers(0) + 2 * 2 * kTileRows / 4);
-  if (threadIdx.x == 0) *head_begins = head.qkv;
-  Source<kDim> from_queries(args.qkv + head.qkv, 3 * head.width, first, length),
-      from_d_outs(args.d_out + head.out, head.width, first, length);
+  if (threadIdx.x == 0) *head_begins = here.qkv;
+  Source<kDim> from_queries = here.OfQkv(args.qkv, here.first),
+               from_d_outs = here.OfOut(args.d_out, here.first);
   const auto begin_tile = [&](int tile) {
     from_queries.template Copy<kTileRows>(queries(tile));
     from_d_outs.template Copy<kTileRows>(d_outs(tile));
@@ -676,13 +648,14 @@ __global__ void __launch_bounds__(kThreads, 2)
     }
     CommitCopies();
   };
-  const int first_tile = first / kTileRows;
-  const int num_tiles = (length + kTileRows - 1) / kTileRows;
-  Source<kDim>(args.qkv + head.qkv + head.width, 3 * head.width, first, length)
-      .template CopyBoth<Sizes::kKeys>(head.width, keys, values);
+  const int first_tile = here.first / kTileRows;
+  const int num_tiles = here.TilesBefore(here.length);
+  here.OfQkv(args.qkv + here.width, here.first)
+      .template CopyBoth<here.kRows>(here.width, keys, values);
   begin_tile(first_tile);
 
-  const SharedOperand<kRowTiles, kDim> k{keys, warp_row}, v{values, warp_row};
+  const SharedOperand<kRowTiles, kDim> k{keys, here.warp_row},
+      v{values, here.warp_row};
   Sums<kRowTiles, kDim / 8> d_k, d_v;
   d_k.Clear();
   d_v.Clear();
@@ -694,7 +667,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     if (tile + 1 < num_tiles) begin_tile(tile + 1);
     for (int begin = 0; begin < kTileRows; begin += kHalf) {
       const int first_query = tile * kTileRows + begin;
-      if (first_query + kHalf - 1 < warp_first) continue;
+      if (first_query + kHalf - 1 < here.warp_first) continue;
       const float* const shifts =
           reinterpret_cast<const float*>(numbers(tile)) + begin + LaneColumn();
       const float* const deltas = shifts + kTileRows;
@@ -702,7 +675,8 @@ __global__ void __launch_bounds__(kThreads, 2)
       // would need more registers than there are.)
       Sums<kRowTiles, kHalf / 8> weights, d_scores;
       Compare(k, queries(tile), begin, weights);
-      const int before = warp_first + LaneRow() - (first_query + LaneColumn());
+      const int before =
+          here.warp_first + LaneRow() - (first_query + LaneColumn());
       weights.ForEach([&](float& x, int own, int column) {
         x = FastExp2(Fma(x, scale2, -shifts[column]));
         if (column - 8 * own < before) x = 0;
@@ -717,19 +691,10 @@ __global__ void __launch_bounds__(kThreads, 2)
     }
   }
 
-  float factor[kOwn], one[kOwn];
-  SOFTMOE_UNROLL
-  for (int own = 0; own < kOwn; ++own) {
-    factor[own] = scale;
-    one[own] = 1;
-  }
-  Bf16* const d_keys = args.d_qkv + *head_begins + head.width;
-  PutRows(d_k, factor, keys, warp_row);
-  StoreRows<Sizes::kWarpRows>(keys, warp_row, warp_first, 3 * head.width,
-                              length, d_keys);
-  PutRows(d_v, one, values, warp_row);
-  StoreRows<Sizes::kWarpRows>(values, warp_row, warp_first, 3 * head.width,
-                              length, d_keys + head.width);
+  d_k.ForEach([&](float& sum, int, int) { sum *= scale; });
+  Bf16* const d_keys = args.d_qkv + *head_begins + here.width;
+  Store(d_k, keys, here, 3 * here.width, d_keys);
+  Store(d_v, values, here, 3 * here.width, d_keys + here.width);
 }
 
 // ---- Launches
@@ -744,18 +709,18 @@ float ScaleTo2(const Args& args) {
                             std::sqrt(static_cast<double>(args.head_dim)));
 }
 
-template <typename Args>
-int BlocksOfHead(const Args& args, int rows) {
-  return static_cast<int>(Blocks(args.sequence_length, rows));
+template <int kDim, typename Args>
+int BlocksOfHead(const Args& args) {
+  return static_cast<int>(Blocks(args.sequence_length, Place<kDim>::kRows));
 }
 
 template <int kDim>
 void Forward(const AttentionForwardArgsOf<Bf16>& args, Queue& queue) {
-  using Sizes = ForwardSizes<kDim>;
-  const int blocks = BlocksOfHead(args, Sizes::kQueries);
+  const int blocks = BlocksOfHead<kDim>(args);
   Launch("AttentionForward", FlashForwardKernel<kDim>,
-         args.num_sequences * args.num_heads * blocks, kThreads, Sizes::kShared,
-         queue.stream(), args, ScaleTo2(args), blocks);
+         args.num_sequences * args.num_heads * blocks, kThreads,
+         BytesOfMatrices<kDim>(1), queue.stream(), args, ScaleTo2(args),
+         blocks);
 }
 
 template <int kDim>
@@ -765,16 +730,17 @@ void Backward(const AttentionBackwardArgsOf<Bf16>& args, Queue& queue) {
   if (heads * 2 * rows >= int64_t{1} << 31) {
     throw InternalError("attention of too many queries at a time");
   }
-  using OfQueries = QueriesSizes<kDim>;
-  const int query_blocks = BlocksOfHead(args, OfQueries::kQueries);
-  Launch("AttentionBackward", FlashQueriesBackwardKernel<kDim>,
-         heads * query_blocks, kThreads, OfQueries::kShared, queue.stream(),
-         args, Scale(args), ScaleTo2(args), query_blocks, rows);
-  using OfKeys = KeysSizes<kDim>;
-  const int key_blocks = BlocksOfHead(args, OfKeys::kKeys);
-  Launch("AttentionBackward", FlashKeysBackwardKernel<kDim>, heads * key_blocks,
-         kThreads, OfKeys::kShared, queue.stream(), args, Scale(args),
-         ScaleTo2(args), key_blocks, rows);
+  const int blocks = BlocksOfHead<kDim>(args);
+  const auto launch = [&](const char* what, auto* kernel, int numbers) {
+    Launch(what, kernel, heads * blocks, kThreads,
+           BytesOfMatrices<kDim>(2) + numbers, queue.stream(), args,
+           Scale(args), ScaleTo2(args), blocks, rows);
+  };
+  // Two numbers for each query; for each of two tiles, and where a head begins.
+  launch("AttentionBackward, of queries", FlashQueriesBackwardKernel<kDim>,
+         2 * Place<kDim>::kRows * 4);
+  launch("AttentionBackward, of keys and values", FlashKeysBackwardKernel<kDim>,
+         2 * 2 * kTileRows * 4 + 16);
 }
 
 // run(kDim) for the head_dim of the arguments.
