@@ -24,7 +24,10 @@ __device__ int32_t InclusiveSum(int32_t value) {
 }
 
 constexpr int kColumns = 32;
-constexpr int kStrips = 8;
+// A thread takes the blocks of its strip one after the other, and there are few
+// threads: as many strips as one block can have.
+constexpr int kStrips = 32;
+static_assert(kStrips * kColumns <= 1024);
 
 // A block per 32 bins, a thread per bin and strip of the blocks of items.
 // Leaves the number of the bin's items in offsets[bin + 1].

@@ -22,6 +22,11 @@ constexpr int64_t kBins = 1 << kBits;
 static_assert(kBins == kSortThreads, "a thread per bin");
 static_assert(kEmbeddingPiece <= kThreads);
 
+// Threads of a block that sums a piece. Most blocks only find that no piece
+// begins at their place, and a multiprocessor holds more of smaller ones; no
+// thread's columns depend on another's.
+constexpr int kSumThreads = 128;
+
 // The arrays in EmbeddingBackwardArgs::scratch.
 struct Scratch {
   float* pieces;       // [EmbeddingPieces, d_model]
@@ -104,15 +109,22 @@ __device__ __forceinline__ int64_t FirstPlace(int64_t begin, int64_t end,
 
 // One block per place in the order; those at which a piece begins sum it.
 template <typename Activation, int kWidth>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kSumThreads)
     SumTokensKernel(EmbeddingBackwardArgsOf<Activation> a,
                     const int32_t* tokens, float* pieces) {
   const auto id_at = [&](int64_t place) { return a.ids[tokens[place]]; };
   const int64_t place = blockIdx.x;
   const int32_t id = id_at(place);
-  const int64_t first =
-      FirstPlace(0, place, [&](int64_t at) { return id_at(at) >= id; });
-  if ((place - first) % kEmbeddingPiece != 0) return;
+  // Where the id's tokens begin: here, unless the token before is one of them.
+  // Then only a later piece can begin here, with a whole piece before it: few
+  // blocks search for the beginning.
+  int64_t first = place;
+  if (place > 0 && id_at(place - 1) == id) {
+    const int64_t before = place - kEmbeddingPiece;
+    if (before < 0 || id_at(before) != id) return;
+    first = FirstPlace(0, before, [&](int64_t at) { return id_at(at) >= id; });
+    if ((place - first) % kEmbeddingPiece != 0) return;
+  }
   const int64_t beyond = place + kEmbeddingPiece;
   const int64_t end =
       FirstPlace(place + 1, beyond < a.num_tokens ? beyond : a.num_tokens,
@@ -120,8 +132,8 @@ __global__ void __launch_bounds__(kThreads)
   const bool is_only =
       place == first &&
       !(end == beyond && end < a.num_tokens && id_at(end) == id);
-  UnpermuteToken(CudaBlock<kThreads, kWidth>(), a.d_model, end - place, a.d_out,
-                 tokens + place, /*accumulate=*/false,
+  UnpermuteToken(CudaBlock<kSumThreads, kWidth>(), a.d_model, end - place,
+                 a.d_out, tokens + place, /*accumulate=*/false,
                  is_only
                      ? a.d_table + id * a.d_model
                      : pieces + PieceRow(place, place == first) * a.d_model);
@@ -191,7 +203,7 @@ void Enqueue(const EmbeddingBackwardArgsOf<Activation>& args,
   AtWidth(wide, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     Launch(kWhat, SumTokensKernel<Activation, kWidth>, args.num_tokens,
-           kThreads, 0, stream, args, order, scratch.pieces);
+           kSumThreads, 0, stream, args, order, scratch.pieces);
     Launch(kWhat, SumPiecesKernel<kWidth>,
            Blocks(args.num_tokens, kEmbeddingPiece), kThreads, 0, stream,
            args.num_tokens, args.d_model, args.ids, order, scratch.pieces,

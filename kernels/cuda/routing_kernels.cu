@@ -2,7 +2,9 @@
 //
 // The plan is a counting sort (counting_sort.h): pairs (token, place) are the
 // items, experts the bins, and a block is kRoutePlanTokenBlock tokens, as on
-// the CPU. At 61440 tokens that is 240 blocks, 2 to 8 bytes per pair and pass.
+// the CPU. At 61440 tokens that is 240 blocks. Most of the time at most one
+// thread of a warp has the pair that all look at, so placing does no more than
+// number the rows; what belongs in them is written by a thread per pair.
 //
 // Counts of tokens are made by one block: few numbers of experts occur, so a
 // warp finds those of its 32 tokens in a few votes.
@@ -50,19 +52,21 @@ __global__ void __launch_bounds__(kThreads)
     row = a.expert_offsets[expert] +
           a.scratch[blockIdx.x * a.num_experts + expert];
   }
-  ForEachPairOfExpert(a, [&](int64_t pair) {
-    a.row_token[row] = static_cast<int32_t>(pair / a.max_active);
-    a.row_gate[row] = a.gates[pair];
-    a.token_rows[pair] = row;
-    ++row;
-  });
+  ForEachPairOfExpert(a, [&](int64_t pair) { a.token_rows[pair] = row++; });
 }
 
+// After PlaceRowsKernel, which leaves pairs without an expert as they were.
 __global__ void __launch_bounds__(kThreads)
-    MarkEmptyPairsKernel(BuildRoutePlanArgs a) {
+    FillRowsKernel(BuildRoutePlanArgs a) {
   const int64_t pair = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (pair >= a.num_tokens * a.max_active) return;
-  if (a.selected[pair] < 0) a.token_rows[pair] = -1;
+  if (a.selected[pair] < 0) {
+    a.token_rows[pair] = -1;
+    return;
+  }
+  const int32_t row = a.token_rows[pair];
+  a.row_token[row] = static_cast<int32_t>(pair / a.max_active);
+  a.row_gate[row] = a.gates[pair];
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -81,6 +85,7 @@ __device__ void NoteBadScore(const RoutingCountsArgs& a) {
 }
 
 constexpr int kCountThreads = 1024;
+constexpr int kCountBatch = 4;  // tokens that a thread asks for at a time
 
 __global__ void __launch_bounds__(kCountThreads)
     RoutingCountsKernel(RoutingCountsArgs a) {
@@ -91,23 +96,37 @@ __global__ void __launch_bounds__(kCountThreads)
   if (me == 0) below[0] = 0;
   __syncthreads();
   int32_t mine_below = 0;
-  for (int64_t first = 0; first < a.num_tokens; first += kCountThreads) {
-    const int64_t token = first + me;
-    const bool there = token < a.num_tokens;
-    const int32_t active = there ? a.num_active[token] : -1;
-    if (there && a.has_cutoff) {
-      mine_below +=
-          active == 0 ||
-          (active == 1 && !(a.gates[token * a.max_active] > a.cutoff));
+  for (int64_t first = 0; first < a.num_tokens;
+       first += kCountBatch * kCountThreads) {
+    // One block does not hide how long memory takes: all loads come first.
+    int32_t batch[kCountBatch];  // -1: there is no such token
+    SOFTMOE_UNROLL
+    for (int i = 0; i < kCountBatch; ++i) {
+      const int64_t token = first + i * kCountThreads + me;
+      batch[i] = token < a.num_tokens ? a.num_active[token] : -1;
     }
-    // Finds the tokens of a warp with as many experts as the first one left.
-    uint32_t left = __ballot_sync(0xffffffffu, there);
-    while (left != 0) {
-      const int leader = __ffs(static_cast<int>(left)) - 1;
-      const int32_t count = __shfl_sync(0xffffffffu, active, leader);
-      const uint32_t same = __ballot_sync(0xffffffffu, active == count);
-      if (me % 32 == leader) atomicAdd(&histogram[count], __popc(same));
-      left &= ~same;
+    SOFTMOE_UNROLL
+    for (int i = 0; i < kCountBatch; ++i) {
+      const int64_t token = first + i * kCountThreads + me;
+      const int32_t active = batch[i];
+      if (a.has_cutoff) {
+        mine_below +=
+            active == 0 ||
+            (active == 1 && !(a.gates[token * a.max_active] > a.cutoff));
+      }
+    }
+    SOFTMOE_UNROLL
+    for (int i = 0; i < kCountBatch; ++i) {
+      const int32_t active = batch[i];
+      // Finds the tokens of a warp with as many experts as the first one left.
+      uint32_t left = __ballot_sync(0xffffffffu, active >= 0);
+      while (left != 0) {
+        const int leader = __ffs(static_cast<int>(left)) - 1;
+        const int32_t count = __shfl_sync(0xffffffffu, active, leader);
+        const uint32_t same = __ballot_sync(0xffffffffu, active == count);
+        if (me % 32 == leader) atomicAdd(&histogram[count], __popc(same));
+        left &= ~same;
+      }
     }
   }
   if (mine_below != 0) atomicAdd(&below[0], mine_below);
@@ -139,7 +158,7 @@ void BuildRoutePlan(const BuildRoutePlanArgs& args, cudaStream_t stream) {
               .offsets = args.expert_offsets},
              stream);
   Launch("BuildRoutePlan", PlaceRowsKernel, blocks, kThreads, 0, stream, args);
-  Launch("BuildRoutePlan", MarkEmptyPairsKernel,
+  Launch("BuildRoutePlan", FillRowsKernel,
          Blocks(args.num_tokens * args.max_active, kThreads), kThreads, 0,
          stream, args);
 }
