@@ -255,6 +255,11 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
                                   float* gradients, const DownTo& down_to) {
   const ModelConfig& m = config_.model;
   const Pass pass = Begin(batch, group_scale, group);
+  // A device's scratch for the backward pass of attention is for whole ones.
+  SOFTMOE_CHECK(kMemory == MemoryKind::kHost ||
+                pass.sequence_length == m.sequence_length)
+      << "gradients of sequences of " << pass.sequence_length
+      << " on a device, in a model for " << m.sequence_length;
   ForwardLayers(pass);
   Head(pass, loss_scale, gradients);
 

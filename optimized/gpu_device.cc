@@ -29,12 +29,46 @@ static_assert(kProductWorkspaces ==
 
 int NumberOf(int rank) { return rank % device::RequireDevices(); }
 
+// Enqueues a product of zeros, within `zeros` and into it.
+template <typename Operand, typename Result>
+void MultiplyZeros(Queue& queue, void* zeros) {
+  constexpr int64_t kSize = 16;
+  const auto* operand = static_cast<const Operand*>(zeros);
+  queue.Multiply(kernels::ProductOf<Operand, Result>(
+      {.a = operand,
+       .b = operand,
+       .c = static_cast<Result*>(zeros) + kSize * kSize,
+       .m = kSize,
+       .n = kSize,
+       .k = kSize,
+       .lda = kSize,
+       .ldb = kSize,
+       .ldc = kSize}));
+}
+
+// Runs one product of each kind that models have. cuBLASLt loads code for the
+// first of a kind: it shall have that memory before anyone asks what is free.
+void WarmUp(Queue& queue) {
+  constexpr size_t kBytes = 4096;
+  struct Free {
+    void operator()(void* array) const { FreeArray(array); }
+  };
+  const std::unique_ptr<void, Free> zeros(AllocateArray(kBytes));
+  device::ClearOnDevice(zeros.get(), kBytes, queue.stream());
+  MultiplyZeros<float, float>(queue, zeros.get());
+  MultiplyZeros<kernels::Bf16, float>(queue, zeros.get());
+  MultiplyZeros<kernels::Bf16, kernels::Bf16>(queue, zeros.get());
+  Finish(queue);
+}
+
 class GpuDevice : public Device {
  public:
   explicit GpuDevice(int rank)
       : facts_(device::RequireDevice(NumberOf(rank))),
         stream_(device::MakeStream()),
-        queue_(device::MakeQueue(stream_.get())) {}
+        queue_(device::MakeQueue(stream_.get())) {
+    WarmUp(*queue_);
+  }
 
   DeviceIdentity identity() const override {
     return {.isa = facts_.architecture,

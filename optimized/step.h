@@ -21,7 +21,7 @@ struct Batch {
   std::span<const int32_t> targets;  // [num_sequences, sequence_length]
   int64_t first_token = 0;  // global index of the first token: keys the noise
   // The model's sequence length if 0; else a shorter one, so that more
-  // sequences fit: a multiple of 8 on a device.
+  // sequences fit: on a device a multiple of 8, and not for gradients.
   int64_t sequence_length = 0;
 };
 

@@ -14,6 +14,7 @@
 #include "kernels/cuda/flash_attention.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products.h"
+#include "kernels/cuda/row_width.h"
 #include "kernels/permute_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -87,7 +88,7 @@ template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
     CausalSoftmaxKernel(QueryBlock block, BlockScratch<Activation> scratch,
                         float* log_sum_exp) {
-  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  const int64_t row = WarpRow<kThreads>();
   if (row >= block.num_rows()) return;  // whole warps leave, here and below
   CausalSoftmaxRow(CudaWarp(), block.Visible(row), block.keys(), block.Scale(),
                    scratch.scores + row * block.keys(),
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(kThreads)
     CausalSoftmaxBackwardKernel(QueryBlock block, const float* log_sum_exp,
                                 const Activation* out, const Activation* d_out,
                                 BlockScratch<Activation> scratch) {
-  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  const int64_t row = WarpRow<kThreads>();
   if (row >= block.num_rows()) return;
   const int64_t at =
       block.Token(row) * block.width() + block.head * block.head_dim;
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(kThreads)
 // Stores d_k and d_v of a head from their sums.
 __global__ void __launch_bounds__(kThreads)
     StoreSumsKernel(QueryBlock block, const float* sums, Bf16* d_qkv) {
-  const int64_t token = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  const int64_t token = WarpRow<kThreads>();
   if (token >= block.num_sequences * block.length) return;
   const float* from = sums + token * 2 * block.head_dim;
   Bf16* d_q = d_qkv + token * 3 * block.width() + block.head * block.head_dim;

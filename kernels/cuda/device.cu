@@ -28,7 +28,7 @@ void* AllocateOnDevice(size_t bytes) {
   void* memory = nullptr;
   const cudaError_t error = cudaMalloc(&memory, bytes);
   if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();  // or the next call would return it again
+    (void)cudaGetLastError();  // or it stays the last error
     size_t free = 0, total = 0;
     CheckCuda(cudaMemGetInfo(&free, &total), "device memory");
     throw EnvironmentError(
@@ -57,7 +57,7 @@ void* AllocateOnHost(size_t bytes) {
   void* memory = nullptr;
   const cudaError_t error = cudaMallocHost(&memory, bytes);
   if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();  // or the next call would return it again
+    (void)cudaGetLastError();  // or it stays the last error
     throw EnvironmentError(
         "page-locked memory of the host: " + std::to_string(bytes) +
         " bytes more are needed, and there are none; end "

@@ -16,7 +16,8 @@ struct CUevent_st;
 //   UseDevice         chooses the device of this number, from 0, for all that
 //                     the calling thread does. Errors: EnvironmentError.
 //   DeviceStream      the stream on which single kernels run, one for the
-//                     process, of device 0. Errors: EnvironmentError.
+//                     process, of the device in use at the first call. Errors:
+//                     EnvironmentError.
 //   MakeStream        another, of the device in use. Errors: EnvironmentError.
 //   FreeStream        frees it; nothing may be queued on it any more
 //   AllocateOnDevice  allocates memory of the device. Errors: EnvironmentError,

@@ -47,7 +47,7 @@ void RequireSuccess(cudaError_t error, const std::string& found,
                     const std::string& remedy) {
   if (error == cudaSuccess) return;
   const std::string why = cudaGetErrorString(error);
-  (void)cudaGetLastError();  // or the next call would return it again
+  (void)cudaGetLastError();  // or it stays the last error
   throw EnvironmentError(found + " (" + why + "); " + remedy);
 }
 

@@ -233,10 +233,10 @@ bool Accepts(cublasLtHandle_t handle, int64_t distance) {
 
 std::vector<DeviceProbe> Refusals() {
   cublasLtHandle_t handle = nullptr;
-  if (cublasLtCreate(&handle) != CUBLAS_STATUS_SUCCESS) {
-    throw EnvironmentError(
-        std::string("cuBLASLt: ") +
-        cublasLtGetStatusString(CUBLAS_STATUS_NOT_INITIALIZED));
+  const cublasStatus_t created = cublasLtCreate(&handle);
+  if (created != CUBLAS_STATUS_SUCCESS) {
+    throw EnvironmentError(std::string("cuBLASLt: ") +
+                           cublasLtGetStatusString(created));
   }
   const auto probe = [&](const std::string& name, int64_t distance,
                          bool wanted) {

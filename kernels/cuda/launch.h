@@ -67,6 +67,7 @@ void Launch(const char* what, void (*kernel)(Parameters...), int64_t grid,
         reinterpret_cast<const void*>(kernel),
         cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
     if (error == cudaErrorInvalidValue) {
+      (void)cudaGetLastError();  // or it stays the last error
       throw EnvironmentError(std::string(what) + ": a block needs " +
                              std::to_string(shared) +
                              " bytes of shared memory, which this device does "

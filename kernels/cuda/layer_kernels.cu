@@ -10,7 +10,7 @@
 //   permute, embedding   8 d_model
 //   unpermute            4 d_model (active + 2)
 //   RoPE                 16 d_model, and the tables from the cache
-//   SwiGLU               12 d_ffn forward, 28 d_ffn backward
+//   SwiGLU               12 d_ffn forward, 24 d_ffn backward
 //   cross-entropy        4 vocab_size for the sum, 8 for the gradient (6 if it
 //                        is bf16)
 #include "kernels/cross_entropy_body.h"
@@ -28,17 +28,12 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
-// The row of this warp.
-__device__ int64_t WarpRow() {
-  return int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
-}
-
 // Gathers rows by index: tokens of the vocabulary, or those of routed rows.
 template <typename From, typename To, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     GatherKernel(int64_t num_rows, int64_t d_model, const int32_t* index,
                  const From* table, To* rows) {
-  const int64_t row = WarpRow();
+  const int64_t row = WarpRow<kThreads>();
   if (row >= num_rows) return;  // a whole warp, here and below
   CopyRow(CudaWarpOf<kWidth>(), d_model, table + index[row] * d_model,
           rows + row * d_model);
@@ -47,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Activation, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     UnpermuteKernel(UnpermuteArgsOf<Activation> a) {
-  const int64_t token = WarpRow();
+  const int64_t token = WarpRow<kThreads>();
   if (token >= a.plan.num_tokens) return;
   UnpermuteToken(CudaWarpOf<kWidth>(), a.d_model, a.plan.max_active, a.rows,
                  a.plan.token_rows + token * a.plan.max_active, a.accumulate,
@@ -57,7 +52,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Activation, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     SwigluForwardKernel(SwigluForwardArgsOf<Activation> a) {
-  const int64_t row = WarpRow();
+  const int64_t row = WarpRow<kThreads>();
   if (row >= a.plan.num_routed) return;
   SwigluForwardRow(CudaWarpOf<kWidth>(), a.d_ffn, a.gate_up + row * 2 * a.d_ffn,
                    a.plan.row_gate[row], a.activation + row * a.d_ffn);
@@ -66,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Activation, int kWidth>
 __global__ void __launch_bounds__(kThreads, 3)
     SwigluBackwardKernel(SwigluBackwardArgsOf<Activation> a) {
-  const int64_t row = WarpRow();
+  const int64_t row = WarpRow<kThreads>();
   if (row >= a.plan.num_routed) return;
   SwigluBackwardRow(CudaWarpOf<kWidth>(), a.d_ffn,
                     a.gate_up + row * 2 * a.d_ffn, a.plan.row_gate[row],
@@ -78,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, 3)
 template <typename Activation, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     RopeKernel(RopeArgsOf<Activation> a) {
-  const int64_t token = WarpRow();
+  const int64_t token = WarpRow<kThreads>();
   if (token >= a.num_sequences * a.sequence_length) return;
   const int head_dim = static_cast<int>(a.head_dim), half = head_dim / 2;
   const int64_t angle = token % a.sequence_length * half;

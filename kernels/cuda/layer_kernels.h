@@ -4,8 +4,8 @@
 // CUDA device: embedding, RoPE, permute, SwiGLU, unpermute, cross-entropy.
 //
 // As fast as memory are rows of a multiple of eight columns (row_width.h); with
-// another d_model, d_ffn, vocab_size or half of a head's width, which fp32 may
-// have, 2 or 4 bytes are accessed at a time.
+// another d_model, d_ffn or vocab_size, which only fp32 may have, or another
+// half of a head's width, one element is accessed at a time.
 //
 // As in row_kernels.h: device pointers, the bodies of the CPU, nothing
 // synchronised, fixed orders of summation, no atomics.
@@ -72,10 +72,12 @@ struct TokenCrossEntropyArgsOf {
   int64_t num_tokens, vocab_size;
   const int32_t* targets;  // [num_tokens], in [0, vocab_size)
   float grad_scale;
-  float* logits;         // [num_tokens, vocab_size]; overwritten
+  float* logits;  // [num_tokens, vocab_size]; overwritten if d_logits is logits
   Activation* d_logits;  // [num_tokens, vocab_size]; may be logits; null: not
                          // wanted
-  float* token_loss;     // [num_tokens]; NaN where a logit is not finite
+  // [num_tokens]; NaN where a logit is NaN or +infinity, or all are -infinity;
+  // else +infinity where the target's is -infinity.
+  float* token_loss;
   int32_t* is_greedy = nullptr;  // [num_tokens]; null: not wanted
 };
 SOFTMOE_DECLARE_CUDA_KERNEL_OF(TokenCrossEntropy);

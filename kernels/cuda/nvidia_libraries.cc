@@ -14,11 +14,12 @@ std::vector<std::string> LibraryPaths(const std::string& name,
   if (home != nullptr) paths.push_back(std::string(home) + "/lib64/" + name);
   paths.push_back(name);
   paths.push_back("/usr/local/cuda/lib64/" + name);
-  const char* python = std::getenv("VIRTUAL_ENV");
+  std::vector<std::string> roots = {"/usr/local/lib"};
+  if (const char* python = std::getenv("VIRTUAL_ENV")) {
+    roots.insert(roots.begin(), std::string(python) + "/lib");
+  }
   std::error_code ignored;
-  for (const std::string& root :
-       {std::string(python != nullptr ? python : "") + "/lib",
-        std::string("/usr/local/lib")}) {
+  for (const std::string& root : roots) {
     for (const auto& entry :
          std::filesystem::directory_iterator(root, ignored)) {
       for (const char* packages : {"site-packages", "dist-packages"}) {

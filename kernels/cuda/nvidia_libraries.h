@@ -17,14 +17,15 @@ namespace softmoe::kernels {
 
 // Paths of library `name`, in the order in which they are tried:
 // $CUDA_HOME/lib64, the loader's path, /usr/local/cuda/lib64, and the Python
-// packages that PyTorch brings ($VIRTUAL_ENV), in any of `folders`.
+// packages that PyTorch brings (in $VIRTUAL_ENV and /usr/local/lib), in any of
+// `folders`.
 std::vector<std::string> LibraryPaths(const std::string& name,
                                       const std::vector<std::string>& folders);
 
 // How messages name all of these places.
 inline constexpr char kLibraryPlaces[] =
     "is neither in $CUDA_HOME/lib64 nor in the loader's path, in "
-    "/usr/local/cuda/lib64 or in $VIRTUAL_ENV";
+    "/usr/local/cuda/lib64, in $VIRTUAL_ENV or in /usr/local/lib";
 
 struct CublasLtLibrary {
   std::string path;     // as given to the loader; "" if nothing was found

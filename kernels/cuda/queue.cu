@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -166,12 +167,19 @@ class Plan {
   void ChooseAlgorithm(cublasLtHandle_t handle, const ProductArgs& args,
                        int64_t workspace, int choice) {
     const auto& p = args.product;
-    cublasLtMatmulPreference_t preference;
-    CheckCublas(cublasLtMatmulPreferenceCreate(&preference), "a heuristic");
+    cublasLtMatmulPreference_t created = nullptr;
+    CheckCublas(cublasLtMatmulPreferenceCreate(&created), "a heuristic");
+    struct Destroy {
+      void operator()(cublasLtMatmulPreference_t preference) const {
+        (void)cublasLtMatmulPreferenceDestroy(preference);
+      }
+    };
+    const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Destroy> preference(
+        created);
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute,
                             auto value) {
-      CheckCublas(cublasLtMatmulPreferenceSetAttribute(preference, attribute,
-                                                       &value, sizeof(value)),
+      CheckCublas(cublasLtMatmulPreferenceSetAttribute(
+                      preference.get(), attribute, &value, sizeof(value)),
                   "a heuristic");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -187,11 +195,10 @@ class Plan {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, AlignmentOf(p.c));
     int found = 0;
     cublasLtMatmulHeuristicResult_t results[kProductChoices] = {};
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, operation_, b_, a_, c_, c_,
-                                       preference, choice + 1, results, &found);
-    (void)cublasLtMatmulPreferenceDestroy(preference);
-    CheckCublas(status, "a heuristic");
+    CheckCublas(cublasLtMatmulAlgoGetHeuristic(handle, operation_, b_, a_, c_,
+                                               c_, preference.get(), choice + 1,
+                                               results, &found),
+                "a heuristic");
     if (choice > 0 && found <= choice) {
       throw EnvironmentError(
           "cuBLASLt's heuristic gives " + std::to_string(found) +

@@ -22,7 +22,7 @@ constexpr int kWarps = kThreads / 32;
 template <typename Activation, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     RmsNormForwardKernel(RmsNormForwardArgsOf<Activation> a) {
-  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  const int64_t row = WarpRow<kThreads>();
   if (row >= a.num_tokens) return;  // a whole warp
   RmsNormForwardRow(CudaWarpOf<kWidth>(), a.d_model, a.epsilon,
                     a.x + row * a.d_model, a.weight, a.y + row * a.d_model,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// row_width.h - how many elements a thread takes at a time: kWide where all
-// that a kernel reads and writes can be accessed 16 bytes at a time, else one.
+// row_width.h - which row a warp takes, and how many elements a thread at a
+// time: kWide where all that a kernel reads and writes can be accessed 16 bytes
+// at a time, else one.
 #ifndef SOFTMOE_KERNELS_CUDA_ROW_WIDTH_H_
 #define SOFTMOE_KERNELS_CUDA_ROW_WIDTH_H_
 
@@ -47,6 +48,13 @@ void AtWidth(bool wide, const Launch& launch) {
   } else {
     launch(Width<1>());
   }
+}
+
+// The row of this warp, where blocks of kThreads threads have a row for each
+// warp.
+template <int kThreads>
+__device__ __forceinline__ int64_t WarpRow() {
+  return int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
 }
 
 // Calls body(first, Width<w>()) for the elements [first, first + w) of an array

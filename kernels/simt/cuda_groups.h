@@ -148,9 +148,9 @@ struct CudaBlock : CudaLanes<kThreads, kWidth> {
   __device__ __forceinline__ float GroupMax(float value) const {
     SOFTMOE_SHARED(float, of_warp, [kWarps]);
     Share(WarpMax(value), of_warp);
-    float total = of_warp[0];
-    for (int i = 1; i < kWarps; ++i) total = Max(total, of_warp[i]);
-    return total;
+    float largest = of_warp[0];
+    for (int i = 1; i < kWarps; ++i) largest = Max(largest, of_warp[i]);
+    return largest;
   }
   __device__ __forceinline__ void Sync() const { __syncthreads(); }
 

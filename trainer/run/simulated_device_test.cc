@@ -319,7 +319,7 @@ TEST_F(SimulatedRun, IsEvaluatedOnItsDevice) {
 }
 
 // A batch of shorter sequences gives the bits of a model that has such, whose
-// products have the same sizes.
+// products have the same sizes; but no gradients.
 TEST_F(SimulatedRun, ShorterSequencesAreThoseOfAShorterModel) {
   const std::vector<int32_t> inputs = RandomIds(16, 64, 1, 0);
   const std::vector<int32_t> targets = RandomIds(16, 64, 1, 1);
@@ -332,11 +332,19 @@ TEST_F(SimulatedRun, ShorterSequencesAreThoseOfAShorterModel) {
     ThreadPool pool(1);
     optimized::Model model(config, 2, pool, *device);
     model.InitializeParameters(1);
-    model.Forward({.num_sequences = 2,
-                   .inputs = inputs,
-                   .targets = targets,
-                   .sequence_length = 8},
-                  {.temperature = 2, .tau = 1.1});
+    const optimized::Batch batch = {.num_sequences = 2,
+                                    .inputs = inputs,
+                                    .targets = targets,
+                                    .sequence_length = 8};
+    const optimized::RoutingState routing = {.temperature = 2, .tau = 1.1};
+    if (sequence_length != 8) {
+      std::vector<float> gradients(static_cast<size_t>(model.layout().total));
+      EXPECT_TRUE(Says(MessageOf<InternalError>([&] {
+                         model.ForwardBackward(batch, routing, 1, 1, gradients);
+                       }),
+                       "gradients of sequences of 8 on a device"));
+    }
+    model.Forward(batch, routing);
     const std::span<const float> view = model.LastTokenLosses();
     return std::vector<float>(view.begin(), view.end());
   };
@@ -408,6 +416,8 @@ TEST_F(SimulatedRun, TrainsInWhatIsPlannedAndReserved) {
   MakeFourGroups();
   config_.training.steps = config_.training.eval_every = 2;
   constexpr size_t kContext = 500'000'000, kFirstUse = 10'000'000;
+  // A device has had its first products before its free memory is asked.
+  constexpr size_t kFirstProducts = 3 * kFirstUse;
   for (const int ranks : {1, 2}) {
     SCOPED_TRACE(ranks);
     const optimized::MemoryPlan plan = optimized::PlanStep(
@@ -418,7 +428,7 @@ TEST_F(SimulatedRun, TrainsInWhatIsPlannedAndReserved) {
                            (ranks > 1 ? optimized::kReservedForNccl : 0);
     simt::DeviceLimits limits = {
         .devices = ranks,
-        .memory = kContext + static_cast<size_t>(needed),
+        .memory = kContext + kFirstProducts + static_cast<size_t>(needed),
         .context = kContext,
         .first_use = kFirstUse,
         .nccl = static_cast<size_t>(optimized::kReservedForNccl)};
