@@ -173,6 +173,11 @@ class CellJudge {
       JudgeStatistically(column, row, 1, cell, golden_cell, verdict);
       return;
     }
+    if (!(golden_bytes->ToDouble() > 0)) {
+      throw DataError(
+          fmt::format("the golden's row {}/{}: {} is {}; it must be above 0",
+                      verdict->table, golden_row.id, kBytesField, theirs));
+    }
     std::string tokens = fmt::format("{} bytes per token in the golden, {}",
                                      theirs, ours.empty() ? "unknown" : ours);
     tokens += " here";

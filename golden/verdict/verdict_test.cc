@@ -12,6 +12,8 @@
 #include <set>
 #include <vector>
 
+#include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "golden/document/document.h"
 #include "golden/testing/document_test_util.h"
 #include "golden/verdict/statistics.h"
@@ -134,6 +136,16 @@ TEST(Judge, TokensOfNearlyTheSameSizeAreComparedAsTheyAre) {
                 "owt/sparse/k1", "val_loss");
     EXPECT_EQ(Contains(loss.reason, "is judged as"), converted) << loss.reason;
     EXPECT_EQ(*loss.ours == 2.84, !converted) << bytes;
+  }
+}
+
+TEST(Judge, RefusesAGoldenWhoseTokensHoldNoText) {
+  for (const char* bytes : {"0", "-4.40"}) {
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       Judge(Reproduction(5, 0.05), WithTokens(Paper(), bytes));
+                     }),
+                     "main_results/owt/sparse/k1: data.bytes_per_token is ",
+                     bytes, "above 0"));
   }
 }
 
