@@ -10,6 +10,8 @@ says what it read (-MD), and the rest are named in a file of unused inputs.
 #
 # nvcc names its temporary files by its process number, which is the same in every
 # sandbox: in /tmp, they would be those of its neighbours.
+#
+# nvcc says what it reads for the host, so no include may depend on __CUDA_ARCH__.
 _COMPILE = """
     TMPDIR=$(mktemp -d) || exit; export TMPDIR
     trap 'rm -rf "$TMPDIR"' EXIT
