@@ -16,6 +16,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/simt/device/device.h"
+#include "kernels/simt/device/include/cuda_runtime_api.h"
 
 namespace softmoe::kernels {
 namespace {
@@ -98,6 +99,17 @@ TEST(DeviceFacts, CountingDevicesMakesNoContext) {
 TEST(DeviceFacts, ContextsTakeMemory) {
   simt::SetDeviceLimits({.memory = 4096, .context = 1024});
   EXPECT_EQ(isa_shim::FreeMemory(), 3072);
+  simt::SetDeviceLimits({});
+}
+
+// Whoever asks CUDA for the last error afterwards, as libraries do, is not told
+// of it.
+TEST(DeviceFacts, MemoryThatThereIsNotIsNoLastError) {
+  simt::SetDeviceLimits({.memory = 4096});
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [] { (void)isa_shim::AllocateOnDevice(1 << 20); }),
+                   "1048576 bytes more are needed, 4096 of 4096 are free"));
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   simt::SetDeviceLimits({});
 }
 
