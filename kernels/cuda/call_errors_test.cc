@@ -10,7 +10,9 @@
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
+#include "kernels/attention.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/products.h"
 #include "kernels/cuda/queue.h"
 #include "kernels/simt/device/device.h"
 
@@ -92,6 +94,21 @@ TEST(CallErrors, OfCublasLt) {
        {15, ExitCode::kSelfCheck, "cuBLASLt: "},
        // on the device
        {13, ExitCode::kFailed, "on the device: "}});
+}
+
+// In bf16 flash attention needs no blocks of queries; fp32 does.
+TEST(CallErrors, OfAttentionInBlocksOfNoQuery) {
+  const auto queue = isa_shim::MakeQueue(isa_shim::DeviceStream(), 64);
+  const AttentionForwardArgs args = {.num_sequences = 1,
+                                     .sequence_length = 8,
+                                     .num_heads = 1,
+                                     .head_dim = 8,
+                                     .qkv = nullptr,
+                                     .out = nullptr,
+                                     .log_sum_exp = nullptr};
+  EXPECT_TRUE(Says(MessageOf<InternalError>(
+                       [&] { isa_shim::AttentionForward(args, *queue); }),
+                   "weights of no query"));
 }
 
 }  // namespace
