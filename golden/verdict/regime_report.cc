@@ -36,17 +36,22 @@ constexpr const char* kLegend =
     "is below 0 in both; MATCHES: below the margin in both; INFERIOR: the "
     "lower end is above 0 in both; else UNDECIDED.";
 
+constexpr const char* kRoutingOrStart =
+    "whether it is the routing that makes the difference: the router of soft "
+    "rows starts four to nine times as wide, and with the widest of these "
+    "starts sparse rows end 0.05 to 0.14 nat/token lower (golden/RESULTS.md)";
+constexpr const char* kSmallEffects =
+    "effects below 0.01 nat/token in single rows (one of 0.01 is found in "
+    "about half of made-up records)";
+
 // What these runs cannot show, whatever their numbers.
 const Texts& StaysImpossible() {
   static const Texts kImpossible = {
-      "whether it is the routing that makes the difference: the router of soft "
-      "rows starts four to nine times as wide, and with the widest of these "
-      "starts sparse rows end 0.05 to 0.14 nat/token lower (golden/RESULTS.md)",
+      kRoutingOrStart,
       "C3 (experts move early): learning rates add up to too little",
       "C2 (late layers gain experts) at the paper's size",
       "C6 (HellaSwag): no accuracies at this size",
-      "effects below 0.01 nat/token in single rows (one of 0.01 is found in "
-      "about half of made-up records)",
+      kSmallEffects,
       "effects below 0.025 nat/token of noise in the scores (the quiet row)"};
   return kImpossible;
 }
