@@ -9,6 +9,7 @@
 #include "kernels/cuda/rank_link.h"
 #include "optimized/backend.h"
 #include "optimized/backend_model.h"
+#include "optimized/buffer.h"
 #include "optimized/device.h"
 
 namespace softmoe::optimized {
@@ -29,15 +30,16 @@ static_assert(kProductWorkspaces ==
 
 int NumberOf(int rank) { return rank % device::RequireDevices(); }
 
-// Enqueues a product of zeros, within `zeros` and into it.
+// Enqueues a product of zeros.
 template <typename Operand, typename Result>
-void MultiplyZeros(Queue& queue, void* zeros) {
+void MultiplyZeros(Queue& queue, const Buffer<float>& zeros,
+                   const Buffer<float>& result) {
   constexpr int64_t kSize = 16;
-  const auto* operand = static_cast<const Operand*>(zeros);
+  const auto* operand = reinterpret_cast<const Operand*>(zeros.data());
   queue.Multiply(kernels::ProductOf<Operand, Result>(
       {.a = operand,
        .b = operand,
-       .c = static_cast<Result*>(zeros) + kSize * kSize,
+       .c = reinterpret_cast<Result*>(result.data()),
        .m = kSize,
        .n = kSize,
        .k = kSize,
@@ -49,15 +51,11 @@ void MultiplyZeros(Queue& queue, void* zeros) {
 // Runs one product of each kind that models have. cuBLASLt loads code for the
 // first of a kind: it shall have that memory before anyone asks what is free.
 void WarmUp(Queue& queue) {
-  constexpr size_t kBytes = 4096;
-  struct Free {
-    void operator()(void* array) const { FreeArray(array); }
-  };
-  const std::unique_ptr<void, Free> zeros(AllocateArray(kBytes));
-  device::ClearOnDevice(zeros.get(), kBytes, queue.stream());
-  MultiplyZeros<float, float>(queue, zeros.get());
-  MultiplyZeros<kernels::Bf16, float>(queue, zeros.get());
-  MultiplyZeros<kernels::Bf16, kernels::Bf16>(queue, zeros.get());
+  const Buffer<float> zeros(256), result(256);
+  ClearArray(queue, zeros.size(), zeros.data());
+  MultiplyZeros<float, float>(queue, zeros, result);
+  MultiplyZeros<kernels::Bf16, float>(queue, zeros, result);
+  MultiplyZeros<kernels::Bf16, kernels::Bf16>(queue, zeros, result);
   Finish(queue);
 }
 

@@ -7,7 +7,6 @@
 // on one device that they share, and over NCCL on one each.
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -142,11 +141,4 @@ int Main() {
 }  // namespace
 }  // namespace softmoe::optimized
 
-int main() {
-  try {
-    return softmoe::optimized::Main();
-  } catch (const std::exception& error) {
-    std::printf("%s\n", error.what());
-    return 1;
-  }
-}
+int main() { return softmoe::simt::ExitStatus(softmoe::optimized::Main); }

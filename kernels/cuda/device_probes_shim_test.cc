@@ -3,12 +3,12 @@
 // What devices are asked, under sanitizers. What they answer is looked at in
 // device_facts_test.cc and device_probes_test.cc.
 #include <cstdio>
-#include <exception>
 
 #include "kernels/cuda/device_facts.h"
 #include "kernels/cuda/device_probes.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/simulator.h"
+#include "kernels/simt/shim/variant.h"
 
 namespace softmoe::kernels {
 namespace {
@@ -35,11 +35,4 @@ int Main() {
 }  // namespace
 }  // namespace softmoe::kernels
 
-int main() {
-  try {
-    return softmoe::kernels::Main();
-  } catch (const std::exception& error) {
-    std::printf("%s\n", error.what());
-    return 1;
-  }
-}
+int main() { return softmoe::simt::ExitStatus(softmoe::kernels::Main); }

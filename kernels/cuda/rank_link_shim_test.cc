@@ -391,11 +391,4 @@ int Main() {
 }  // namespace
 }  // namespace softmoe::kernels
 
-int main() {
-  try {
-    return softmoe::kernels::Main();
-  } catch (const std::exception& error) {
-    printf("%s\n", error.what());
-    return 1;
-  }
-}
+int main() { return softmoe::simt::ExitStatus(softmoe::kernels::Main); }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/simt/shim/variant.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/communicator/testing/communicator_checks.h"
 
@@ -43,11 +44,4 @@ int Main() {
 }  // namespace
 }  // namespace softmoe::optimized
 
-int main() {
-  try {
-    return softmoe::optimized::Main();
-  } catch (const std::exception& error) {
-    std::printf("%s\n", error.what());
-    return 1;
-  }
-}
+int main() { return softmoe::simt::ExitStatus(softmoe::optimized::Main); }
