@@ -3,7 +3,26 @@
 A rule gives each of its sources all headers that any of them might include. For
 C++, Bazel itself leaves out those that a compiler did not read; here the compiler
 says what it read (-MD), and the rest are named in a file of unused inputs.
+
+And flags that several of our rules share.
 """
+
+# As in .bazelrc, whose flags reach only the C++ rules of Bazel itself.
+LANGUAGE = "-std=c++20"
+PROCESSOR = "-march=x86-64-v3"
+
+# What programs that are instrumented as a whole are compiled with.
+SANITIZER_COPTS = [
+    LANGUAGE,
+    "-O1",
+    "-g1",
+    PROCESSOR,
+    "-ffp-contract=off",
+    "-fno-omit-frame-pointer",
+]
+
+# PWD keeps the sandbox's path out of the debug information.
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 
 # "$@" compiles. $1 lists the inputs; $2 becomes those that were not read; $3,
 # unless it is "", what ptxas reports of kernels, which is no warning.

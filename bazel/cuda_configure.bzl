@@ -2,8 +2,9 @@
 
 $CUDA_HOME, if it is set, decides alone (a folder without a toolkit hides the
 one in /usr/local/cuda); otherwise it is /usr/local/cuda. Without a usable
-toolkit CUDA_AVAILABLE is False, every cuda_library is incompatible with the
-platform, and `//...` builds everything else.
+toolkit CUDA_AVAILABLE is False, `//...` leaves out every target that has
+target_compatible_with = NEEDS_CUDA, as each cuda_library has, and builds
+everything else.
 """
 
 # C++20 in device code needs nvcc 12.0.
@@ -88,6 +89,7 @@ def _cuda_configure_impl(ctx):
     home, release, version = toolkit or ("", [0, 0], "")
     ctx.file("defs.bzl", "\n".join([
         "CUDA_AVAILABLE = %r" % bool(toolkit),
+        "NEEDS_CUDA = %r" % ([] if toolkit else ["@cuda//:no_toolkit"]),
         "CUDA_HOME = %r" % home,
         "NVCC = %r" % (home + "/bin/nvcc" if toolkit else ""),
         "NVCC_VERSION = %r" % version,

@@ -5,7 +5,7 @@ cuda_access_test: their wide kernels access memory 16 bytes at a time.
 
 load(
     "@cuda//:defs.bzl",
-    "CUDA_AVAILABLE",
+    "NEEDS_CUDA",
     "NVCC",
     "NVCC_ARCHITECTURES",
     "NVCC_COMPRESSION",
@@ -104,7 +104,7 @@ _cuda_library = rule(
     implementation = _cuda_library_impl,
     attrs = {
         "srcs": attr.label_list(allow_files = [".cu"]),
-        "hdrs": attr.label_list(allow_files = [".cuh", ".h"]),
+        "hdrs": attr.label_list(allow_files = [".h"]),
         "deps": attr.label_list(providers = [CcInfo]),
         "copts": attr.string_list(),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
@@ -118,7 +118,7 @@ def cuda_library(name, deps = [], **kwargs):
     _cuda_library(
         name = name,
         deps = deps + ["@cuda//:cudart"],
-        target_compatible_with = [] if CUDA_AVAILABLE else ["@cuda//:no_toolkit"],
+        target_compatible_with = NEEDS_CUDA,
         **kwargs
     )
 
@@ -156,7 +156,7 @@ def cuda_resources_test(name, library, **kwargs):
         name = name,
         size = "small",
         library = library,
-        target_compatible_with = [] if CUDA_AVAILABLE else ["@cuda//:no_toolkit"],
+        target_compatible_with = NEEDS_CUDA,
         **kwargs
     )
 
@@ -206,6 +206,6 @@ def cuda_access_test(name, library, sources, only_loads = "", **kwargs):
         library = library,
         sources = sources,
         only_loads = only_loads,
-        target_compatible_with = [] if CUDA_AVAILABLE else ["@cuda//:no_toolkit"],
+        target_compatible_with = NEEDS_CUDA,
         **kwargs
     )

@@ -15,23 +15,15 @@ layers that read no input (_NOT_INSTRUMENTED). What a target defines is in
 
 load("@system//:compilers.bzl", "CLANGXX")
 load("@system//:key.bzl", "BUILD_KEY")
+load("//bazel:compilation.bzl", "ENVIRONMENT", "SANITIZER_COPTS")
 
 _SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
-_FLAGS = [
-    "-std=c++20",
-    "-O1",
-    "-g1",
-    "-march=x86-64-v3",
-    "-ffp-contract=off",
-    "-fno-omit-frame-pointer",
+_FLAGS = SANITIZER_COPTS + [
     "-fsanitize=fuzzer-no-link",
     "-iquote",
     ".",
 ] + _SANITIZERS
-
-# PWD keeps the sandbox's path out of the debug information.
-_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 
 # What the aspect makes of a library, its own and that of all below it.
 _Instrumented = provider(fields = {
@@ -54,7 +46,7 @@ def _compile(ctx, source, output, headers, flags):
         outputs = [output],
         mnemonic = "FuzzCompile",
         progress_message = "Compiling %s for fuzzing" % source.short_path,
-        env = _ENVIRONMENT,
+        env = ENVIRONMENT,
     )
 
 def _headers(targets):
@@ -174,7 +166,7 @@ def _fuzz_impl(ctx):
         outputs = [program],
         mnemonic = "FuzzLink",
         progress_message = "Linking %s" % ctx.label,
-        env = _ENVIRONMENT,
+        env = ENVIRONMENT,
     )
     return [
         DefaultInfo(files = depset([program]), runfiles = ctx.runfiles([program])),
@@ -191,9 +183,7 @@ _fuzz_program = rule(
 
 def softmoe_fuzz_test(
         name,
-        srcs = None,
         deps = [],
-        seeds = [],
         max_len = 4096,
         test_runs = 2000,
         timeout_seconds = 10,
@@ -202,11 +192,9 @@ def softmoe_fuzz_test(
     """A fuzzer NAME_fuzz and the test NAME_fuzz_test of the same program.
 
     Args:
-      name: NAME, without the endings.
-      srcs: define FuzzOne and Seeds of //core/fuzzing; default:
-        NAME_fuzz.cc.
+      name: NAME, without the endings. NAME_fuzz.cc defines FuzzOne and Seeds of
+        //core/fuzzing.
       deps: what they call; all of it is instrumented.
-      seeds: files of any kind to begin with, besides those of Seeds.
       max_len: bytes of the longest input that is made.
       test_runs: executions in the test, seeds included.
       timeout_seconds: an input that takes longer is a finding.
@@ -216,21 +204,20 @@ def softmoe_fuzz_test(
     _fuzz_program(
         name = name + "_fuzz_program",
         testonly = True,
-        srcs = srcs or [name + "_fuzz.cc"],
+        srcs = [name + "_fuzz.cc"],
         tags = ["full"],
         deps = deps + ["//core/fuzzing"],
     )
     arguments = [
         "$(rootpath :%s_fuzz_program)" % name,
         native.package_name() + "/" + name,
-        "'%s'" % " ".join(["$(rootpaths %s)" % seed for seed in seeds]),
         "-max_len=%d" % max_len,
         "-timeout=%d" % timeout_seconds,
         "-malloc_limit_mb=%d" % malloc_limit_mb,
         "-rss_limit_mb=2560",
         "-print_final_stats=1",
     ]
-    data = [":%s_fuzz_program" % name] + seeds
+    data = [":%s_fuzz_program" % name]
     native.sh_binary(
         name = name + "_fuzz",
         testonly = True,

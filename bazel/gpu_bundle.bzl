@@ -1,6 +1,6 @@
 """gpu_bundle: programs and all that they need, in one archive for a machine with a GPU."""
 
-load("@cuda//:defs.bzl", "CUDA_AVAILABLE", "CUDA_HOME", "NVCC_VERSION")
+load("@cuda//:defs.bzl", "CUDA_HOME", "NEEDS_CUDA", "NVCC_VERSION")
 load("@system//:key.bzl", "BUILD_KEY")
 
 def _gpu_bundle_impl(ctx):
@@ -70,6 +70,6 @@ def gpu_bundle(name, **kwargs):
     _gpu_bundle(
         name = name,
         testonly = True,
-        target_compatible_with = [] if CUDA_AVAILABLE else ["@cuda//:no_toolkit"],
+        target_compatible_with = NEEDS_CUDA,
         **kwargs
     )

@@ -3,7 +3,7 @@
 #
 # run_fuzzer.sh - starts a fuzzer of //bazel:fuzz.bzl; Bazel calls it.
 #
-#   run_fuzzer.sh explore|replay PROGRAM NAME 'SEED FILES' OPTIONS...
+#   run_fuzzer.sh explore|replay PROGRAM NAME OPTIONS...
 #
 # `replay` is the test: seeds and some mutations, nothing kept. `explore` runs
 # until it is stopped, or as its options say. It keeps inputs that reached new
@@ -12,17 +12,12 @@
 # those of libFuzzer; a file among them is run alone, to see a failure again.
 set -euo pipefail
 
-mode=$1 program=$PWD/$2 name=$3 seed_files=$4
-shift 4
+mode=$1 program=$PWD/$2 name=$3
+shift 3
 
 scratch=$(mktemp -d "${TEST_TMPDIR:-${TMPDIR:-/tmp}}/fuzz.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/seeds"
-number=0
-for file in $seed_files; do
-  number=$((number + 1))
-  cp "$file" "$scratch/seeds/$number-$(basename "$file")"
-done
 # The program's own seeds (fuzz_support.h).
 SOFTMOE_FUZZ_SEEDS=$scratch/seeds "$program"
 

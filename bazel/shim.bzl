@@ -11,13 +11,21 @@ without GoogleTest, in four variants:
     _msan    clang, MemorySanitizer: values that were never written
 
 The sanitizers' flags are for these few files alone, so all variants but _msan
-belong to every `bazel test //...`, and that to `--config=full` (DESIGN.md, ruling
-15). (clang's TSan creates fibers ten times as fast as that of g++ 12.)
+belong to every `bazel test //...`, and _msan to `--config=full` (DESIGN.md,
+ruling 15). The tests of planted bugs and simulated_update_shim_test have the
+tag "full", so all their variants belong there. (clang's TSan creates fibers ten
+times as fast as that of g++ 12.)
 """
 
 load("@system//:compilers.bzl", "CLANGXX", "GXX")
 load("@system//:key.bzl", "BUILD_KEY")
-load("//bazel:compilation.bzl", "listed_inputs", "run_compiler")
+load(
+    "//bazel:compilation.bzl",
+    "ENVIRONMENT",
+    "SANITIZER_COPTS",
+    "listed_inputs",
+    "run_compiler",
+)
 load("//bazel:softmoe.bzl", "softmoe_cc_library")
 
 _INCLUDE = "kernels/simt/device/include"
@@ -33,13 +41,7 @@ UNINSTRUMENTED = [
     "-fno-omit-frame-pointer",
 ]
 
-_FLAGS = [
-    "-std=c++20",
-    "-O1",
-    "-g1",
-    "-march=x86-64-v3",
-    "-ffp-contract=off",
-    "-fno-omit-frame-pointer",
+_FLAGS = SANITIZER_COPTS + [
     "-Wall",
     "-Wextra",
     "-Werror",
@@ -82,9 +84,6 @@ def _shim_variant_test_impl(ctx):
         ],
     ))
 
-    # PWD keeps the sandbox's path out of the debug information.
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
-
     sources = []
     objects = []
     for source in ctx.files.srcs + [ctx.file._sanitizer_options]:
@@ -106,7 +105,7 @@ def _shim_variant_test_impl(ctx):
             output = output,
             mnemonic = "ShimCompile",
             progress_message = "Compiling %s for the simulator, %s" % (source.short_path, ctx.attr.variant),
-            env = environment,
+            env = ENVIRONMENT,
         )
         objects.append(output)
 
@@ -121,7 +120,7 @@ def _shim_variant_test_impl(ctx):
         inputs = objects,
         outputs = [program],
         mnemonic = "ShimLink",
-        env = environment,
+        env = ENVIRONMENT,
     )
 
     # TSan's shadow memory does not fit newer kernels' address randomisation.

@@ -39,11 +39,11 @@ def softmoe_cc_library(name, copts = [], in_shared_library = False, **kwargs):
 # old kind, which holds for the libraries that libraries need, too.
 _BUNDLE_LINKOPTS = ["-Wl,--disable-new-dtags,-rpath,$$ORIGIN/../lib"]
 
-def softmoe_cc_binary(name, copts = [], linkopts = [], in_gpu_bundle = False, **kwargs):
+def softmoe_cc_binary(name, copts = [], in_gpu_bundle = False, **kwargs):
     native.cc_binary(
         name = name,
         copts = _COPTS + copts,
-        linkopts = linkopts + (_BUNDLE_LINKOPTS if in_gpu_bundle else []) + _LINKOPTS,
+        linkopts = (_BUNDLE_LINKOPTS if in_gpu_bundle else []) + _LINKOPTS,
         **kwargs
     )
 
@@ -89,7 +89,7 @@ ISA_LEVELS = {
     "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
 
-def softmoe_isa_library(name, srcs, hdrs = [], deps = [], copts = [], **kwargs):
+def softmoe_isa_library(name, srcs, hdrs = [], deps = [], **kwargs):
     """Compiles `srcs` once per ISA level into namespace SOFTMOE_ISA_NAMESPACE.
 
     Each source wraps its code in `namespace softmoe::kernels::SOFTMOE_ISA {`;
@@ -101,7 +101,7 @@ def softmoe_isa_library(name, srcs, hdrs = [], deps = [], copts = [], **kwargs):
             srcs = srcs,
             hdrs = hdrs,
             deps = deps,
-            copts = _COPTS + ["-O3"] + flags + ["-DSOFTMOE_ISA=isa_" + level] + copts,
+            copts = _COPTS + ["-O3"] + flags + ["-DSOFTMOE_ISA=isa_" + level],
             **dict(kwargs, **_ONE_OBJECT)
         )
     native.cc_library(

@@ -24,7 +24,6 @@ _LIBRARIES = {
     "rapidcheck": (["-lrapidcheck"], "rapidcheck.h"),
     "sentencepiece": (["-lsentencepiece", "-lsentencepiece_train"], "sentencepiece_trainer.h"),
     "tomlplusplus": ([], "toml++/toml.h"),
-    "xxhash": (["-lxxhash"], "xxhash.h"),
     "zlib": (["-lz"], "zlib.h"),
 }
 
@@ -79,8 +78,7 @@ def _system_configure_impl(ctx):
     ]))
 
     ctx.file("key.bzl", "BUILD_KEY = \"%s\"\n" % digest)
-    ctx.file("facts.txt", "\n".join(facts))
-    ctx.file("BUILD", "exports_files([\"facts.txt\"])\n" + "".join([
+    ctx.file("BUILD", "".join([
         _TARGET.format(name = name, linkopts = repr(linkopts))
         for name, (linkopts, _) in _LIBRARIES.items()
     ]))

@@ -10,13 +10,14 @@ or .clang-tidy change.
 """
 
 load("//bazel:citations.bzl", "PACKAGES")
+load("//bazel:compilation.bzl", "LANGUAGE", "PROCESSOR")
 
 _CLANG_TIDY = "/usr/bin/clang-tidy-14"
 
 _KINDS = ["cc_binary", "cc_library", "cc_test"]
 
 # Those of .bazelrc, without the ones that choose the compiler's warnings.
-_FLAGS = ["-std=c++20", "-O2", "-march=x86-64-v3"]
+_FLAGS = [LANGUAGE, "-O2", PROCESSOR]
 
 def _context(rule):
     infos = [dep[CcInfo] for dep in getattr(rule.attr, "deps", []) if CcInfo in dep]
