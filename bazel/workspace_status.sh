@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Tells Bazel the commit of the sources (//core:code_version). Prints nothing in
+# Tells Bazel the commit of the sources (core/code_version.h). Prints nothing in
 # a folder that is not a git checkout, or where git is missing.
 set -u
 commit=$(git rev-parse --short=12 HEAD 2>/dev/null) || exit 0

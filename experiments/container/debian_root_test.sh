@@ -6,7 +6,7 @@
 # commit, and runs COMMAND there, by default ./bazelw run //:grid -- run smoke.
 #
 #   ./bazelw test //experiments/container:debian_root_test \
-#     --test_tag_filters=manual --test_output=streamed
+#     --test_output=streamed
 #
 # Needs root, debootstrap, the network, 6 GB in TMPDIR and, cold, half an hour
 # of two cores. What it mounts is in a mount namespace of its own, and its

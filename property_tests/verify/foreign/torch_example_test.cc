@@ -3,7 +3,7 @@
 // Runs the PyTorch example of README.md: it passes, and with its bug planted it
 // fails. Tagged manual, because PyTorch is not a dependency of ours:
 //   ./bazelw test //property_tests/verify/foreign:torch_example_test
-//       --test_tag_filters=manual --test_env=SOFTMOE_PYTHON=/path/to/python
+//       --test_env=SOFTMOE_PYTHON=/path/to/python
 // with a Python that has torch, h5py and numpy; without the variable, python3.
 #include <gtest/gtest.h>
 #include <stdlib.h>
