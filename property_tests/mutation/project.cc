@@ -133,8 +133,7 @@ Project ReadProject(const fs::path& workspace, const fs::path& flags,
   std::istringstream labels(OutputOf(
       {bazelw, "query",
        "kind('cc_(library|binary|test) rule|_shim_variant_test rule', " + all +
-           ") except attr(tags, '[\\[ ](manual|gpu|multigpu|slow)[,\\]]', " +
-           all + ")"},
+           ") except attr(tags, '[\\[ ]manual[,\\]]', " + all + ")"},
       workspace));
   Project project;
   ReadFlags(flags, project);
@@ -174,12 +173,11 @@ bool IsProduct(const std::string& path) {
   for (const char* part :
        {"_test.", "_test_util.", "_test_support.", "_testing.", "_fuzz.",
         "benchmark", "/planted_", "/testing/", "kernels/simt/device/",
-        "kernels/simt/shim/"}) {
+        "kernels/simt/ptx/", "kernels/simt/shim/"}) {
     if (path.find(part) != path.npos) return false;
   }
   const std::string extension = fs::path(path).extension();
-  return extension == ".cc" || extension == ".h" || extension == ".cu" ||
-         extension == ".cuh";
+  return extension == ".cc" || extension == ".h" || extension == ".cu";
 }
 
 std::string VersionOf(const std::string& compiler) {
