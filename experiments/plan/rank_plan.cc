@@ -189,24 +189,29 @@ std::string DescribeRanks(const std::vector<RowEstimate>& rows,
 }
 
 std::string RankLegend(const Cluster& machine) {
+  const auto gigabytes = [](int64_t bytes) {
+    return static_cast<double>(bytes) / 1e9;
+  };
+  const int64_t exchanged = optimized::kExchangePiece * int64_t{sizeof(float)};
   return Paragraph(fmt::format(
       "Ranks: what this trainer holds in the first step on each GPU, by part; "
       "weights are in fp32 the parameters, whole on every rank; in bf16, "
       "whole, what passes read, for products a copy in bf16, and of the fp32 "
       "parameters a shard; moments are shards; a rank with g groups adds their "
       "gradients in ceil(log2 g) more buffers, and what comes from other ranks "
-      "64 MiB at a time; routed: what the caps allow; "
-      "GiB: all of it, with scratch and products, but for 2 GB that kernels "
-      "and "
-      "1 GB that NCCL may take later. recompute: the setting that computes "
-      "least again with which {:.3g} GB hold all of that. "
+      "{} MiB at a time; routed: what the caps allow; "
+      "GiB: all of it, with scratch and products, but for {:.3g} GB that "
+      "kernels and {:.3g} GB that NCCL may take later. recompute: the setting "
+      "that computes least again with which {:.3g} GB hold all of that. "
       "backward: at the assumed MFU. gradients, parameters: what a rank sends "
       "in a step, over links ASSUMED to carry {:.0f} GB/s each way in a node "
       "and {:.0f} GB/s between nodes. can be hidden: the share of the time on "
       "the wire that the backward pass can cover, since over NCCL a rank of "
       "one group sends each layer's gradients once they are there; of several "
       "groups none.",
-      machine.gpu_bytes / 1e9, kLinkInNode / 1e9, kLinkBetweenNodes / 1e9));
+      exchanged >> 20, gigabytes(optimized::kReservedMemory),
+      gigabytes(optimized::kReservedForNccl), machine.gpu_bytes / 1e9,
+      kLinkInNode / 1e9, kLinkBetweenNodes / 1e9));
 }
 
 }  // namespace softmoe::experiments
