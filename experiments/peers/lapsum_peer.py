@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""LapSum soft top-k in PyTorch: the peer of //kernels:router (ruling 16).
+"""LapSum soft top-k in PyTorch: the peer of kernels/router.h (ruling 16).
 
 The authors' published pure-PyTorch version (gmum/LapSum, tutorial notebook
 soft_topk.ipynb) sorts each row, forms the two families of exponential sums

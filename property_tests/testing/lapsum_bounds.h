@@ -2,7 +2,7 @@
 //
 // lapsum_bounds.h - how far the computed LapSum may be from the exact one.
 //
-// Forward error analysis of //reference:lapsum, u = 2^-53; every operation errs
+// Forward error analysis of reference/lapsum.h, u = 2^-53; every operation errs
 // by u, exp and log by 2u (1 ulp), sums are compensated. With
 // w_i = (r_i - anc)/T and u_i = w_i - t:
 //

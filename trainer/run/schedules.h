@@ -4,7 +4,8 @@
 //
 // Both are functions of m, the number of completed updates: the first update
 // uses m = 0, so its learning rate is 0 and it only fills Adam's moments.
-// Mirrors: //reference:schedules (tested by //property_tests).
+// Mirrors reference/schedules.h: property_tests/optimizer_oracle_test.cc holds
+// the two together.
 #ifndef SOFTMOE_TRAINER_RUN_SCHEDULES_H_
 #define SOFTMOE_TRAINER_RUN_SCHEDULES_H_
 
