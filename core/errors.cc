@@ -32,6 +32,15 @@ void FlushOutput() {
       "direct it elsewhere");
 }
 
+// Says on stderr why the program ends. The exit code must tell it even where
+// nobody reads that any more.
+int End(const std::string& program, const char* kind, const char* what,
+        const char* remedy, ExitCode code) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::fprintf(stderr, "%s: %s: %s%s\n", program.c_str(), kind, what, remedy);
+  return static_cast<int>(code);
+}
+
 }  // namespace
 
 namespace internal {
@@ -50,29 +59,24 @@ int RunMain(const std::string& program, ExitCode (*call)(const void* body),
   } catch (const Error& error) {
     // A requested stop is not an error.
     const char* kind = error.code() == ExitCode::kStopped ? "stopped" : "error";
-    std::fprintf(stderr, "%s: %s: %s\n", program.c_str(), kind, error.what());
-    return static_cast<int>(error.code());
+    return End(program, kind, error.what(), "", error.code());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr,
-                 "%s: error: out of memory; use a smaller micro-batch or "
-                 "model, or a machine with more memory\n",
-                 program.c_str());
-    return static_cast<int>(ExitCode::kEnvironment);
+    return End(program, "error", "out of memory",
+               "; use a smaller micro-batch or model, or a machine with more "
+               "memory",
+               ExitCode::kEnvironment);
   } catch (const std::filesystem::filesystem_error& error) {
-    std::fprintf(stderr, "%s: error: %s; check the path and its permissions\n",
-                 program.c_str(), error.what());
-    return static_cast<int>(ExitCode::kEnvironment);
+    return End(program, "error", error.what(),
+               "; check the path and its permissions", ExitCode::kEnvironment);
   } catch (const std::system_error& error) {
     // Thrown by fmt::print, or by a thread that could not be started.
-    std::fprintf(stderr,
-                 "%s: error: %s; look at the disk that the output goes to, and "
-                 "at the limits of this shell (ulimit -a)\n",
-                 program.c_str(), error.what());
-    return static_cast<int>(ExitCode::kEnvironment);
+    return End(program, "error", error.what(),
+               "; look at the disk that the output goes to, and at the limits "
+               "of this shell (ulimit -a)",
+               ExitCode::kEnvironment);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: internal error: %s\n", program.c_str(),
-                 error.what());
-    return static_cast<int>(ExitCode::kSelfCheck);
+    return End(program, "internal error", error.what(), "",
+               ExitCode::kSelfCheck);
   }
 }
 

@@ -117,6 +117,17 @@ TEST(RunMainDeathTest, OutputThatNobodyWantsLandsInNoFile) {
               ::testing::ExitedWithCode(0), "^$");
 }
 
+TEST(RunMainDeathTest, NobodyReadingTheReasonLeavesTheExitCode) {
+  const auto stop = [] {
+    int ends[2];
+    if (pipe(ends) == 0) dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    std::exit(RunMain("prog",
+                      []() -> ExitCode { throw StoppedError("state saved"); }));
+  };
+  EXPECT_EXIT(stop(), ::testing::ExitedWithCode(75), "^$");
+}
+
 TEST(RunMainDeathTest, AFileBeyondALimitIsAnErrorOfWrite) {
   EXPECT_EXIT(std::exit(RunMain("prog",
                                 []() -> ExitCode {

@@ -69,8 +69,8 @@ void WriteAll(int file, const std::string& text) {
 
 [[noreturn]] void RunChild(const std::function<std::string()>& body,
                            const IsolationLimits& limits, int result_pipe) {
-  for (const int signal :
-       {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGABRT,
+                           SIGBUS, SIGFPE, SIGILL}) {
     ::signal(signal, SIG_DFL);
   }
   ::setpgid(0, 0);  // Ctrl-C is for our parent

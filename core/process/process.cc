@@ -120,16 +120,20 @@ Process::Process(const ProcessOptions& options)
       options.output == Output::kApart ? err.ends[1] : int{STDOUT_FILENO},
       STDERR_FILENO);
   posix_spawn_file_actions_addchdir_np(actions, options.folder.c_str());
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  // It may be ignored here alone (stop_signal.h), which would be inherited.
+  sigaddset(&defaults, SIGPIPE);
   if (own_group_) {
-    sigset_t defaults;
-    sigemptyset(&defaults);
-    for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGXFSZ}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGXFSZ}) {
       sigaddset(&defaults, signal);
     }
-    posix_spawnattr_setsigdefault(&settings.attributes, &defaults);
-    posix_spawnattr_setflags(&settings.attributes,
-                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
   }
+  posix_spawnattr_setsigdefault(&settings.attributes, &defaults);
+  posix_spawnattr_setflags(&settings.attributes,
+                           own_group_
+                               ? POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF
+                               : POSIX_SPAWN_SETSIGDEF);
 
   const int failure = ::posix_spawnp(
       &child_, arguments[0].c_str(), actions, &settings.attributes,

@@ -121,6 +121,19 @@ TEST(Process, TellsASignalFromAStatus) {
   EXPECT_EQ(process.ExitStatus(), 128 + SIGTERM);
 }
 
+// What ignores it here (stop_signal.h) is not the program's business.
+TEST(Process, EndsAtAPipeThatNobodyReads) {
+  const auto before = signal(SIGPIPE, SIG_IGN);
+  for (const bool own_group : {false, true}) {
+    ProcessOptions options = Shell("kill -PIPE $$");
+    options.own_group = own_group;
+    Process process(options);
+    ASSERT_TRUE(process.Wait(kForever));
+    EXPECT_EQ(process.Signal(), SIGPIPE);
+  }
+  signal(SIGPIPE, before);
+}
+
 TEST(Process, IsKilledWhenItsTimeIsOver) {
   ProcessOptions options;
   options.arguments = {"cat"};  // waits for the end of an input that stays open

@@ -11,17 +11,24 @@
 namespace softmoe {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM};
+constexpr int kRequests[] = {SIGINT, SIGTERM, SIGHUP};
 
 std::atomic<int> received = 0;  // the signal, or 0
 static_assert(std::atomic<int>::is_always_lock_free,
               "a signal handler may only touch lock-free atomics");
 int installed = 0;  // living objects
-struct sigaction previous[std::size(kSignals)];
+struct sigaction previous[std::size(kRequests)], previous_pipe;
 
 void Handle(int signal_number) {
-  int none = 0;
-  if (received.compare_exchange_strong(none, signal_number)) return;
+  int first = 0;
+  if (received.compare_exchange_strong(first, signal_number)) return;
+  // When a terminal closes, SIGHUP comes from the kernel and again from the
+  // shell, and SIGTERM may come from the manager of the session: one request.
+  if (signal_number == SIGHUP) return;
+  if (first == SIGHUP &&
+      received.compare_exchange_strong(first, signal_number)) {
+    return;
+  }
   // The second signal. It is blocked until the handler returns and then takes
   // its default action: it ends the process.
   signal(signal_number, SIG_DFL);
@@ -36,16 +43,23 @@ StopSignal::StopSignal() {
   struct sigaction action = {};
   action.sa_handler = &Handle;
   action.sa_flags = SA_RESTART;  // reads and writes go on undisturbed
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    SOFTMOE_CHECK(sigaction(kSignals[i], &action, &previous[i]) == 0);
+  for (size_t i = 0; i < std::size(kRequests); ++i) {
+    SOFTMOE_CHECK(sigaction(kRequests[i], nullptr, &previous[i]) == 0);
+    // Under nohup a closed terminal is no reason to stop.
+    if (kRequests[i] == SIGHUP && previous[i].sa_handler == SIG_IGN) continue;
+    SOFTMOE_CHECK(sigaction(kRequests[i], &action, nullptr) == 0);
   }
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;
+  SOFTMOE_CHECK(sigaction(SIGPIPE, &ignore, &previous_pipe) == 0);
 }
 
 StopSignal::~StopSignal() {
   if (--installed > 0) return;
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    sigaction(kSignals[i], &previous[i], nullptr);
+  for (size_t i = 0; i < std::size(kRequests); ++i) {
+    sigaction(kRequests[i], &previous[i], nullptr);
   }
+  sigaction(SIGPIPE, &previous_pipe, nullptr);
 }
 
 bool StopSignal::requested() const { return received != 0; }
@@ -56,6 +70,8 @@ std::string StopSignal::name() const {
       return "";
     case SIGINT:
       return "SIGINT";
+    case SIGHUP:
+      return "SIGHUP";
     default:
       return "SIGTERM";
   }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stop_signal.h - SIGINT and SIGTERM as a request that long loops can honour.
+// stop_signal.h - SIGINT, SIGTERM and SIGHUP (a closed terminal; not where it
+// was ignored before, as under nohup) as a request that long loops can honour.
 //
 // The first signal only sets a flag, so that the loop can save its state and
 // throw StoppedError (exit 75). The second one ends the process at once, as if
 // no handler were installed: the user means it, and files are written whole or
-// not at all (atomic_file.h).
+// not at all (atomic_file.h). SIGHUP never counts as the first or the second of
+// two, since a terminal that closes says so more than once.
+//
+// Meanwhile SIGPIPE is ignored: Ctrl-C also ends `tee` behind a pipe, and what
+// is printed then must fail instead of ending the process before it has saved.
 #ifndef SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
 #define SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
 
@@ -13,9 +18,9 @@
 
 namespace softmoe {
 
-// The handlers are installed while at least one object exists; the last one
-// restores what was there before. Nested objects share the flag, which lasts as
-// long as the outermost one. Construct and destroy them in one thread.
+// All this holds while at least one object exists; the last one restores what
+// was there before. Nested objects share the flag, which lasts as long as the
+// outermost one. Construct and destroy them in one thread.
 class StopSignal {
  public:
   StopSignal();
@@ -25,7 +30,7 @@ class StopSignal {
 
   // True once a signal has come. Cheap enough for every step.
   bool requested() const;
-  // "SIGINT", "SIGTERM", or "" if none has come.
+  // "SIGINT", "SIGTERM", "SIGHUP", or "" if none has come.
   std::string name() const;
   // Throws StoppedError("SIGINT: DONE") if requested. `done` says what state
   // the user will find and how to go on.

@@ -28,7 +28,8 @@ int StatusOfChild(const std::function<void()>& body) {
 
 TEST(StopSignal, TheFirstSignalOnlySetsTheFlag) {
   for (const auto& [number, name] :
-       {std::pair{SIGINT, "SIGINT"}, std::pair{SIGTERM, "SIGTERM"}}) {
+       {std::pair{SIGINT, "SIGINT"}, std::pair{SIGTERM, "SIGTERM"},
+        std::pair{SIGHUP, "SIGHUP"}}) {
     StopSignal stop;
     EXPECT_FALSE(stop.requested());
     EXPECT_EQ(stop.name(), "");
@@ -55,6 +56,49 @@ TEST(StopSignal, TheSecondSignalEndsTheProcessAtOnce) {
     ASSERT_TRUE(WIFSIGNALED(status)) << status;
     EXPECT_EQ(WTERMSIG(status), second);
   }
+}
+
+// The kernel, the shell and the manager of the session may all say so.
+TEST(StopSignal, AClosingTerminalIsOneRequest) {
+  for (const int other : {SIGTERM, SIGINT}) {
+    const int status = StatusOfChild([other] {
+      StopSignal stop;
+      raise(SIGHUP);
+      raise(SIGHUP);
+      raise(other);
+      raise(SIGHUP);
+      if (stop.name() != (other == SIGINT ? "SIGINT" : "SIGTERM")) _exit(1);
+      raise(SIGTERM);
+      _exit(2);
+    });
+    ASSERT_TRUE(WIFSIGNALED(status)) << status;
+    EXPECT_EQ(WTERMSIG(status), SIGTERM);
+  }
+}
+
+TEST(StopSignal, UnderNohupATerminalMayClose) {
+  const auto before = signal(SIGHUP, SIG_IGN);
+  {
+    const StopSignal stop;
+    raise(SIGHUP);
+    EXPECT_FALSE(stop.requested());
+  }
+  EXPECT_EQ(signal(SIGHUP, before), SIG_IGN);
+}
+
+TEST(StopSignal, APipeThatNobodyReadsIsNotTheEndMeanwhile) {
+  const int status = StatusOfChild([] {
+    {
+      const StopSignal stop;
+      const StopSignal inner;
+      raise(SIGPIPE);
+      if (stop.requested()) _exit(1);
+    }
+    raise(SIGPIPE);
+    _exit(2);
+  });
+  ASSERT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_EQ(WTERMSIG(status), SIGPIPE);
 }
 
 TEST(StopSignal, NestedObjectsShareTheFlagUntilTheLastIsGone) {

@@ -70,7 +70,8 @@ Examples:
       where the time of one step goes, operation by operation: trains nothing
 
 In the output folder: checkpoint.h5, metrics.jsonl (a line per step),
-result.h5. Ctrl-C and SIGTERM finish the step and save.
+result.h5. Ctrl-C, SIGTERM and a closed terminal (SIGHUP; not under nohup)
+finish the step and save, whether or not anybody still reads the output.
 
 Exit codes: 0 done; 1 the loss is not finite, or the device failed; 2 usage,
 configuration, or a damaged file; 5 a file, the device or its memory is missing,

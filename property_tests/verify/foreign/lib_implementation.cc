@@ -88,8 +88,8 @@ Io SendMessage(int socket, const std::string& message) {
 
 // Everything that the child process does.
 [[noreturn]] void ServeUntilClosed(const std::string& path, int socket) {
-  for (const int signal :
-       {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGABRT,
+                           SIGBUS, SIGFPE, SIGILL}) {
     ::signal(signal, SIG_DFL);
   }
   ::setpgid(0, 0);                     // Ctrl-C is for our parent
