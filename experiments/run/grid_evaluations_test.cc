@@ -266,6 +266,14 @@ TEST_F(GridTasks, GiveTheSameBitsLaterAndWithAnyRanks) {
     }
     trainer::ExpectSameResult(*expected.runs[n].result, result);
   }
+  // Without their items it is refused before anything is measured.
+  options_.task_files = "";
+  more.inference_tau_factors = {4};
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { Run("later", more); }),
+                   "the tasks arc_easy_validation, hellaswag, piqa are",
+                   "--task-files",
+                   "is asked again with what else it lacks: leave that out"));
+  EXPECT_EQ(lines_, "");
 }
 
 TEST_F(GridTasks, InterruptedAreAskedAgain) {

@@ -620,11 +620,6 @@ class GridRunner {
 }  // namespace
 
 void RequireTaskItems(const Grid& grid, const GridRunOptions& options) {
-  if (std::ranges::all_of(options.selected, [&](size_t r) {
-        return grid.runs[r].evaluations.tasks.empty();
-      })) {
-    return;
-  }
   std::set<std::string> names;
   for (const RunOutcome& run : SelectedRuns(grid, options)) {
     trainer::EvaluationPlan plan = run.run.evaluations;

@@ -137,8 +137,8 @@ TEST_F(RequirePaperScaleTest, AsksForWhatOnlyThatScaleNeeds) {
   for (const char* text :
        {"33 runs", "no OpenWebText in ", "corpora/c4",
         "; its token files take about 368.6 GiB of tokens and 6.8 GiB of index",
-        "\n  tasks: [evaluations] asks for the tasks ", "--task-files",
-        "GPU hours", "`plan paper`", "`run mini`"}) {
+        "\n  tasks: the items of the tasks ", "--task-files", "GPU hours",
+        "`plan paper`", "`run mini`"}) {
     EXPECT_TRUE(Says(here, text));
     EXPECT_TRUE(Says(there, text));
   }

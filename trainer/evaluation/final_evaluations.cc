@@ -146,18 +146,21 @@ EvaluationPlan WithEarlierPlans(EvaluationPlan plan, const RunResult& result) {
 
 std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
                                         const std::filesystem::path& folder) {
+  const std::string again =
+      "; a finished run that has answered them is asked again with what else "
+      "it lacks: leave that out of [evaluations]";
   if (!plan.tasks.empty() && folder.empty()) {
     throw EnvironmentError(fmt::format(
-        "[evaluations] asks for the tasks {}, whose items are not known to be "
-        "anywhere: say with --task-files in which folder they are, or leave "
-        "them out of the grid's `tasks`",
-        fmt::join(plan.tasks, ", ")));
+        "the items of the tasks {} are not known to be anywhere: say with "
+        "--task-files in which folder they are, or leave them out of the "
+        "grid's `tasks`{}",
+        fmt::join(plan.tasks, ", "), again));
   }
   std::vector<TaskItems> tasks;
   for (const TaskSplit& split : TaskSplits()) {
     if (!IsPlanned(plan, split.name)) continue;
     tasks.push_back(ReadTaskItems(FindInFolder(
-        split, folder, ", or leave it out of the grid's `tasks`")));
+        split, folder, ", or leave it out of the grid's `tasks`" + again)));
     if (tasks.back().items.size() > 1) continue;
     throw DataError(fmt::format(
         "{}: a single item, whose accuracy has no standard error; take the "
