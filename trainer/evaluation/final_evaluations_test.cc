@@ -9,7 +9,10 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -18,7 +21,9 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "optimized/communicator/communicator.h"
+#include "optimized/device.h"
 #include "optimized/model.h"
+#include "optimized/model_interface.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result_file.h"
@@ -188,6 +193,54 @@ TEST_P(EveryRouter, AFinishedRunIsEvaluatedFromItsCheckpoint) {
   // Nothing is missing, so nothing is measured.
   options.on_evaluation = [] { FAIL() << "measured again"; };
   ExpectSameResult(expected, TrainRun(config_, options));
+}
+
+// The CPU, which tells when it is asked what it is.
+class WatchedCpu : public optimized::Device {
+ public:
+  explicit WatchedCpu(std::function<void()> asked) : asked_(std::move(asked)) {}
+  optimized::DeviceIdentity identity() const override {
+    asked_();
+    return optimized::Cpu().identity();
+  }
+  std::unique_ptr<optimized::ModelInterface> MakeModel(
+      const Config& config, int64_t group_sequences, ThreadPool& pool,
+      Recompute recompute, optimized::Communicator* communicator) override {
+    return optimized::Cpu().MakeModel(config, group_sequences, pool, recompute,
+                                      communicator);
+  }
+  int64_t FreeMemory() const override { return optimized::Cpu().FreeMemory(); }
+  int count() const override { return 1; }
+  std::string id() const override { return ""; }
+  std::string WhyNoLink() const override { return ""; }
+  std::unique_ptr<Device> OfRank(int) const override { return nullptr; }
+
+ private:
+  std::function<void()> asked_;
+};
+
+// Another process measures it between the result's reading and the lock: asked
+// first is the identity of the run, then whether its checkpoint is of use.
+TEST_P(EveryRouter, WhatAnotherProcessHasMeasuredMeanwhileIsOnlyRead) {
+  Train("run", kNothing);
+  static int asked;
+  static std::function<void()> other_process;
+  asked = 0;
+  other_process = [&] { Train("run", kAll); };
+  const optimized::DeviceMaker maker = optimized::CudaDeviceMaker();
+  optimized::CudaDeviceMaker() = [](int) -> std::unique_ptr<optimized::Device> {
+    return std::make_unique<WatchedCpu>([] {
+      if (++asked == 2) other_process();
+    });
+  };
+  RunOptions options = Options("run", kAll);
+  options.runtime.device = "cuda";
+  options.on_evaluation = [] { FAIL() << "measured again"; };
+  const RunResult result = TrainRun(config_, options);
+  optimized::CudaDeviceMaker() = maker;
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(MissingEvaluations(kAll, result), "");
+  ExpectSameResult(OnDisk("run"), result);
 }
 
 TEST_P(EveryRouter, TheCheckpointGoesOnlyAfterTheResult) {

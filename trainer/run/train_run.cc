@@ -446,7 +446,12 @@ void EvaluateLater(const RunOptions& options,
   if (leads && !MissingEvaluations(plan, *result).empty() &&
       EvaluationObstacle(*result, checkpoint, device.identity()).empty()) {
     lock.emplace(options.folder);
-    measure[0] = 1;
+    // Another process may have measured it meanwhile, and removed the
+    // checkpoint.
+    *result = ReadRunResult(options.folder / kResultName);
+    measure[0] = !MissingEvaluations(plan, *result).empty() &&
+                 std::filesystem::exists(checkpoint);
+    if (measure[0] == 0) lock.reset();
   }
   processes.Broadcast<uint8_t>(measure, 0);
   if (measure[0] == 0) return;
