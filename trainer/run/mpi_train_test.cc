@@ -105,6 +105,11 @@ TEST_F(MpiTrain, RanksThatDisagreeEndWithTwoAndWriteNothing) {
                 }),
                 "rank 0 has configuration ");
 
+  ExpectRefused(2, of_rank_1([](Strings& command) {
+                  command = Joined(command, {"--checkpoint-every", "5"});
+                }),
+                "rank 0 has --checkpoint-every ");
+
   // Other tokens, under the same name.
   const std::filesystem::path other = WriteTinyTokens(folder_ / "other", 2);
   ExpectRefused(2, of_rank_1([&](Strings& command) {

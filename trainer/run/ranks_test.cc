@@ -14,14 +14,20 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/process/stop_signal.h"
 #include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "optimized/communicator/communicator.h"
+#include "optimized/communicator/in_process.h"
+#include "optimized/device.h"
+#include "optimized/model_interface.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/run/train_run.h"
 #include "trainer/run/trainer.h"
 #include "trainer/testing/trainer_test_util.h"
 
@@ -224,6 +230,23 @@ TEST_P(Ranks, RefuseADamagedCheckpoint) {
   std::filesystem::create_directory(folder_ / "damaged");
   std::ofstream(folder_ / "damaged" / kCheckpointName) << "no checkpoint";
   EXPECT_THROW(TrainRun(config_, Options("damaged", 2)), DataError);
+}
+
+// Ranks that are processes may each see other files under the same path.
+TEST_P(Ranks, NeedTheCheckpointThatTheFirstOneFinds) {
+  const StopSignal stop;
+  const auto message = MessageOf<EnvironmentError>([&] {
+    optimized::RunInProcessRanks(2, [&](optimized::Communicator& ranks) {
+      const RunOptions options =
+          Options(ranks.rank() == 0 ? "alone" : "elsewhere", 1);
+      RunLoop(alone_.identity, options, {}, ranks,
+              optimized::CarrierKind::kHost, optimized::Cpu(), stop);
+    });
+  });
+  EXPECT_TRUE(Says(message,
+                   (folder_ / "elsewhere" / kCheckpointName).string() +
+                       ": rank 0 goes on from there",
+                   "under the same path"));
 }
 
 TEST_P(Ranks, RefuseGroupsThatDoNotDivideBeforeAnythingIsWritten) {

@@ -59,7 +59,8 @@ Examples:
   train --config my.toml --data corpus/tokens --ranks 4
       on four ranks, each with a part of every batch and of the moments
   mpirun -n 4 train --config my.toml --data corpus/tokens --ranks mpi
-      the same on four processes, of one machine or several; under Slurm:
+      the same on four processes, of one machine or several, which all see the
+      output folder and the tokens under the same paths; under Slurm:
       srun -n 4 --mpi=pmix train ... --ranks mpi
   train --config my.toml --data corpus/tokens --device cuda
       on a CUDA device: another backend has other bits, so a run stays on one

@@ -75,7 +75,10 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
                    : optimized::Updater(model_, communicator, carrier)),
       step_(model_, updater_, data_) {
   const std::filesystem::path path = options_.folder / kCheckpointName;
-  if (std::filesystem::exists(path)) {
+  // What rank 0 finds there, so that all do the same.
+  uint8_t resumes[] = {leads() && std::filesystem::exists(path)};
+  communicator_.Broadcast<uint8_t>(resumes, 0);
+  if (resumes[0] != 0) {
     // One after the other, since libhdf5 is not thread-safe.
     for (int rank = 0; rank < communicator_.size(); ++rank) {
       if (rank == communicator_.rank()) Resume(path);
@@ -105,6 +108,13 @@ void RunLoop::Agree() {
 }
 
 void RunLoop::Resume(const std::filesystem::path& path) {
+  if (!leads() && !std::filesystem::exists(path)) {
+    throw EnvironmentError(fmt::format(
+        "{}: rank 0 goes on from there, and this rank does not see it; all "
+        "ranks need the output folder under the same path, on a file system "
+        "that they share",
+        path.string()));
+  }
   const Checkpoint checkpoint(path);
   checkpoint.RequireSameRun(identity_);
   state_ = checkpoint.state();
@@ -494,11 +504,14 @@ std::string DeviceRanksText(int on_device, optimized::CarrierKind carrier) {
 
 // Before ranks do anything together. Builds are the same if their bytes are:
 // the version of the code may be unknown.
-void AgreeOnRun(const RunIdentity& identity, ExchangeChoice exchange,
+void AgreeOnRun(const RunIdentity& identity, const RunOptions& options,
                 optimized::Communicator& processes) {
   if (processes.size() == 1) return;
   std::vector<optimized::Agreement> run = Agreements(identity);
-  run.push_back({"--exchange", NameOf(exchange)});
+  run.push_back({"--exchange", NameOf(options.exchange)});
+  // All take part in a checkpoint.
+  run.push_back(
+      {"--checkpoint-every", std::to_string(options.runtime.checkpoint_every)});
   run.push_back({"program", Sha256OfFile("/proc/self/exe")});
   processes.Agree(run);
 }
@@ -544,7 +557,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   RunIdentity identity =
       IdentifyRun(config, options.tokens, device->identity());
   identity.ranks = ranks_in_identity;
-  AgreeOnRun(identity, options.exchange, processes);
+  AgreeOnRun(identity, options, processes);
   // What rank 0 finds there, so that all do the same.
   const auto is_finished = [&] {
     uint8_t finished[] = {leads && std::filesystem::exists(result_path)};
