@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,12 @@ std::string ThisMachine() {
   return name;
 }
 
+// The device of every process, which tells it among those of all machines.
+std::vector<std::string> GatherDevices(const optimized::Device& device,
+                                       optimized::Communicator& processes) {
+  return GatherTexts(device.id() + " " + ThisMachine(), processes);
+}
+
 }  // namespace
 
 int RankOnMachine(optimized::Communicator& processes) {
@@ -53,10 +60,18 @@ int RanksOnDevice(const optimized::Device& device, int ranks,
   if (device.id().empty()) return 1;  // the CPU
   // How many ranks of a process share a device: ranks / count(), rounded up.
   const int of_process = ranks / device.count() + (ranks % device.count() != 0);
-  const std::vector<std::string> devices =
-      GatherTexts(device.id() + " " + ThisMachine(), processes);
+  const std::vector<std::string> devices = GatherDevices(device, processes);
   return of_process * static_cast<int>(std::ranges::count(
                           devices, devices[processes.rank()]));
+}
+
+int DevicesOfRanks(const optimized::Device& device, int ranks,
+                   optimized::Communicator& processes) {
+  if (device.id().empty()) return 0;  // the CPU
+  if (processes.size() == 1) return std::min(ranks, device.count());
+  const std::vector<std::string> devices = GatherDevices(device, processes);
+  return static_cast<int>(
+      std::set<std::string>(devices.begin(), devices.end()).size());
 }
 
 const char* NameOf(ExchangeChoice choice) {

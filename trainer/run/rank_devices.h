@@ -23,6 +23,11 @@ int RankOnMachine(optimized::Communicator& processes);
 int RanksOnDevice(const optimized::Device& device, int ranks,
                   optimized::Communicator& processes);
 
+// On how many devices the ranks of all processes compute; 0 for the CPU. As
+// RanksOnDevice.
+int DevicesOfRanks(const optimized::Device& device, int ranks,
+                   optimized::Communicator& processes);
+
 // What a user asks to carry gradients and parameters between ranks.
 enum class ExchangeChoice {
   kAuto,  // NCCL wherever it can, else memory of the host

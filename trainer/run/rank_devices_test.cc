@@ -49,6 +49,14 @@ TEST(RankDevices, ThreadsBeyondTheDevicesShareThem) {
   EXPECT_EQ(on_device(3, 4), 2);
   EXPECT_EQ(on_device(8, 4), 1);
   EXPECT_EQ(RanksOnDevice(optimized::Cpu(), 4, alone), 1);
+  const auto used = [&](int devices, int ranks) {
+    return DevicesOfRanks(FakeDevice(devices, "a"), ranks, alone);
+  };
+  EXPECT_EQ(used(1, 4), 1);
+  EXPECT_EQ(used(4, 4), 4);
+  EXPECT_EQ(used(3, 4), 3);
+  EXPECT_EQ(used(8, 4), 4);
+  EXPECT_EQ(DevicesOfRanks(optimized::Cpu(), 4, alone), 0);
 }
 
 // Ranks of one process stand for processes of one machine.
@@ -61,6 +69,13 @@ TEST(RankDevices, ProcessesOfAMachineAreCountedAndShareWhatHasOneId) {
     SOFTMOE_CHECK(shared("same") == 4);
     SOFTMOE_CHECK(shared(std::to_string(c.rank())) == 1);
     SOFTMOE_CHECK(shared(c.rank() == 0 ? "a" : "b") == (c.rank() == 0 ? 1 : 3));
+    const auto used = [&](const std::string& id) {
+      return DevicesOfRanks(FakeDevice(1, id), 1, c);
+    };
+    SOFTMOE_CHECK(used("same") == 1);
+    SOFTMOE_CHECK(used(std::to_string(c.rank())) == 4);
+    // Four on three devices: rank 0's is rank 3's, too.
+    SOFTMOE_CHECK(used(std::to_string(c.rank() % 3)) == 3);
   });
 }
 

@@ -568,6 +568,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
     const std::vector<TaskItems> tasks =
         TasksOfRun(options.evaluations, options, identity, processes);
     const int on_device = RanksOnDevice(*device, options.ranks, processes);
+    const int devices = DevicesOfRanks(*device, options.ranks, processes);
     const optimized::CarrierKind carrier = ChooseCarrier(
         options.exchange, *device, options.ranks, on_device, processes);
     if (options.runtime.device == "cuda") {
@@ -598,9 +599,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
       RunResult result =
           RunOnRanks(identity, options, tasks, processes, carrier, *device);
       if (!leads) return result;
-      if (!device->id().empty()) {
-        result.devices = (ranks + on_device - 1) / on_device;
-      }
+      result.devices = devices;
       WriteRunResult(result, result_path);
       if (!options.evaluations.keep_checkpoint) {
         RemoveCheckpoint(options.folder / kCheckpointName);
