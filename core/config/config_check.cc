@@ -262,6 +262,45 @@ void CheckTraining(const TrainingConfig& t, Checker* checker) {
   CheckBatchSizes(t, checker);
 }
 
+// Products of sizes that are fine one by one, so that they fit 63 bits.
+void CheckProducts(const Config& config, Checker* checker) {
+  constexpr double kMost = 0x1p62;
+  const std::string steps_key = "training.steps";
+  const std::string calibration_key = "router.calibration_batches";
+  for (const std::string& key :
+       {steps_key, calibration_key, std::string("model.num_layers"),
+        std::string("model.num_experts"), std::string("model.sequence_length"),
+        std::string("training.global_batch_sequences"),
+        std::string("training.balance_group_sequences")}) {
+    if (checker->Has(key)) return;
+  }
+  const auto number = [](int64_t size) { return static_cast<double>(size); };
+  const ModelConfig& m = config.model;
+  const TrainingConfig& t = config.training;
+  const double batch =
+      number(t.global_batch_sequences) * number(m.sequence_length);
+  const std::string of_tokens = fmt::format(
+      "batches of training.global_batch_sequences = {} times "
+      "model.sequence_length = {} tokens",
+      t.global_batch_sequences, m.sequence_length);
+  if (number(t.steps) * batch > kMost) {
+    checker->Add(steps_key, of_tokens + " are more than can be counted",
+                 "take fewer steps, or smaller batches");
+  }
+  if (!TraitsOf(config).cutoff || config.router.tau) return;
+  // The bytes that all ranks, at most one for each balance group, take for the
+  // soft weights.
+  const double weights = number(config.router.calibration_batches) * batch *
+                         number(m.num_layers) * number(m.num_experts);
+  const double ranks =
+      number(t.global_batch_sequences) / number(t.balance_group_sequences);
+  if (weights * sizeof(float) * ranks > kMost) {
+    checker->Add(calibration_key,
+                 of_tokens + " have more soft weights than can be counted",
+                 "calibrate on fewer or smaller batches, or set router.tau");
+  }
+}
+
 }  // namespace
 
 std::vector<ConfigProblem> ConfigProblems(const Config& config) {
@@ -270,6 +309,7 @@ std::vector<ConfigProblem> ConfigProblems(const Config& config) {
   CheckModel(config.model, &checker);
   CheckRouter(config, &checker);
   CheckTraining(config.training, &checker);
+  CheckProducts(config, &checker);
   return checker.Take();
 }
 

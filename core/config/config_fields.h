@@ -46,8 +46,9 @@ struct LaterKey : AllowedRange {};
 constexpr LaterKey Later(const AllowedRange& range) { return {range}; }
 
 // Calls visit(section, key, field, range) for every field of `config` (const or
-// not) in the canonical order. The upper limits of sizes keep every product of
-// the program within 63 bits. The range of a new key is Later(...).
+// not) in the canonical order. The upper limits of sizes, with CheckProducts of
+// config_check.cc, keep every product of the program within 63 bits. The range
+// of a new key is Later(...).
 template <typename ConfigType, typename Visitor>
 void VisitConfig(ConfigType& config, Visitor&& visit) {
   auto& m = config.model;

@@ -129,6 +129,43 @@ TEST(AllowedRange, HoldsItsEndsUnlessTheyAreExcluded) {
   }
 }
 
+// Each size is the largest of its range, and fine without the others.
+TEST(ValidateConfig, RefusesSizesWhoseProductsOverflow) {
+  const auto problems = [](const Config& config) {
+    std::string text;
+    for (const auto& problem : ConfigProblems(config)) {
+      text += problem.key + ": " + problem.message + "\n";
+    }
+    return text;
+  };
+  Config config;
+  config.router.kind = RouterKind::kSoftFixed;
+  config.model.sequence_length = 1 << 20;
+  config.training.global_batch_sequences = 1 << 20;
+  config.training.micro_batch_sequences = 1 << 10;
+  config.training.balance_group_sequences = 1 << 10;
+  config.router.calibration_batches = 1;
+  EXPECT_EQ(problems(config), "");
+  config.training.steps = (int64_t{1} << 31) - 1;
+  EXPECT_TRUE(Says(problems(config),
+                   "training.steps: training.steps = 2147483647 batches of "
+                   "training.global_batch_sequences = 1048576 times "
+                   "model.sequence_length = 1048576 tokens are more than can "
+                   "be counted; take fewer steps"));
+  config.training.steps = 1;
+  config.router.calibration_batches = 1 << 20;
+  EXPECT_TRUE(Says(problems(config),
+                   "router.calibration_batches: router.calibration_batches = "
+                   "1048576 batches of ",
+                   "have more soft weights than can be counted; ",
+                   "or set router.tau"));
+  config.router.tau = 1;  // no calibration
+  EXPECT_EQ(problems(config), "");
+  config.router.tau.reset();
+  config.router.kind = RouterKind::kSparse;
+  EXPECT_EQ(problems(config), "");
+}
+
 // Every number of every section, so that no key lacks a range.
 TEST(ValidateConfig, RefusesNaNInEveryRealKeyAndMinusOneInEveryInteger) {
   for (const auto& [key, value] : ExactFields(Config())) {
