@@ -80,7 +80,7 @@ std::vector<TaskResult> AskTasks(std::span<const TaskItems> tasks,
   }
   std::vector<TaskResult> results;
   for (TaskAccuracy& accuracy : Accuracies(scored)) {
-    // A part may have no items, or one, which has no standard error.
+    // A part may have a single item, which has no standard error.
     if (accuracy.num_items < 2) continue;
     results.push_back(ResultOf(std::move(accuracy)));
   }

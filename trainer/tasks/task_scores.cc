@@ -102,9 +102,10 @@ std::vector<TaskAccuracy> Accuracies(std::span<const ScoredTask> tasks) {
     const TaskAccuracy whole = Count(name, task, Always);
     accuracies.push_back(whole);
     if (name == "arc_easy_validation") {
-      accuracies.push_back(
+      TaskAccuracy four =
           Count(name + "_four_choices", task,
-                [](const TaskItem& item) { return item.choices.size() == 4; }));
+                [](const TaskItem& item) { return item.choices.size() == 4; });
+      if (four.num_items > 0) accuracies.push_back(std::move(four));
     }
     if (!name.starts_with("arc_easy")) continue;
     ++splits;

@@ -57,8 +57,8 @@ struct ScoredTask {
 
 // The accuracies of the tasks, each as a whole; of ARC-Easy's validation items
 // also those with four choices, which are as many as the paper's counts fit
-// (N18), as "arc_easy_validation_four_choices"; and all of ARC-Easy, as
-// "arc_easy_all", if its three splits are there.
+// (N18), as "arc_easy_validation_four_choices", if there are any; and all of
+// ARC-Easy, as "arc_easy_all", if its three splits are there.
 std::vector<TaskAccuracy> Accuracies(std::span<const ScoredTask> tasks);
 
 }  // namespace softmoe::trainer

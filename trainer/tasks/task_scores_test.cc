@@ -115,6 +115,9 @@ TEST(Accuracies, CountValidationItemsOfFourChoicesAndAllOfArcEasy) {
             "arc_easy_train 1/1\n"
             "arc_easy_all 6/9\n");
   EXPECT_EQ(Accuracies({tasks.data(), 3}).size(), 4u);
+  // A part without items has no accuracy.
+  const ScoredTask without_four = Made("arc_easy_validation", {3, 5});
+  EXPECT_EQ(Accuracies({&without_four, 1}).size(), 1u);
 }
 
 }  // namespace
