@@ -89,11 +89,12 @@ int main(int argc, char** argv) {
                      "folder for the trace, or for what --task found [only "
                      "print that]")
           ->excludes(dump_requests);
-  app.add_option("--compare", compare,
-                 "two folders of --out: which answers better?")
-      ->expected(2)
-      ->excludes(task)
-      ->excludes(to);
+  CLI::Option* const two =
+      app.add_option("--compare", compare,
+                     "two folders of --out: which answers better?")
+          ->expected(2)
+          ->excludes(task)
+          ->excludes(to);
   app.add_option("--tau", options.tau,
                  "cutoff in units of k_l/num_experts [as trained]");
   app.add_option("--temperature", options.temperature,
@@ -121,6 +122,13 @@ int main(int argc, char** argv) {
                  "instruction set, v3 or v4 [the best here]");
   app.add_option("--device", options.runtime.device,
                  "cpu, or cuda: device 0 [cpu]");
+  // Where no model is asked, no option is for one.
+  for (const char* of_a_model :
+       {"--run", "--tau", "--temperature", "--data", "--sequences", "--trace",
+        "--json", "--threads", "--isa", "--device"}) {
+    two->excludes(app.get_option(of_a_model));
+    dump_requests->excludes(app.get_option(of_a_model));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -163,8 +163,7 @@ TEST_F(Cli, HandsOutParametersAndTraces) {
            {"--trace", "3"},
            {"--trace", "0", "--out", "out"},
            {"--trace", "3", "--out", "out", "--sequences", "3"},
-           {"--trace", "3", "--out", "out", "--task", "piqa"},
-           {"--compare", "a", "b", "--out", "out"}}) {
+           {"--trace", "3", "--out", "out", "--task", "piqa"}}) {
     EXPECT_EQ(Evaluate(more).exit_status, 2) << Quoted(more);
   }
 }
@@ -370,9 +369,23 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
   EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", "."}), 2, "--run"));
   EXPECT_TRUE(EndedWith(evaluate({"pika"}), 2, "no task 'pika'"));
   EXPECT_TRUE(EndedWith(Evaluate({"--out", "o"}), 2, "--task or --trace"));
-  EXPECT_EQ(
-      evaluate({"piqa", "--out", "o", "--dump-requests", "r"}).exit_status, 2);
-  EXPECT_TRUE(EndedWith(Evaluate({"--compare", "a", "b"}), 5, "tasks.h5"));
+  // These ask no model, so no option is for one.
+  const auto compare = [&](const Strings& more) {
+    Strings command = {Binary("evaluation/evaluate"), "--compare", "a", "b"};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command, folder_);
+  };
+  EXPECT_TRUE(EndedWith(compare({}), 5, "tasks.h5"));
+  for (const Strings& other :
+       {Strings{"--out", "o"}, Strings{"--run", "r"}, Strings{"--json"},
+        Strings{"--data", "d"}, Strings{"--tau", "1"},
+        Strings{"--threads", "1"}, Strings{"--sequences", "1"},
+        Strings{"--device", "cuda"}}) {
+    EXPECT_TRUE(EndedWith(compare(other), 2, "--compare", other[0]));
+    Strings more = dump;
+    more.insert(more.end(), other.begin(), other.end());
+    EXPECT_TRUE(EndedWith(evaluate(more), 2, other[0]));
+  }
   // A run on tokens without a tokenizer.
   ASSERT_EQ(Train().exit_status, 0);
   std::ofstream(tokens_.string() + ".model") << "no tokenizer";
