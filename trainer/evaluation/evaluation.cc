@@ -14,6 +14,7 @@
 
 #include "core/config/router_traits.h"
 #include "core/errors.h"
+#include "core/files/json_lines.h"
 #include "core/files/sha256.h"
 #include "core/process/stop_signal.h"
 #include "optimized/communicator/communicator.h"
@@ -334,7 +335,7 @@ std::string EvaluationJson(const EvaluationReport& report) {
   VisitValidationMetrics([&](const Metric& metric, auto member) {
     json[metric.name] = report.validation.*member;
   });
-  return json.dump() + "\n";
+  return JsonLine(json) + "\n";  // a path need not be UTF-8
 }
 
 }  // namespace softmoe::trainer

@@ -79,7 +79,7 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
   EXPECT_EQ(result_.identity.tokens.data_sha256, corpus_.tokens.data_sha256);
   EXPECT_EQ(result_.identity.tokens.tokenizer_sha256,
             corpus_.tokens.tokenizer_sha256);
-  const EvaluationReport report = EvaluateRun(evaluate_);
+  EvaluationReport report = EvaluateRun(evaluate_);
   ExpectSameValidation(result_.final_validation, report.validation);
   evaluate_.temperature = 2;
   ExpectSameValidation(result_.at_schedule_temperature,
@@ -104,6 +104,10 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
   });
   EXPECT_EQ(json.at("unigram_loss"), report.unigram_loss);
   EXPECT_TRUE(Says(text, ReportLine(metrics::kLoss, report.validation.loss)));
+  // JSON has no other texts than UTF-8, and paths may be any bytes.
+  report.tokens = "caf\xE9/tokens";
+  EXPECT_EQ(nlohmann::json::parse(EvaluationJson(report)).at("tokens"),
+            "caf\uFFFD/tokens");
 }
 
 TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {

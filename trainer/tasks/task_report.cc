@@ -148,6 +148,7 @@ std::string TaskResultsJson(const AnsweringModel& model,
                                   {"step", model.step},
                                   {"tau", model.tau},
                                   {"temperature", model.temperature}};
+  // The path of a file need not be UTF-8.
   return ordered_json{
              {"results", results},
              {"versions", versions},
@@ -161,7 +162,7 @@ std::string TaskResultsJson(const AnsweringModel& model,
              {"files", files},
              {"git_hash", CodeVersion()},
          }
-             .dump(2) +
+             .dump(2, ' ', false, ordered_json::error_handler_t::replace) +
          "\n";
 }
 

@@ -59,6 +59,13 @@ TEST(TaskReport, HasResultsInTheHarnesssForm) {
   EXPECT_EQ(results.at("n-shot").at("piqa"), 0);
   EXPECT_EQ(results.at("config").at("model_args").at("config_hash"), "c0ffee");
   std::vector<ScoredTask> one = Tasks();
+  // JSON has no other texts than UTF-8, and paths may be any bytes.
+  one[0].task.file = "caf\xE9/valid.jsonl";
+  EXPECT_EQ(json::parse(TaskResultsJson(kModel, one))
+                .at("files")
+                .at("piqa")
+                .at("file"),
+            "caf\uFFFD/valid.jsonl");
   one[0].task.items.pop_back();
   one[0].scores.pop_back();
   EXPECT_EQ(json::parse(TaskResultsJson(kModel, one))
