@@ -80,6 +80,13 @@ void Describe(const OpenedRun& run, const EvaluationOptions& options,
               MeasuredModel* measured) {
   const Checkpoint& checkpoint = run.checkpoint;
   measured->config = checkpoint.identity().config;
+  if (measured->config.training.precision == Precision::kBf16 &&
+      options.runtime.device != "cuda") {
+    throw ConfigError(fmt::format(
+        "{}: the model computes in bf16, and the CPU in fp32 alone; measure it "
+        "on a device (--device=cuda)",
+        run.path.string()));
+  }
   optimized::CheckPrecision(measured->config, options.runtime);
   measured->config_hash = ConfigHash(measured->config);
   measured->step = checkpoint.state().step;

@@ -52,9 +52,11 @@ struct EvaluationReport : MeasuredModel {
 };
 
 // Measures on the device that runtime.device names, whichever trained the
-// model. Throws EnvironmentError if there is no checkpoint, token file or
-// device, DataError if a file is damaged or the vocabulary differs, ConfigError
-// for tau or temperature out of range, StoppedError after a signal.
+// model; but a model in bf16 on a CUDA device only. Throws EnvironmentError if
+// there is no checkpoint, token file or device, DataError if a file is damaged
+// or the vocabulary differs, ConfigError for a model that the device does not
+// compute, and for tau or temperature out of range, StoppedError after a
+// signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
 
 struct TaskReport : MeasuredModel {

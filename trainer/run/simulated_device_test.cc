@@ -464,7 +464,9 @@ TEST_F(SimulatedRun, TrainsInBf16AndGoesOnBitForBit) {
   EXPECT_EQ(EvaluateRun(options).validation.loss,
             unbroken.final_validation.loss);
   options.runtime.device = "";
-  EXPECT_THROW(EvaluateRun(options), ConfigError);
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { EvaluateRun(options); }),
+                   CheckpointOf("unbroken").string(),
+                   "in fp32 alone; measure it on a device (--device=cuda)"));
   // Without a device, finished runs are read but none is trained.
   ExpectSameResult(unbroken, TrainRun(config_, Options("unbroken", "")));
   EXPECT_TRUE(Says(Refusal<ConfigError>(Options("new", "")),
