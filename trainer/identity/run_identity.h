@@ -132,7 +132,8 @@ std::string ConfigTable(const Config& config);
 // A RunIdentity in result.h5, checkpoint.h5 and records of runs: the attributes
 // config_hash, data_sha256, index_sha256, tokenizer_sha256 and isa of a group,
 // which is the root in a file of one run; for a GPU also backend, device and
-// libraries. Each file stores the configuration itself in its own way.
+// libraries, and ranks if it is not empty. Each file stores the configuration
+// itself in its own way.
 void WriteIdentity(const RunIdentity& identity, const std::string& group,
                    Hdf5Writer& file);
 

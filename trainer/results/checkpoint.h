@@ -5,8 +5,9 @@
 //
 //   /                 attrs: config (TOML), config_hash, data_sha256,
 //                     index_sha256, tokenizer_sha256, isa (of a GPU also
-//                     backend, device, libraries), tokens, code_version, step,
-//                     tau, tau_calibrated, max_active, most_active_in_a_token,
+//                     backend, device, libraries; ranks, if they add in an
+//                     order of their own), tokens, code_version, step, tau,
+//                     tau_calibrated, max_active, most_active_in_a_token,
 //                     seconds
 //   /parameters       f32 [total]  by core/config/parameter_layout.h
 //   /first_moment     f32 [total]  Adam's m

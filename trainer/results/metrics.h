@@ -335,14 +335,16 @@ inline constexpr Metric kMostActiveInAToken = {
     .title = "most active",
     .unit = "experts/token",
     .definition =
-        "largest number of active experts that any token had in any "
-        "layer, in training and validation",
+        "largest number of active experts that any token had in any layer, in "
+        "training steps and in validations at T = 1",
     .format = ".0f"};
 inline constexpr Metric kRunSeconds = {
     .name = "seconds",
     .title = "time",
     .unit = "s",
-    .definition = "wall time of all sessions",
+    .definition =
+        "wall time of all sessions, of each up to its last checkpoint or the "
+        "result: without the evaluations after training",
     .format = ".1f",
     .shown_unit = " s",
     .clock = true};

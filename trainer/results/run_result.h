@@ -116,10 +116,11 @@ struct RunResult {
   // nullopt: the tokens do not tell, or a file from before they were measured.
   std::optional<double> train_bytes_per_token, val_bytes_per_token;
   std::optional<double> val_loss_per_byte;
-  double train_ae = 0;                 // mean of active_experts over all steps
-  std::vector<double> allocation;      // final k_l
-  int64_t max_active = 0;              // largest cap of a layer over the run
-  int64_t most_active_in_a_token = 0;  // largest active count seen
+  double train_ae = 0;             // mean of active_experts over all steps
+  std::vector<double> allocation;  // final k_l
+  int64_t max_active = 0;          // largest cap of a layer over the run
+  // Largest active count, in steps and in validations at T = 1.
+  int64_t most_active_in_a_token = 0;
   double seconds = 0;
   bool resumed = false;
   int64_t devices = 0;  // GPUs in use at the end; 0: the CPU, or not recorded

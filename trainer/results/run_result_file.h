@@ -4,8 +4,9 @@
 // Its root is the group below, and /steps/* is as in step_table.h; a record of
 // many runs has one such group for each, without steps.
 //
-//   GROUP             attrs: config (TOML), config_hash, ..., isa, and the
-//                     numbers of metrics.h: VisitRunMetrics
+//   GROUP             attrs: config (TOML), the identity (run_identity.h),
+//                     code_version, tau_calibrated, resumed, of GPUs devices,
+//                     and the numbers of metrics.h: VisitRunMetrics
 //   allocation        f64 [num_layers]
 //   validation/{final,schedule}  VisitValidationMetrics: numbers are attrs,
 //       layer_active_experts f64 [L], active_histogram i64 [L, E+1],

@@ -34,10 +34,11 @@ struct TrainState {
   int64_t step = 0;  // completed updates
   double tau = 0;    // 0 for the sparse router
   bool tau_calibrated = false;
-  int64_t max_active = 0;              // largest cap of a layer so far
-  int64_t most_active_in_a_token = 0;  // largest active count seen so far
-  double seconds = 0;                  // of all sessions
-  std::vector<StepRecord> history;     // one per step
+  int64_t max_active = 0;  // largest cap of a layer so far
+  // Largest active count so far, in steps and in validations at T = 1.
+  int64_t most_active_in_a_token = 0;
+  double seconds = 0;               // of all sessions
+  std::vector<StepRecord> history;  // one per step
   std::vector<EvaluationRecord> evaluations;
 };
 

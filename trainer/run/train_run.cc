@@ -267,6 +267,7 @@ void RunLoop::Evaluate() {
                                  ? at_one_
                                  : Validate(model_, data_, state_.tau,
                                             temperature, communicator_, poll);
+  // Not of the other one: digests of recorded runs have this number.
   for (const auto& histogram : at_one_.active_histogram) {
     for (size_t n = 0; n < histogram.size(); ++n) {
       if (histogram[n] == 0) continue;
