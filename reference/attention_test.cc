@@ -9,12 +9,10 @@
 #include "core/errors.h"
 #include "reference/rope.h"
 #include "reference/testing/random_matrix.h"
-#include "reference/testing/vjp_check.h"
 
 namespace softmoe::reference {
 namespace {
 
-using testing::Matrices;
 using testing::RandomMatrix;
 
 constexpr double kUlp = std::numeric_limits<double>::epsilon();
@@ -100,29 +98,6 @@ TEST(Attention, HeadsAndSequencesDoNotMix) {
                 CausalAttention(part(0), part(1), part(2)));
     }
   }
-}
-
-TEST(Attention, GradientOfOneHeadMatchesFiniteDifferences) {
-  auto f = [](const Matrices& x) { return CausalAttention(x[0], x[1], x[2]); };
-  auto vjp = [](const Matrices& x, const Matrix& d_out) -> Matrices {
-    const CausalAttentionGradients g =
-        CausalAttentionBackward(x[0], x[1], x[2], d_out);
-    return {g.d_q, g.d_k, g.d_v};
-  };
-  EXPECT_EQ(
-      testing::VjpMismatch(f, vjp,
-                           {RandomMatrix(5, 4, 6, 1), RandomMatrix(5, 4, 6, 2),
-                            RandomMatrix(5, 4, 6, 3)},
-                           6),
-      "");
-}
-
-TEST(Attention, GradientOfPackedHeadsMatchesFiniteDifferences) {
-  auto f = [](const Matrices& x) { return MultiHeadAttention(x[0], 2, 2); };
-  auto vjp = [](const Matrices& x, const Matrix& d_out) -> Matrices {
-    return {MultiHeadAttentionBackward(x[0], 2, 2, d_out)};
-  };
-  EXPECT_EQ(testing::VjpMismatch(f, vjp, {RandomMatrix(6, 12, 7, 1)}, 7), "");
 }
 
 TEST(Attention, RefusesShapesThatDoNotFit) {

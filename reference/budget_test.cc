@@ -10,8 +10,6 @@
 #include "core/errors.h"
 #include "core/testing/bounded.h"
 #include "core/testing/message_test_util.h"
-#include "reference/router.h"
-#include "reference/testing/finite_difference.h"
 #include "reference/testing/random_matrix.h"
 
 namespace softmoe::reference {
@@ -47,73 +45,6 @@ TEST(Budget, ShiftingTheLogitsChangesNothing) {
   // Differences of these logits are exact, so the bits must agree.
   EXPECT_EQ(AllocateBudget(6, logits).allocation,
             AllocateBudget(6, (logits.array() + 1024).matrix()).allocation);
-}
-
-TEST(Budget, GradientAgreesWithDifferencesAndSumsToZero) {
-  const Vector logits = Row({0.3, -0.8, 1.1, 0.05, -2}),
-               direction = Row({0.7, 0.2, -1.4, 0.9, 0.5}),
-               v = Row({-0.6, 1.3, 0.4, -0.9, 2});
-  const Vector gradient = BudgetVjp(9, AllocateBudget(9, logits), v);
-  const testing::DerivativeEstimate estimate = testing::DifferentiateAtZero(
-      [&](double h) {
-        return v.dot(AllocateBudget(9, logits + h * direction).allocation);
-      },
-      0.25);
-  EXPECT_EQ(estimate.smoothness, testing::Smoothness::kSmooth);
-  EXPECT_NEAR(gradient.dot(direction), estimate.value, estimate.error);
-  // (K-L) sum pi (v - mean): the mean errs by 4 roundings of max|v|.
-  EXPECT_NEAR(gradient.sum(), 0, 4 * 2 * 8 * kDoubleUnit);
-}
-
-// The whole chain, SPEC.md 2.2: budget logits -> k_l -> LapSum -> truncation
-// and cap (frozen) -> loss, over three layers.
-TEST(Budget, GradientThroughTheRoutersAgreesWithDifferences) {
-  const Vector logits = Row({0.4, -0.3, 0.2}), direction = Row({1, 0.3, -0.8});
-  const double budget = 5;
-  const int64_t experts = 6;
-  Matrix scores(3, experts), d_gates(3, experts);
-  scores << 0.3, 1.2, -0.7, 0.1, 0.9, -1.4,  //
-      -0.2, 0.6, 0.8, -1.9, 0.05, 1.6,       //
-      1.1, -0.4, 0.35, 0.7, -0.9, 0.2;
-  d_gates << 0.8, -0.3, 1.2, 0.4, -1.1, 0.6,  //
-      -0.5, 0.9, 0.2, -0.7, 1.5, -0.1,        //
-      0.3, 0.6, -0.8, 1.0, 0.1, -1.3;
-  const auto settings_of = [&](double k) {
-    return RouterSettings{.kind = RouterKind::kSoftLearned,
-                          .mean_active = k,
-                          .temperature = 0.8,
-                          .cutoff = 1.1 * k / experts,
-                          .max_active = MaxActive(2, k, experts)};
-  };
-  const Budget allocated = AllocateBudget(budget, logits);
-  Vector d_allocation(3);
-  std::vector<BoolMatrix> active;
-  for (int l = 0; l < 3; ++l) {
-    const RouterSettings settings = settings_of(allocated.allocation[l]);
-    const RouterSaved saved = RouterForward(settings, scores.row(l));
-    d_allocation[l] =
-        RouterBackward(settings, scores.row(l), saved, d_gates.row(l))
-            .d_mean_active;
-    active.push_back(saved.active);
-  }
-  const Vector gradient = BudgetVjp(budget, allocated, d_allocation);
-  const testing::DerivativeEstimate estimate = testing::DifferentiateAtZero(
-      [&](double h) {
-        const Budget moved = AllocateBudget(budget, logits + h * direction);
-        double loss = 0;
-        for (int l = 0; l < 3; ++l) {
-          RouterSettings settings = settings_of(moved.allocation[l]);
-          const Matrix weights =
-              RouterForward(settings, scores.row(l)).soft_weights;
-          loss += weights.cwiseProduct(active[l].cast<double>())
-                      .cwiseProduct(d_gates.row(l))
-                      .sum();
-        }
-        return loss;
-      },
-      0.0625);
-  EXPECT_EQ(estimate.smoothness, testing::Smoothness::kSmooth);
-  EXPECT_NEAR(gradient.dot(direction), estimate.value, estimate.error);
 }
 
 TEST(BudgetErrors, SayWhatIsWrong) {

@@ -8,12 +8,10 @@
 
 #include "core/errors.h"
 #include "reference/testing/random_matrix.h"
-#include "reference/testing/vjp_check.h"
 
 namespace softmoe::reference {
 namespace {
 
-using testing::Matrices;
 using testing::RandomMatrix;
 
 constexpr double kUlp = std::numeric_limits<double>::epsilon();
@@ -70,20 +68,6 @@ TEST(Expert, IsLinearInTheDownProjection) {
                down = RandomMatrix(3, 4, 3, 3);
   EXPECT_EQ(ExpertForward(x, gate_up, 4 * down),
             4 * ExpertForward(x, gate_up, down));
-}
-
-TEST(Expert, GradientMatchesFiniteDifferences) {
-  auto f = [](const Matrices& x) { return ExpertForward(x[0], x[1], x[2]); };
-  auto vjp = [](const Matrices& x, const Matrix& d_out) -> Matrices {
-    const ExpertGradients g = ExpertBackward(x[0], x[1], x[2], d_out);
-    return {g.d_hidden, g.d_gate_up_weight, g.d_down_weight};
-  };
-  EXPECT_EQ(testing::VjpMismatch(
-                f, vjp,
-                {RandomMatrix(5, 4, 4, 1), RandomMatrix(4, 12, 4, 2, 0.5),
-                 RandomMatrix(6, 4, 4, 3)},
-                4),
-            "");
 }
 
 TEST(Expert, RefusesShapesThatDoNotFit) {

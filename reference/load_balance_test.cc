@@ -4,34 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <string>
 
 #include "core/errors.h"
 #include "core/testing/bounded.h"
 #include "reference/budget.h"
 #include "reference/router.h"
 #include "reference/softmax.h"
-#include "reference/testing/finite_difference.h"
 #include "reference/testing/random_matrix.h"
-#include "reference/testing/vjp_check.h"
 
 namespace softmoe::reference {
 namespace {
 
-using testing::DerivativeEstimate;
-using testing::DifferentiateAtZero;
-
 // Standard normals, a different matrix for every `which`.
 Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {
   return testing::RandomMatrix(rows, cols, 7, which);
-}
-
-// Says why `gradient` disagrees with the difference along `direction`.
-std::string Mismatch(const DerivativeEstimate& estimate, const Matrix& gradient,
-                     const Matrix& direction) {
-  return testing::DerivativeMismatch(
-      estimate, gradient.cwiseProduct(direction).sum(),
-      gradient.cwiseProduct(direction).cwiseAbs().sum());
 }
 
 // Token t prefers experts t, t+1, ... (cyclically): perfectly balanced.
@@ -128,66 +114,11 @@ TEST(LoadBalance, WithNothingActiveTheFractionsAreUniform) {
   EXPECT_EQ(balance.loss, 0.01);  // times 4 times 1/4, the sums exact
 }
 
-TEST(LoadBalance, MegatronGradientAgreesWithDifferences) {
-  for (int64_t top : {1, 2, 4}) {
-    const Matrix scores = Normals(6, 8, 2), direction = Normals(6, 8, 3);
-    const LoadBalance balance = MegatronLoadBalance(0.01, top, scores);
-    const Matrix gradient = MegatronLoadBalanceGradient(0.01, balance, scores);
-    // The gradient takes the counts as constants, so they are kept.
-    const DerivativeEstimate estimate = DifferentiateAtZero(
-        [&](double h) {
-          double loss = 0;
-          for (int64_t t = 0; t < 6; ++t) {
-            loss +=
-                balance.fractions.dot(Softmax((scores + h * direction).row(t)));
-          }
-          return 0.01 * 8 * loss / 6;
-        },
-        0.125);
-    EXPECT_EQ(Mismatch(estimate, gradient, direction), "");
-    // They are constant in the loss, too, while no token changes its choice.
-    const DerivativeEstimate whole = DifferentiateAtZero(
-        [&](double h) {
-          return MegatronLoadBalance(0.01, top, scores + h * direction).loss;
-        },
-        0x1p-10);
-    EXPECT_EQ(Mismatch(whole, gradient, direction), "");
-  }
-}
-
-// The path of training: through the weights to the scores, f and k_l constant.
-TEST(LoadBalance, SoftGradientAgreesWithDifferences) {
-  const Matrix scores = Normals(6, 8, 4), direction = Normals(6, 8, 5);
-  const RouterSettings settings{.kind = RouterKind::kSoftLearned,
-                                .mean_active = 1.7,
-                                .temperature = 1.3,
-                                .cutoff = 1.1 * 1.7 / 8,
-                                .max_active = 4};
-  const RouterSaved routed = RouterForward(settings, scores);
-  const LoadBalance balance =
-      SoftLoadBalance(0.01, 1.7, routed.soft_weights, routed.active);
-  const Matrix d_soft_weights =
-      SoftLoadBalanceGradient(0.01, 1.7, balance, scores.rows());
-  const Matrix gradient = SoftWeightsBackward(settings, scores, d_soft_weights);
-  const DerivativeEstimate estimate = DifferentiateAtZero(
-      [&](double h) {
-        const Matrix weights =
-            RouterForward(settings, scores + h * direction).soft_weights;
-        return SoftLoadBalance(0.01, 1.7, weights, routed.active).loss;
-      },
-      0.0625);
-  EXPECT_EQ(Mismatch(estimate, gradient, direction), "");
-}
-
-TEST(ZLoss, IsTheMeanSquareOfLogSumExpAndItsGradientAgrees) {
+TEST(ZLoss, IsTheMeanSquareOfLogSumExp) {
   // The mean of three equal squares: a sum and a quotient round.
   const double expected = 0.5 * std::log(4.0) * std::log(4.0);
   EXPECT_NEAR(ZLoss(0.5, Matrix::Zero(3, 4)), expected,
               2 * kDoubleUnit * expected);
-  const Matrix scores = Normals(6, 8, 6), direction = Normals(6, 8, 7);
-  const DerivativeEstimate estimate = DifferentiateAtZero(
-      [&](double h) { return ZLoss(1e-3, scores + h * direction); }, 0.125);
-  EXPECT_EQ(Mismatch(estimate, ZLossGradient(1e-3, scores), direction), "");
 }
 
 TEST(BalanceTop, RoundsTheAllocationUp) {

@@ -4,21 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
 #include "reference/expert.h"
-#include "reference/testing/finite_difference.h"
 #include "reference/testing/random_matrix.h"
-#include "reference/testing/vjp_check.h"
 
 namespace softmoe::reference {
 namespace {
 
-using testing::Matrices;
 using testing::RandomMatrix;
 
 constexpr int kTokens = 7, kDModel = 6, kExperts = 4, kDFfn = 5;
@@ -66,10 +62,6 @@ std::vector<MoeLayerSettings> AllSettings() {
   return all;
 }
 
-RoutingReplay OwnSelection(const MoeLayerSaved& saved) {
-  return {saved.routing.active, saved.balance.fractions};
-}
-
 // The definition, token by token. The router sees the noise, the experts do
 // not.
 TEST(MoeLayer, IsTheGatedSumOfTheActiveExperts) {
@@ -115,7 +107,7 @@ TEST(MoeLayer, ExpertsWithoutTokensReceiveNoGradientButTheirScoresDo) {
   settings.aux_loss_coeff = 0;
   settings.z_loss_coeff = 0;
   MoeLayerSaved saved = MoeLayerForward(settings, weights, hidden).saved;
-  RoutingReplay replay = OwnSelection(saved);
+  RoutingReplay replay{saved.routing.active, saved.balance.fractions};
   replay.active.col(2).setConstant(false);
   replay.active.col(0).setConstant(true);
   saved = MoeLayerForward(settings, weights, hidden, &replay).saved;
@@ -183,83 +175,6 @@ TEST(MoeLayer, SparseAlwaysUsesMegatronsReading) {
           Settings(RouterKind::kSoftFixed, LoadBalanceKind::kMegatron), weights,
           hidden)
           .saved.balance.loss);
-}
-
-Matrices Pack(const Matrix& hidden, const MoeLayerWeights& weights) {
-  Matrices all = {hidden, weights.router_weight};
-  for (int e = 0; e < kExperts; ++e) {
-    all.push_back(weights.gate_up_weight[e]);
-    all.push_back(weights.down_weight[e]);
-  }
-  return all;
-}
-
-MoeLayerWeights UnpackWeights(const Matrices& all) {
-  MoeLayerWeights weights;
-  weights.router_weight = all[1];
-  for (int e = 0; e < kExperts; ++e) {
-    weights.gate_up_weight.push_back(all[2 + 2 * e]);
-    weights.down_weight.push_back(all[3 + 2 * e]);
-  }
-  return weights;
-}
-
-// With the selection replayed the layer is smooth, whatever the direction. The
-// last row of the output holds the auxiliary losses, so that its first
-// cotangent is their scale.
-TEST(MoeLayer, GradientMatchesFiniteDifferences) {
-  uint64_t seed = 100;
-  for (const MoeLayerSettings& settings : AllSettings()) {
-    ++seed;
-    const Matrix hidden = RandomMatrix(kTokens, kDModel, seed, 99);
-    const MoeLayerWeights weights = RandomWeights(seed);
-    // Every expert is used, so that no input's gradient is zero.
-    RoutingReplay replay =
-        OwnSelection(MoeLayerForward(settings, weights, hidden).saved);
-    for (int e = 0; e < kExperts; ++e) replay.active(e, e) = true;
-    auto f = [&](const Matrices& x) {
-      const MoeLayerResult result =
-          MoeLayerForward(settings, UnpackWeights(x), x[0], &replay);
-      Matrix all = Matrix::Zero(kTokens + 1, kDModel);
-      all.topRows(kTokens) = result.out;
-      all(kTokens, 0) = result.saved.balance.loss + result.saved.z_loss;
-      return all;
-    };
-    auto vjp = [&](const Matrices& x, const Matrix& cotangent) {
-      const MoeLayerWeights w = UnpackWeights(x);
-      const MoeLayerGradients g = MoeLayerBackward(
-          settings, w, x[0], MoeLayerForward(settings, w, x[0], &replay).saved,
-          cotangent.topRows(kTokens), cotangent(kTokens, 0));
-      return Pack(g.d_hidden, g.d_weights);
-    };
-    EXPECT_EQ(testing::VjpMismatch(f, vjp, Pack(hidden, weights), seed), "")
-        << "settings " << seed - 100;
-  }
-}
-
-// Truncation and cap let the gradient of k_l through to the active gates.
-TEST(MoeLayer, GradientOfTheAllocationMatchesFiniteDifferences) {
-  MoeLayerSettings settings =
-      Settings(RouterKind::kSoftLearned, LoadBalanceKind::kSoft);
-  const Matrix hidden = RandomMatrix(kTokens, kDModel, 9, 99);
-  const Matrix d_out = RandomMatrix(kTokens, kDModel, 9, 98);
-  const MoeLayerWeights weights = RandomWeights(9);
-  const MoeLayerSaved saved = MoeLayerForward(settings, weights, hidden).saved;
-  const RoutingReplay replay = OwnSelection(saved);
-  const double analytic =
-      MoeLayerBackward(settings, weights, hidden, saved, d_out, 1)
-          .d_mean_active;
-  const auto phi = [&](double h) {
-    MoeLayerSettings moved = settings;
-    moved.router.mean_active += h;
-    return MoeLayerForward(moved, weights, hidden, &replay)
-        .out.cwiseProduct(d_out)
-        .sum();
-  };
-  EXPECT_EQ(
-      testing::DerivativeMismatch(testing::DifferentiateAtZero(phi, 0x1p-5),
-                                  analytic, std::abs(analytic)),
-      "");
 }
 
 TEST(MoeLayer, NonFiniteScoresAreRefusedByTokenAndExpert) {

@@ -114,26 +114,6 @@ TEST(Noise, AmplitudeScales) {
   EXPECT_EQ(JitterFactors(Jitter(0), 0, 3, 4), Matrix::Ones(3, 4));
 }
 
-// Both maps are affine, so a difference with any step is exact up to rounding:
-// jitter x -> x U has the transpose d -> d U, Gauss r -> r + z the identity.
-// 12 products below 20, each rounded a few times.
-TEST(Noise, GradientsAreThoseOfAffineMaps) {
-  const Matrix hidden = Ramp(3, 4), direction = Ramp(3, 4).array().sin(),
-               d_output = Ramp(3, 4).array().cos();
-  const RouterNoise noise = Jitter(0.25);
-  const Matrix change = NoisyRouterInput(noise, 8, hidden + direction) -
-                        NoisyRouterInput(noise, 8, hidden);
-  const double bound = 12 * 20 * 8 * 0x1p-53;
-  EXPECT_NEAR(
-      d_output.cwiseProduct(change).sum(),
-      NoisyRouterInputVjp(noise, 8, d_output).cwiseProduct(direction).sum(),
-      bound);
-  const Matrix score_change = NoisyScores(Gauss(0.25), 8, hidden + direction) -
-                              NoisyScores(Gauss(0.25), 8, hidden);
-  EXPECT_NEAR(d_output.cwiseProduct(score_change).sum(),
-              d_output.cwiseProduct(direction).sum(), bound);
-}
-
 TEST(NoiseErrors, RefuseAmplitudesOutsideTheirRange) {
   const Matrix values = Ramp(2, 2);
   for (double amplitude : {-0.1, 1.0, std::nan("")}) {

@@ -9,12 +9,10 @@
 #include "core/errors.h"
 #include "core/testing/bounded.h"
 #include "reference/testing/random_matrix.h"
-#include "reference/testing/vjp_check.h"
 
 namespace softmoe::reference {
 namespace {
 
-using testing::Matrices;
 using testing::RandomMatrix;
 
 constexpr double kUlp = std::numeric_limits<double>::epsilon();
@@ -83,14 +81,6 @@ TEST(Rope, RestartsInEverySequenceAndLeavesValuesAlone) {
                       kDModel / kHeads, 10000));
     }
   }
-}
-
-TEST(Rope, GradientMatchesFiniteDifferences) {
-  auto f = [](const Matrices& x) { return RopeForward(x[0], 2, 2, 100); };
-  auto vjp = [](const Matrices&, const Matrix& d_out) -> Matrices {
-    return {RopeBackward(d_out, 2, 2, 100)};
-  };
-  EXPECT_EQ(testing::VjpMismatch(f, vjp, {RandomMatrix(6, 24, 5, 1)}, 5), "");
 }
 
 TEST(Rope, RefusesOddHeadsAndShapesThatDoNotDivide) {

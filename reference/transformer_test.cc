@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Laws of the whole model: values by hand and invariances. Its gradient is
-// tested in transformer_gradient_test.cc, what it refuses in
-// transformer_errors_test.cc.
+// tested in property_tests/verify/gradients/model_dual_test.cc, what it refuses
+// in transformer_errors_test.cc.
 #include "reference/transformer.h"
 
 #include <gtest/gtest.h>

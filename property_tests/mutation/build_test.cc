@@ -222,7 +222,7 @@ TEST(IsProduct, KnowsWhatIsThereForTestsOnly) {
     EXPECT_TRUE(IsProduct(path)) << path;
   }
   for (const char* path :
-       {"golden/claims_test.cc", "reference/testing/vjp_check.h",
+       {"golden/claims_test.cc", "reference/testing/tiny_model.h",
         "core/paths.cc", "trainer/checkpoint_fuzz.cc",
         "kernels/simt/shim/block.cc", "kernels/simt/device/runtime.cc",
         "kernels/simt/ptx/program.cc", "kernels/rows_benchmark.cc",

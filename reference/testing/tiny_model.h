@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tiny_model.h - a model small enough for finite differences over all of its
-// parameters, with parameters so large that every routing case occurs: tokens
+// tiny_model.h - a model small enough to be differentiated along many
+// directions, with parameters so large that every routing case occurs: tokens
 // without, with one and with several active experts, and tokens at the cap.
 #ifndef SOFTMOE_REFERENCE_TESTING_TINY_MODEL_H_
 #define SOFTMOE_REFERENCE_TESTING_TINY_MODEL_H_

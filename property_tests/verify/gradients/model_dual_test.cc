@@ -16,6 +16,7 @@
 
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
+#include "reference/metrics.h"
 #include "reference/scalar.h"
 #include "reference/testing/random_matrix.h"
 #include "reference/testing/routing_cases.h"
@@ -189,6 +190,41 @@ INSTANTIATE_TEST_SUITE_P(
     EveryRouter, ModelDualTest,
     ::testing::ValuesIn(reference::testing::AllRoutingCases()),
     [](const auto& info) { return info.param.Name(); });
+
+// The cases that routing distinguishes occur in the models tested above.
+TEST(GradientCases, ExerciseEveryRoutingCase) {
+  int none = 0, several = 0, capped = 0, fallen_back = 0, inactive = 0;
+  for (const RoutingCase& c : reference::testing::AllRoutingCases()) {
+    if (c.kind == RouterKind::kSparse) continue;
+    const Config config = reference::testing::CaseConfig(c);
+    const reference::testing::TinyTokens tokens(config, 2, c.Seed());
+    const reference::GroupResult result = reference::TransformerForward(
+        config, reference::testing::TinyParameters(config, c.Seed()),
+        tokens.Group(), reference::testing::CaseRouting(c));
+    for (const reference::LayerRouting& layer : result.layers) {
+      const reference::RouterSaved& routing = layer.routing;
+      for (Eigen::Index t = 0; t < routing.active.rows(); ++t) {
+        const auto above =
+            (routing.soft_weights.row(t).array() > layer.allocation.cutoff)
+                .count();
+        const auto active = routing.active.row(t).count();
+        none += active == 0;
+        several += active > 1;
+        capped += above > active;
+        fallen_back += above == 0 && active == 1;
+      }
+      for (int64_t tokens_of_expert :
+           reference::TokensPerExpert(routing.active)) {
+        inactive += tokens_of_expert == 0;
+      }
+    }
+  }
+  EXPECT_GT(none, 10);
+  EXPECT_GT(several, 100);
+  EXPECT_GT(capped, 10);
+  EXPECT_GT(fallen_back, 10);
+  EXPECT_GT(inactive, 0);
+}
 
 }  // namespace
 }  // namespace softmoe::verify
