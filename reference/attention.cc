@@ -31,16 +31,6 @@ Matrix CausalAttention(const Matrix& q, const Matrix& k, const Matrix& v) {
   return formula::CausalAttention<double>(q, k, v);
 }
 
-CausalAttentionGradients CausalAttentionBackward(const Matrix& q,
-                                                 const Matrix& k,
-                                                 const Matrix& v,
-                                                 const Matrix& d_out) {
-  CheckHead(q, k, v);
-  SOFTMOE_CHECK(d_out.rows() == v.rows() && d_out.cols() == v.cols());
-  return formula::CausalAttentionBackward<double>(CausalAttentionWeights(q, k),
-                                                  q, k, v, d_out);
-}
-
 Matrix MultiHeadAttention(const Matrix& qkv, int64_t num_sequences,
                           int64_t num_heads) {
   CheckPacked(qkv, num_sequences, num_heads);

@@ -24,19 +24,11 @@ Matrix CausalAttentionWeights(const Matrix& q, const Matrix& k);
 // One head of one sequence; q, k, v and result [sequence_length, head_dim].
 Matrix CausalAttention(const Matrix& q, const Matrix& k, const Matrix& v);
 
+// The gradient of one head.
 template <typename N>
 struct CausalAttentionGradientsOf {
   MatrixOf<N> d_q, d_k, d_v;  // [sequence_length, head_dim]
 };
-using CausalAttentionGradients = CausalAttentionGradientsOf<double>;
-
-// Gradient of CausalAttention for the cotangent `d_out`:
-//   d_v = a^T d_out,   d_s = a * (d_a - rowsum(a * d_a)),   d_a = d_out v^T
-//   d_q = d_s k / sqrt(h),   d_k = d_s^T q / sqrt(h)
-CausalAttentionGradients CausalAttentionBackward(const Matrix& q,
-                                                 const Matrix& k,
-                                                 const Matrix& v,
-                                                 const Matrix& d_out);
 
 // All heads of all sequences. qkv [num_sequences*sequence_length, 3*d_model],
 // all q heads, then k, then v, already rotated; result [.., d_model].
@@ -100,7 +92,9 @@ MatrixOf<N> CausalAttention(const MatrixOf<N>& q, const MatrixOf<N>& k,
   return WeightedValues<N>(CausalSoftmax<N>(AttentionLogits<N>(q, k)), v);
 }
 
-// The gradient of CausalAttention, from its weights a.
+// The gradient of CausalAttention for the cotangent `d_out`, from its weights a:
+//   d_v = a^T d_out,   d_s = a * (d_a - rowsum(a * d_a)),   d_a = d_out v^T
+//   d_q = d_s k / sqrt(h),   d_k = d_s^T q / sqrt(h)
 template <typename N>
 CausalAttentionGradientsOf<N> CausalAttentionBackward(
     const MatrixOf<N>& weights, const MatrixOf<N>& q, const MatrixOf<N>& k,

@@ -121,7 +121,6 @@ RouterGradients RouterBackward(const RouterSettings& settings,
   RouterGradients gradients;
   gradients.d_scores.resize(scores.rows(), scores.cols());
   gradients.d_mean_active = 0;
-  gradients.d_temperature = 0;
   const Matrix d_weights = formula::Gates<double>(saved.active, d_gates);
   for (Eigen::Index t = 0; t < scores.rows(); ++t) {
     const Vector d_soft_weights = d_weights.row(t);
@@ -135,7 +134,6 @@ RouterGradients RouterBackward(const RouterSettings& settings,
                     d_soft_weights);
       gradients.d_scores.row(t) = row.d_scores;
       gradients.d_mean_active += row.d_mean_active;
-      gradients.d_temperature += row.d_temperature;
     }
   }
   return gradients;
@@ -145,13 +143,10 @@ Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
                            const Matrix& d_soft_weights) {
   Matrix d_scores(scores.rows(), scores.cols());
   for (Eigen::Index t = 0; t < scores.rows(); ++t) {
-    const Vector row = scores.row(t);
-    d_scores.row(t) = settings.kind == RouterKind::kSparse
-                          ? SoftmaxVjp(Softmax(row), d_soft_weights.row(t))
-                          : LapSumVjp(SolveLapSum(row, settings.mean_active,
-                                                  settings.temperature),
-                                      d_soft_weights.row(t))
-                                .d_scores;
+    d_scores.row(t) = LapSumVjp(SolveLapSum(scores.row(t), settings.mean_active,
+                                            settings.temperature),
+                                d_soft_weights.row(t))
+                          .d_scores;
   }
   return d_scores;
 }

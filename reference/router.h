@@ -45,7 +45,6 @@ RouterSaved RouterForward(const RouterSettings& settings, const Matrix& scores);
 struct RouterGradients {
   Matrix d_scores;       // [tokens, experts]
   double d_mean_active;  // sum over tokens; 0 if sparse
-  double d_temperature;  // sum over tokens; 0 if sparse
 };
 
 // Returns the gradient with the active set held fixed; d_gates is read only
@@ -55,9 +54,9 @@ RouterGradients RouterBackward(const RouterSettings& settings,
                                const Matrix& scores, const RouterSaved& saved,
                                const Matrix& d_gates);
 
-// Returns d_scores for a gradient with respect to the soft weights of *every*
-// expert, active or not: the way of the load-balancing loss, which holds the
-// allocation and the temperature constant (SPEC.md 2.5).
+// Returns d_scores of a soft router for a gradient with respect to the soft
+// weights of *every* expert, active or not: the way of the load-balancing loss,
+// which holds the allocation and the temperature constant (SPEC.md 2.5).
 Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
                            const Matrix& d_soft_weights);
 

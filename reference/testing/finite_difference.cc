@@ -190,20 +190,6 @@ double OneSidedNoise(const std::function<double(double)>& phi, double spacing) {
 
 }  // namespace
 
-const char* SmoothnessName(Smoothness smoothness) {
-  switch (smoothness) {
-    case Smoothness::kSmooth:
-      return "smooth";
-    case Smoothness::kKink:
-      return "kink";
-    case Smoothness::kJump:
-      return "jump";
-    case Smoothness::kInconclusive:
-      break;
-  }
-  return "inconclusive";
-}
-
 double RoundingNoise(const std::function<double(double)>& phi, double spacing) {
   const double left = OneSidedNoise(phi, -spacing);
   const double right = OneSidedNoise(phi, spacing);

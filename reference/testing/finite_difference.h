@@ -14,7 +14,6 @@
 #define SOFTMOE_REFERENCE_TESTING_FINITE_DIFFERENCE_H_
 
 #include <functional>
-#include <string>
 
 namespace softmoe::reference::testing {
 
@@ -24,7 +23,6 @@ enum class Smoothness {
   kJump,          // the function itself jumps at 0
   kInconclusive,  // none of the three: a kink close by, or the wrong step
 };
-const char* SmoothnessName(Smoothness smoothness);
 
 struct DerivativeEstimate {
   double value = 0;  // extrapolated derivative at 0
