@@ -156,9 +156,6 @@ inline reference::Matrix AsMatrix(std::span<const float> x, int64_t rows,
   for (int64_t i = 0; i < rows * columns; ++i) matrix.data()[i] = x[i];
   return matrix;
 }
-inline reference::Vector AsVector(std::span<const float> x) {
-  return AsMatrix(x, 1, static_cast<int64_t>(x.size())).row(0);
-}
 
 }  // namespace softmoe::property_tests
 

@@ -14,10 +14,12 @@
 #include <vector>
 
 #include "core/testing/message_test_util.h"
-#include "property_tests/testing/kernel_case.h"
+#include "core/testing/random_test_util.h"
 
 namespace softmoe::property_tests {
 namespace {
+
+using Floats = std::vector<float>;
 
 // The naive chain is one of the orders that the dot-product bound covers.
 RC_GTEST_PROP(ErrorBounds, CoverTheNaiveChainOfADotProduct, ()) {

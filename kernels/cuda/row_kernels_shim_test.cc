@@ -81,8 +81,8 @@ void CheckRouter(const RouterShape& shape) {
 }
 
 // The first score that is not finite is named, whichever block has it.
-void CheckBadScores() {
-  const RouterShape shape = {.num_tokens = 150,
+void CheckBadScores(int64_t num_tokens) {
+  const RouterShape shape = {.num_tokens = num_tokens,
                              .num_experts = 5,
                              .mode = RouterMode::kSparse,
                              .max_active = 2};
@@ -186,7 +186,8 @@ void CheckAll() {
   CheckRmsNorms<Bf16>();
   for (const int64_t size : {1, 256, 1000}) CheckAdamW(size);
   CheckRouters();
-  CheckBadScores();
+  CheckBadScores(150);
+  CheckBadScores(kRouterTokenBlock * 17 + 1);  // strips of several blocks
 }
 
 }  // namespace

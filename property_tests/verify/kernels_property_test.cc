@@ -356,14 +356,16 @@ int64_t MostOfOneId(const TensorMap& inputs) {
 // CPU and in CUDA, except sums over three or more blocks of tokens, which CUDA
 // adds in a tree, sums of squares of several blocks, and gradients of words
 // with more tokens than a piece. (A device's own logarithm, sine and cosine may
-// change the scores' noise; the simulated one has the CPU's.)
+// change the scores' noise; the simulated one has the CPU's.) Beside a device's
+// AdamW it is the host that sums for the norm, in an order of its own.
 TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
   const auto cpu = MakeImplementation("cpu:v3");
   const auto shim = MakeImplementation("shim");
   const auto require = [&](const Operation& op, const Case& c) {
     const TensorMap inputs = InputsOf(op, c);
-    const TensorMap a = cpu->Run(op, c, inputs, 0);
+    TensorMap a = cpu->Run(op, c, inputs, 0);
     const TensorMap b = shim->Run(op, c, inputs, 0);
+    a.erase("norm");
     SOFTMOE_CHECK(a.size() == b.size()) << CaseText(c);
     const std::set<std::string> sums = {"basis_sums", "z_sum", "d_mean_active"};
     for (const auto& [output, tensor] : a) {
@@ -382,13 +384,15 @@ TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
   for (const std::string name :
        {"embedding", "rope", "jitter", "logit_noise", "lapsum", "router",
         "routing_counts", "route_plan", "balance_sums", "balance_loss",
-        "budget", "sum_of_squares", "add"}) {
+        "budget", "sum_of_squares", "add", "adamw"}) {
     const Operation& op = FindOperation(name);
+    CasePattern fixed;
+    if (name == "adamw") fixed["clip_norm"] = "0";
     EXPECT_TRUE(rc::check(name, [&] {
-      require(op, DrawCase(op, {}, *rc::gen::arbitrary<uint64_t>(), 0));
+      require(op, DrawCase(op, fixed, *rc::gen::arbitrary<uint64_t>(), 0));
     }));
     for (uint32_t number = 0; number < op.edges().size(); ++number) {
-      require(op, DrawEdge(op, {}, 2, number));
+      require(op, DrawEdge(op, fixed, 2, number));
     }
   }
 }

@@ -67,9 +67,10 @@ void RouterRun::Execute(const RowKernels& run) {
   scratch.Take();
 }
 
-// Checks that the slots hold as many experts as counted, ascending, and then
-// -1.
+// Checks that the slots hold as many experts as counted, for each token and for
+// each expert, ascending, and then -1.
 void RouterRun::CheckSelection() const {
+  std::vector<int64_t> tokens(experts());
   for (int64_t t = 0; t < rows(); ++t) {
     int32_t last = -1;
     for (int64_t i = 0; i < shape.max_active; ++i) {
@@ -81,8 +82,16 @@ void RouterRun::CheckSelection() const {
             "holds {}",
             t, i, expert, num_active[t], last));
       }
-      if (used) last = expert;
+      if (!used) continue;
+      last = expert;
+      ++tokens[expert];
     }
+  }
+  for (int64_t e = 0; e < experts(); ++e) {
+    if (active_counts[e] == tokens[e]) continue;
+    throw NumericsError(
+        fmt::format("active_counts[{}] is {}, but {} tokens selected it", e,
+                    active_counts[e], tokens[e]));
   }
 }
 
