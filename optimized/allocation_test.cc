@@ -7,14 +7,10 @@
 
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <span>
 #include <vector>
 
 #include "core/errors.h"
-#include "core/parallel_for.h"
 #include "core/testing/message_test_util.h"
-#include "kernels/budget_gradient.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -59,15 +55,6 @@ TEST(Allocation, SoftFixedHasThePapersCaps) {
   }
 }
 
-TEST(Allocation, EqualBudgetLogitsShareEvenly) {
-  const Config config = MakeConfig(RouterKind::kSoftLearned, 1.5, 4, 8);
-  const std::vector<float> logits(4, 0.7f);
-  for (const LayerAllocation& a : ComputeAllocations(config, logits, 1.0)) {
-    EXPECT_EQ(a.mean_active, 1.5);
-    EXPECT_EQ(a.max_active, 3);
-  }
-}
-
 // 1 + 525 (1/105) is 6 + 2^-50.
 TEST(Allocation, RoundingAddsNoExpert) {
   Config config = MakeConfig(RouterKind::kSoftLearned, 6, 105, 32);
@@ -77,21 +64,6 @@ TEST(Allocation, RoundingAddsNoExpert) {
   EXPECT_GT(a.mean_active, 6);
   EXPECT_EQ(a.max_active, 6);
   EXPECT_EQ(a.balance_top, 6);
-}
-
-// Softmax ignores a common shift, and none may overflow, as e^1024 would.
-TEST(Allocation, BudgetLogitsMayBeLarge) {
-  const Config config = MakeConfig(RouterKind::kSoftLearned, 2.5, 4, 8);
-  const std::vector<float> logits = {0.5f, -1.25f, 0.0f, 2.0f};
-  const auto expected = ComputeAllocations(config, logits, 1.0);
-  for (const float shift : {-1024.0f, 1024.0f}) {
-    std::vector<float> shifted;  // exactly: these sums fit into 24 bits
-    for (const float logit : logits) shifted.push_back(logit + shift);
-    const auto got = ComputeAllocations(config, shifted, 1.0);
-    for (size_t l = 0; l < 4; ++l) {
-      EXPECT_EQ(got[l].mean_active, expected[l].mean_active) << l;
-    }
-  }
 }
 
 // Ruling 5: rounding of k_l must not cost or grant an expert.
@@ -140,68 +112,6 @@ RC_GTEST_PROP(Allocation, SumsToTheBudgetAndStaysWithinItsBounds, ()) {
   const double budget = k * static_cast<double>(num_layers);
   RC_ASSERT(std::abs(sum - budget) <=
             (3.0 * static_cast<double>(num_layers) + 6) * 0x1p-53 * budget);
-}
-
-// What the model's backward pass asks of the kernel, on the CPU.
-void BudgetLogitGradient(const Config& config,
-                         std::span<const float> budget_logits,
-                         std::span<const double> d_mean_active,
-                         std::span<float> d_budget_logits) {
-  const std::vector<double> shares = BudgetShares(budget_logits);
-  ThreadPool pool(1);
-  kernels::BudgetGradient({.num_layers = static_cast<int64_t>(shares.size()),
-                           .spare_budget = SpareBudget(config),
-                           .shares = shares.data(),
-                           .d_mean_active = d_mean_active.data(),
-                           .d_budget_logits = d_budget_logits.data()},
-                          pool);
-}
-
-// The chain against central differences of the forward map in double: step h
-// gives truncation h^2/6 |k'''| with |k'''| <= (K - L), and cancellation
-// 2 u K / h per layer.
-RC_GTEST_PROP(Allocation, GradientIsThatOfTheAllocation, ()) {
-  const int64_t num_layers = *rc::gen::inRange<int64_t>(2, 7);
-  const Config config =
-      MakeConfig(RouterKind::kSoftLearned, 2.0, num_layers, 16);
-  const size_t layers = static_cast<size_t>(num_layers);
-  std::vector<float> logits(layers), d_logits(layers);
-  std::vector<double> cotangent(layers);
-  for (size_t l = 0; l < layers; ++l) {
-    logits[l] = static_cast<float>(*rc::gen::inRange(-64, 65)) / 32;
-    cotangent[l] = *rc::gen::inRange(-1000, 1001) / 500.0;
-  }
-  BudgetLogitGradient(config, logits, cotangent, d_logits);
-  double total = 0;
-  constexpr float kStep = 0x1p-10f;  // logits + step is exact in float
-  for (size_t m = 0; m < layers; ++m) {
-    double difference = 0, magnitude = 0;
-    std::vector<float> up = logits, down = logits;
-    up[m] += kStep;
-    down[m] -= kStep;
-    const auto high = ComputeAllocations(config, up, 1.0);
-    const auto low = ComputeAllocations(config, down, 1.0);
-    for (size_t l = 0; l < layers; ++l) {
-      difference += cotangent[l] * (high[l].mean_active - low[l].mean_active);
-      magnitude += std::abs(cotangent[l]);
-    }
-    const double spare = static_cast<double>(num_layers);  // K - L for k = 2
-    const double truncation = kStep * kStep / 6 * spare * magnitude;
-    const double rounding = 8 * 0x1p-53 * 2 * spare * magnitude / kStep;
-    const double output = 0x1p-24 * std::abs(d_logits[m]) + 0x1p-149;
-    RC_ASSERT(std::abs(difference / (2 * kStep) - d_logits[m]) <=
-              truncation + rounding + output);
-    total += d_logits[m];
-  }
-  // Exactly 0 but for rounding: of the mean of L cotangents and of the sum of L
-  // shares, times K - L = L; three of each element, and that of its output.
-  const double l = static_cast<double>(num_layers);
-  double largest = 0, bound = 0;
-  for (size_t m = 0; m < layers; ++m) {
-    largest = std::max(largest, std::abs(cotangent[m]));
-    bound += (0x1p-24 + 3 * 0x1p-53) * std::abs(d_logits[m]) + 0x1p-150;
-  }
-  RC_ASSERT(std::abs(total) <= bound + l * 2 * l * 0x1p-53 * largest);
 }
 
 }  // namespace
