@@ -11,11 +11,14 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/testing/bounded.h"
+#include "core/testing/bounded.h"
 #include "kernels/testing/vector_math_probe.h"
 
 namespace softmoe::kernels {
 namespace {
+
+using Bounded = BoundedNumber<FloatRounding>;
+constexpr double kFlushed = FloatRounding::kUnderflow;
 
 constexpr int kCount = 1 << 16;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -115,7 +118,7 @@ Bounded ExactSigmoid(double z) {
   // Beyond these the exponential is 0 or infinite: the quotient is 1 or 0.
   if (z > 87.3) return Bounded(1, 0);
   if (z < -88.72) return {std::exp(std::max(z, -700.0)), kFlushed};
-  Bounded s = Bounded(1) / (Bounded(1) + Exp(Bounded(-z)));
+  Bounded s = Bounded(1) / (Bounded(1) + exp(Bounded(-z)));
   s.error += kFlushed;
   return s;
 }
