@@ -8,7 +8,6 @@
 #include <functional>
 
 #include "core/errors.h"
-#include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/results/run_result_file.h"
@@ -223,23 +222,6 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
     const std::string message = Refusal(result);
     EXPECT_TRUE(Says(message, expected, "result.h5"));
   }
-}
-
-TEST(RunResult, RefusesFilesThatAreNone) {
-  const auto folder = FreshFolder("foreign");
-  EXPECT_THROW(ReadRunResult(folder / "missing.h5"), EnvironmentError);
-  std::ofstream(folder / "text.h5") << "this is no HDF5 file";
-  EXPECT_THROW(ReadRunResult(folder / "text.h5"), DataError);
-  {
-    Hdf5Writer file(folder / "golden.h5", {.name = "golden", .version = 1});
-    file.Commit();
-  }
-  EXPECT_THROW(ReadRunResult(folder / "golden.h5"), DataError);
-  {
-    Hdf5Writer file(folder / "hollow.h5", {.name = "row-result", .version = 3});
-    file.Commit();
-  }
-  EXPECT_THROW(ReadRunResult(folder / "hollow.h5"), DataError);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs that are interrupted: signals, full disks, damaged and foreign
-// checkpoints. A resumed run must equal the uninterrupted one bit for bit.
+// Runs that are interrupted: signals, full disks, checkpoints of other runs. A
+// resumed run must equal the uninterrupted one bit for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,6 @@
 #include "core/code_version.h"
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
-#include "core/hdf5/hdf5_file.h"
 #include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -187,24 +186,6 @@ std::string Refusal(Damage damage) {
   options.on_step = nullptr;
   damage(folder / "run" / kCheckpointName, config, options);
   return MessageOf<ErrorType>([&] { TrainRun(config, options); });
-}
-
-TEST(Resume, RefusesATruncatedCheckpoint) {
-  const std::string message = Refusal<DataError>(
-      [](const std::filesystem::path& checkpoint, Config&, RunOptions&) {
-        std::filesystem::resize_file(
-            checkpoint, std::filesystem::file_size(checkpoint) - 100);
-      });
-  EXPECT_TRUE(Says(message, "checkpoint.h5"));
-}
-
-TEST(Resume, RefusesACheckpointOfAnotherVersion) {
-  const std::string message = Refusal<DataError>(
-      [](const std::filesystem::path& checkpoint, Config&, RunOptions&) {
-        Hdf5Writer file(checkpoint, {.name = "checkpoint", .version = 99});
-        file.Commit();
-      });
-  EXPECT_TRUE(Says(message, "checkpoint.h5", "version"));
 }
 
 TEST(Resume, RefusesACheckpointOfAnotherConfiguration) {
