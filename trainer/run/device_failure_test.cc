@@ -148,17 +148,19 @@ TEST_F(DeviceFailure, TooLittleMemoryNamesPartsSizesAndKey) {
       "memory=" +
           std::to_string((int64_t{160} << 20) + 2'000'000'000 + (64 << 10)),
       {"the device has 64.0 KiB of memory left",
-       "besides 1.9 GiB that are kept", "what comes next needs", "parameters  ",
-       "moments  ", "gradients  ", "together",
+       "besides 1.9 GiB that are kept", "what comes next needs",
+       "parameters        65.0 KiB", "moments  ", "gradients  ", "together",
        "no runtime.recompute makes it fit", "training.balance_group_sequences"},
       /*new_runs_too=*/true);
   ExpectGoesOn({"--device=cuda"});
 }
 
+// Whatever the device could hold.
 TEST_F(DeviceFailure, SizesThatDoNotSuitBf16EndWithTwo) {
   StopAfterOneStep("cuda");
-  ExpectRefused(ExitCode::kUsage, "",
-                {"model.d_model is 12, and in bf16 it must be a multiple of 8"},
+  ExpectRefused(ExitCode::kUsage, "memory=1",
+                {"model.d_model is 12, and in bf16 it must be a multiple of 8",
+                 "train in fp32"},
                 /*new_runs_too=*/true,
                 {"--device=cuda", "--set", "training.precision=bf16", "--set",
                  "model.d_model=12"});
@@ -197,11 +199,15 @@ TEST_F(DeviceFailure, ACheckpointOfTheCpuEndsWithTwo) {
 
 TEST_F(DeviceFailure, ACheckpointOfADeviceEndsWithTwoOnTheCpu) {
   StopAfterOneStep("cuda");
-  ExpectRefused(
-      ExitCode::kUsage, "",
-      {"checkpoint.h5", "was trained with simulated (simulated device, sm_90",
-       "this run uses instruction set v", "Go on with --device=cuda"},
-      /*new_runs_too=*/false, {"--device=cpu"});
+  for (const Strings& more : {Strings{}, Strings{"--device=cpu"}}) {
+    ExpectRefused(
+        ExitCode::kUsage, "",
+        {"checkpoint.h5",
+         "was trained with simulated (simulated device, sm_90; driver 13.0, "
+         "CUDA runtime 13.0, cuBLASLt 13.1.0)",
+         "this run uses instruction set v", "Go on with --device=cuda"},
+        /*new_runs_too=*/false, more);
+  }
   ExpectGoesOn({"--device=cuda"});
 }
 

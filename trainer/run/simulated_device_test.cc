@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kSteps = 3;
 
 // Values of cudaError_t and of ncclResult_t.
-constexpr int kNoDevice = 100, kLaunchFailure = 719;
+constexpr int kLaunchFailure = 719;
 constexpr int kRemoteError = 6;
 
 class SimulatedRun : public testing::Test {
@@ -357,57 +357,15 @@ TEST_F(SimulatedRun, ShorterSequencesAreThoseOfAShorterModel) {
   }
 }
 
-TEST_F(SimulatedRun, DoesNotMixWithTheCpus) {
-  Interrupt("device", 2);
-  Interrupt("cpu", 2, "");
-  const std::string there =
-      "simulated (simulated device, sm_90; driver 13.0, CUDA runtime 13.0, "
-      "cuBLASLt 13.1.0)";
-  EXPECT_TRUE(Says(Refusal<ConfigError>(Options("device", "")),
-                   CheckpointOf("device").string(), "was trained with " + there,
-                   "this run uses instruction set v",
-                   "Go on with --device=cuda"));
-  EXPECT_TRUE(Says(Refusal<ConfigError>(Options("cpu")),
-                   CheckpointOf("cpu").string(), "with instruction set v",
-                   "this run uses " + there,
-                   "Go on with --device=cpu --isa v"));
-  // The evaluation is refused, and nothing is lost.
+// (device_failure_test has runs that are not finished.)
+TEST_F(SimulatedRun, AFinishedRunIsReadUnlessAnotherDeviceIsAskedFor) {
   const RunResult result = Train("device");
-  EXPECT_TRUE(result.resumed);
-  EXPECT_TRUE(Train("cpu", "").resumed);
-
-  // A finished run is read unless the user asks for another device.
+  Train("cpu", "");
   ExpectSameResult(result, TrainRun(config_, Options("device", "")));
   EXPECT_TRUE(Says(Refusal<ConfigError>(Options("device", "cpu")), "result.h5",
                    "leave --isa and --device out"));
   EXPECT_TRUE(Says(Refusal<ConfigError>(Options("cpu")), "result.h5",
                    "leave --isa and --device out"));
-}
-
-TEST_F(SimulatedRun, WithoutADeviceNothingIsWritten) {
-  simt::FailCall("cudaGetDeviceCount", 1, kNoDevice);
-  EXPECT_TRUE(Says(Refusal<EnvironmentError>(Options("none")),
-                   "device \"cuda\"", "no CUDA device", "nvidia-smi",
-                   "Without --device the CPU is used"));
-  EXPECT_FALSE(fs::exists(folder_ / "none"));
-}
-
-TEST_F(SimulatedRun, TooLittleMemoryIsSaid) {
-  Interrupt("run", 2);
-  // The queue fits into memory with what is reserved, the model does not.
-  simt::SetDeviceLimits(
-      {.memory = (size_t{160} << 20) + 2'000'000'000 + (64 << 10)});
-  EXPECT_TRUE(Says(Refusal<EnvironmentError>(Options("new")),
-                   "the device has 64.0 KiB of memory left",
-                   "what comes next needs", "parameters        65.0 KiB",
-                   "together", "no runtime.recompute makes it fit",
-                   "training.balance_group_sequences"));
-  EXPECT_FALSE(fs::exists(folder_ / "new"));
-  EXPECT_TRUE(Says(Refusal<EnvironmentError>(Options("run")),
-                   "the device has 64.0 KiB of memory left"));
-  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 2);
-  simt::SetDeviceLimits({});
-  EXPECT_TRUE(Train("run").resumed);
 }
 
 // What is planned and what is reserved are enough, although kernels and
@@ -488,27 +446,8 @@ TEST_F(SimulatedRun, ACheckpointOfAnotherPrecisionIsRefused) {
   EXPECT_TRUE(Train("fp32").resumed);
 }
 
-TEST_F(SimulatedRun, SizesThatDoNotSuitBf16AreRefusedBeforeAnything) {
-  config_.training.precision = Precision::kBf16;
-  config_.model.d_ffn = 36;
-  simt::SetDeviceLimits({.memory = 1});  // it would not be held anyway
-  RunOptions options = Options("odd");
-  EXPECT_TRUE(Says(Refusal<ConfigError>(options), "model.d_ffn is 36",
-                   "multiple of 8", "train in fp32"));
-  EXPECT_FALSE(fs::exists(folder_ / "odd"));
-}
-
 TEST_F(SimulatedRun, AFailureEndsTheRunAndLeavesTheCheckpoint) {
   ExpectAFailureLeavesTheCheckpoint(1);
-}
-
-TEST_F(SimulatedRun, ANanEndsTheRunAndLeavesTheCheckpoint) {
-  config_.training.learning_rate = 1e30;
-  config_.training.clip_norm = 0;
-  config_.training.warmup_fraction = 0;
-  Interrupt("run", 1);
-  EXPECT_TRUE(Says(Refusal<NumericsError>(Options("run")), "step 2"));
-  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
 }
 
 TEST_F(SimulatedRun, AProfileIsOfTheCpu) {
