@@ -95,19 +95,6 @@ TEST(Validate, NoiseIsOff) {
   }
 }
 
-TEST(Validate, ReportsTheThreeReadingsOfLoadVariance) {
-  FreshModel fresh(TinyConfig(RouterKind::kSparse));
-  const Validation v = Validate(fresh.model, fresh.data, 0, 1.0, [] {});
-  // Every layer routes tokens*k/E on average, so var/mean is var/mean^2 times
-  // that, whatever the layer; and sqrt is concave, so the mean of the CVs is at
-  // most the root of the mean.
-  const double mean = 8 * 16 * 2.0 / 4;
-  EXPECT_GT(v.relative_load_variance, 0);
-  EXPECT_NEAR(v.load_var_over_mean, v.relative_load_variance * mean,
-              8 * 0x1p-53 * v.load_var_over_mean);
-  EXPECT_LE(v.load_cv, std::sqrt(v.relative_load_variance) * (1 + 4 * 0x1p-53));
-}
-
 // By hand from the counts n_i of each layer: with E experts, N = sum n_i and
 // S = sum n_i^2, E^2 Var = E S - N^2. These are whole numbers, E = 4 and two
 // layers scale without rounding, so every quotient and root is rounded as in

@@ -37,21 +37,6 @@ RequestTokens Tokenize(std::string_view context, std::string_view continuation,
   return TokenizeRequest(context, continuation, Encode, kEnd, window);
 }
 
-TEST(Request, IsEncodedAsOneTextAndCutBehindTheContext) {
-  // As one text it has a ": ", which the context alone has not: the space is
-  // lost.
-  const RequestTokens request = Tokenize("a:", " bc");
-  EXPECT_EQ(request.ids, (Ids{'a', ':', 'b', 'c'}));
-  EXPECT_EQ(request.scored, 2);
-  EXPECT_FALSE(request.context_cut);
-}
-
-TEST(Request, ScoresTheWhiteSpaceAtTheContextsEnd) {
-  const RequestTokens request = Tokenize("a \n", " b");
-  EXPECT_EQ(request.ids, (Ids{'a', ' ', '\n', ' ', 'b'}));
-  EXPECT_EQ(request.scored, 4);
-}
-
 TEST(Request, BeginsWithTheEndOfADocumentWhereThereIsNoContext) {
   EXPECT_EQ(Tokenize("", " b").ids, (Ids{kEnd, ' ', 'b'}));
   EXPECT_EQ(Tokenize("", " b").scored, 2);
@@ -60,22 +45,6 @@ TEST(Request, BeginsWithTheEndOfADocumentWhereThereIsNoContext) {
   // One that is there is not put there again.
   EXPECT_EQ(Tokenize("", "\x01z").ids, (Ids{kEnd, 'z'}));
   EXPECT_EQ(Tokenize("", "\x01z").scored, 1);
-}
-
-TEST(Request, LosesItsBeginningToTheWindow) {
-  // Three tokens of input, so four ids.
-  RequestTokens request = Tokenize("abc", "de", 3);
-  EXPECT_EQ(request.ids, (Ids{'b', 'c', 'd', 'e'}));
-  EXPECT_EQ(request.scored, 2);
-  EXPECT_TRUE(request.context_cut);
-  EXPECT_FALSE(request.continuation_cut);
-  EXPECT_FALSE(Tokenize("ab", "de", 3).context_cut);
-
-  request = Tokenize("abc", "defg", 3);
-  EXPECT_EQ(request.ids, (Ids{'d', 'e', 'f', 'g'}));
-  EXPECT_EQ(request.scored, 3);
-  EXPECT_TRUE(request.continuation_cut);
-  EXPECT_FALSE(Tokenize("abc", "def", 3).continuation_cut);
 }
 
 TEST(Request, MustHaveATokenOfItsOwn) {

@@ -48,26 +48,6 @@ std::string ErrorOf(const std::filesystem::path& prefix, int64_t vocab_size) {
   });
 }
 
-// The bytes that Megatron-LM's IndexedDatasetBuilder writes for these two
-// documents, put together by hand from its source (see TOKEN_FILES.md).
-TEST(TokenFile, HasMegatronsBytes) {
-  const auto folder = FreshFolder("bytes");
-  WriteDocuments(folder / "t", 300, {{1, 2, 299}, {7}});
-  const std::string bin("\x01\x00\x02\x00\x2B\x01\x07\x00", 8);
-  EXPECT_EQ(ReadWholeFile(folder / "t.bin"), bin);
-  const std::string idx(
-      "MMIDIDX\0\0"
-      "\x01\0\0\0\0\0\0\0"                  // version
-      "\x08"                                // uint16
-      "\x02\0\0\0\0\0\0\0"                  // sequences
-      "\x03\0\0\0\0\0\0\0"                  // document boundaries
-      "\x03\0\0\0\x01\0\0\0"                // lengths
-      "\0\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0"  // pointers, bytes
-      "\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
-      34 + 8 + 16 + 24);
-  EXPECT_EQ(ReadWholeFile(folder / "t.idx"), idx);
-}
-
 RC_GTEST_PROP(TokenFile, ReadsWhatWasWritten, (bool wide)) {
   const int64_t vocab_size = wide ? 70000 : 65499;
   const auto documents =
