@@ -92,7 +92,7 @@ MatrixOf<N> CausalAttention(const MatrixOf<N>& q, const MatrixOf<N>& k,
   return WeightedValues<N>(CausalSoftmax<N>(AttentionLogits<N>(q, k)), v);
 }
 
-// The gradient of CausalAttention for the cotangent `d_out`, from its weights a:
+// The gradient of CausalAttention, from its weights a:
 //   d_v = a^T d_out,   d_s = a * (d_a - rowsum(a * d_a)),   d_a = d_out v^T
 //   d_q = d_s k / sqrt(h),   d_k = d_s^T q / sqrt(h)
 template <typename N>
