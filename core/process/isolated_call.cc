@@ -18,6 +18,7 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <mutex>
 #include <new>
 
 #include "core/errors.h"
@@ -124,6 +125,10 @@ bool ReadUntilClosed(int file, double seconds, std::string* out) {
 
 IsolatedResult CallIsolated(const std::function<std::string()>& body,
                             const IsolationLimits& limits) {
+  // While this process has the end that the child writes to, no other thread
+  // starts a child: it would have that end, too, and we would wait for it.
+  static std::mutex starting;
+  std::unique_lock<std::mutex> lock(starting);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw EnvironmentError(
@@ -140,10 +145,12 @@ IsolatedResult CallIsolated(const std::function<std::string()>& body,
         std::strerror(reason)));
   }
   if (child == 0) {
+    lock.unlock();  // the child's own copy
     ::close(ends[0]);
     RunChild(body, limits, ends[1]);
   }
   ::close(ends[1]);
+  lock.unlock();
   std::string value;
   const bool in_time = ReadUntilClosed(ends[0], limits.seconds, &value);
   ::close(ends[0]);

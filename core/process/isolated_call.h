@@ -27,7 +27,8 @@ struct IsolatedResult {
 // Calls `body` in a forked child that has no terminal, writes no core file and
 // is killed at the limits, and passes back what it returned.
 // Whatever `body` does, this process goes on. The child has only the calling
-// thread: call it before pools start work, and let `body` use no threads.
+// thread, and a lock that another one held is never released in it: call it
+// before pools start work, and let `body` use no threads.
 IsolatedResult CallIsolated(const std::function<std::string()>& body,
                             const IsolationLimits& limits);
 

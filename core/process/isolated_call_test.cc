@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/process/isolated_call.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace softmoe {
@@ -84,6 +87,36 @@ TEST(CallIsolated, PassesOnTheMessageOfAnException) {
   const IsolatedResult result = CallIsolated(
       []() -> std::string { throw std::runtime_error("no good"); }, {});
   EXPECT_EQ(result.failure, "failed: no good");
+}
+
+// The ends of pipes that this process can write to, besides its outputs.
+std::string NumWritingEnds() {
+  int count = 0;
+  for (int file = 3; file < 256; ++file) {
+    struct stat status;
+    if (::fstat(file, &status) == 0 && S_ISFIFO(status.st_mode) &&
+        (::fcntl(file, F_GETFL) & O_ACCMODE) == O_WRONLY) {
+      ++count;
+    }
+  }
+  return std::to_string(count);
+}
+
+// A child with the end of another's pipe would keep its caller waiting.
+TEST(CallIsolated, ChildrenOfSeveralThreadsHaveTheirOwnPipesOnly) {
+  const std::string alone = CallIsolated(NumWritingEnds, {}).value;
+  std::vector<std::string> found(4, alone);
+  {
+    std::vector<std::jthread> threads;
+    for (std::string& own : found) {
+      threads.emplace_back([&own, &alone] {
+        for (int i = 0; i < 40 && own == alone; ++i) {
+          own = CallIsolated(NumWritingEnds, {}).value;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(found, std::vector<std::string>(4, alone));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

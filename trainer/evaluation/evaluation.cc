@@ -187,8 +187,9 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   report.unigram_loss = UnigramLoss(counts);
   if (!now.tokens.tokenizer_sha256.empty()) {
     report.val_bytes_per_token =
-        MeasureBytes(counts,
-                     Tokenizer::FromFile(WithSuffix(report.tokens, ".model")))
+        MeasureBytes(counts, Tokenizer::FromCheckedFile(
+                                 WithSuffix(report.tokens, ".model"),
+                                 now.tokens.tokenizer_sha256))
             .targets;
   }
   return report;

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -28,6 +30,7 @@
 #include "trainer/tokens/dataset.h"
 #include "trainer/tokens/prepare.h"
 #include "trainer/tokens/prepared_corpus.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -273,6 +276,30 @@ TEST_F(Evaluation, ADamagedTokenFileIsFound) {
   options.tokens = copy.prefix;
   options.quiet = true;
   EXPECT_THROW(TrainRun(config_, options), DataError);
+  EXPECT_FALSE(std::filesystem::exists(options.folder));
+}
+
+// A child process tries the tokenizer before anything is trained, since later
+// there are threads, and no child may be made.
+TEST_F(Evaluation, ATokenizerIsTriedBeforeTheRunAndStaysTheSame) {
+  PreparedCorpus copy = CopyPreparedCorpus(corpus_, folder_ / "copy");
+  const std::filesystem::path model = WithSuffix(copy.prefix, ".model");
+  RunOptions options;
+  options.folder = folder_ / "run2";
+  options.tokens = copy.prefix;
+  options.quiet = true;
+  options.on_step = [&](const StepRecord&) {
+    WriteFileAtomically(model, "no model");
+  };
+  const auto refusal = [&]() -> std::string {
+    return MessageOf<DataError>([&] { TrainRun(config_, options); });
+  };
+  EXPECT_TRUE(Says(refusal(), model.string() + ": exchanged while"));
+
+  copy.tokens.tokenizer_sha256 = Sha256Hex("no model");
+  WritePreparedCorpus(copy);
+  options.folder = folder_ / "run3";
+  EXPECT_TRUE(Says(refusal(), model.string() + ": no usable SentencePiece"));
   EXPECT_FALSE(std::filesystem::exists(options.folder));
 }
 

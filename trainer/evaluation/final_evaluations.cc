@@ -173,8 +173,8 @@ std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
 std::optional<FinalEvaluations> MeasureFinalModel(
     optimized::Model& model, const Dataset& data, double tau,
     const EvaluationPlan& plan, std::span<const TaskItems> tasks,
-    const std::filesystem::path& tokens, optimized::Communicator& communicator,
-    const StopPoll& poll) {
+    const std::filesystem::path& tokens, const std::string& tokenizer_sha256,
+    optimized::Communicator& communicator, const StopPoll& poll) {
   CheckEvaluationPlan(plan);
   SOFTMOE_CHECK(tasks.size() == plan.tasks.size())
       << tasks.size() << " tasks read of " << plan.tasks.size();
@@ -185,7 +185,8 @@ std::optional<FinalEvaluations> MeasureFinalModel(
 
   std::optional<Tokenizer> tokenizer;
   if (!tasks.empty()) {
-    tokenizer.emplace(Tokenizer::FromFile(WithSuffix(tokens, ".model")));
+    tokenizer.emplace(Tokenizer::FromCheckedFile(WithSuffix(tokens, ".model"),
+                                                 tokenizer_sha256));
   }
   const auto ask = [&](double with_tau) -> std::vector<TaskResult> {
     if (tasks.empty()) return {};
@@ -265,8 +266,9 @@ FinalEvaluations EvaluateFinishedRun(const std::filesystem::path& path,
   const Config& config = checkpoint.identity().config;
   const Dataset data(config, tokens);
   LoadedModel loaded(checkpoint, config, threads, device);
-  return MeasureFinalModel(loaded.model, data, checkpoint.state().tau, plan,
-                           tasks, tokens, communicator, poll)
+  return MeasureFinalModel(
+             loaded.model, data, checkpoint.state().tau, plan, tasks, tokens,
+             checkpoint.identity().tokens.tokenizer_sha256, communicator, poll)
       .value();
 }
 

@@ -46,15 +46,16 @@ std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
 //
 //   tau     that of training; the sparse router has none
 //   tasks   ReadPlannedTasks(plan)
-//   tokens  prefix of the token files; of tasks PREFIX.model, the tokenizer
+//   tokens  prefix of the token files; of tasks PREFIX.model, the tokenizer,
+//           which IdentifyRun has found to be that of `tokenizer_sha256`
 //   poll    called by each rank before every balance group that it takes, and
 //           before every batch of a task
 // Errors   as Validate and ScoreTask
 std::optional<FinalEvaluations> MeasureFinalModel(
     optimized::Model& model, const Dataset& data, double tau,
     const EvaluationPlan& plan, std::span<const TaskItems> tasks,
-    const std::filesystem::path& tokens, optimized::Communicator& communicator,
-    const StopPoll& poll);
+    const std::filesystem::path& tokens, const std::string& tokenizer_sha256,
+    optimized::Communicator& communicator, const StopPoll& poll);
 
 // Why the checkpoint at `path` cannot supply what a finished run's result
 // lacks, and the remedy; "" if it can: it exists undamaged, belongs to that
@@ -68,7 +69,7 @@ std::string EvaluationObstacle(const RunResult& result,
 // call it, as MeasureFinalModel.
 //
 //   tasks    ReadPlannedTasks(plan)
-//   tokens   prefix of the token files of the run
+//   tokens   prefix of the token files of the run, which IdentifyRun has opened
 //   threads  of the host; 0: one for each core
 // Errors     as MeasureFinalModel, and what opening the files throws
 FinalEvaluations EvaluateFinishedRun(const std::filesystem::path& path,

@@ -339,7 +339,7 @@ TEST(MeasureFinalModel, RefusesAPlanThatCannotBeMeant) {
   optimized::SingleCommunicator alone;
   EXPECT_THROW(
       MeasureFinalModel(model, data, 1, {.inference_tau_factors = {-1}}, {}, "",
-                        alone, [] {}),
+                        "", alone, [] {}),
       ConfigError);
   RunOptions options;
   options.evaluations.inference_tau_factors = {2, 1};

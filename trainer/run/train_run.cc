@@ -169,12 +169,12 @@ RunResult RunLoop::Run() {
   RunResult result = MakeResult();
   communicator_.Begin({.name = "the evaluations of the trained model"});
   // Measured after the run's clock was read, so that evaluations do not count.
-  result.final_evaluations =
-      MeasureFinalModel(model_, data_, state_.tau, options_.evaluations, tasks_,
-                        options_.tokens, communicator_, [this] {
-                          if (options_.on_evaluation) options_.on_evaluation();
-                          StopIfAsked();
-                        });
+  result.final_evaluations = MeasureFinalModel(
+      model_, data_, state_.tau, options_.evaluations, tasks_, options_.tokens,
+      identity_.tokens.tokenizer_sha256, communicator_, [this] {
+        if (options_.on_evaluation) options_.on_evaluation();
+        StopIfAsked();
+      });
   return result;
 }
 
@@ -313,7 +313,9 @@ RunResult RunLoop::MakeResult() {
   result.unigram_loss = UnigramLoss(counts);
   if (!identity_.tokens.tokenizer_sha256.empty()) {
     const BytesPerToken bytes = MeasureBytes(
-        counts, Tokenizer::FromFile(WithSuffix(options_.tokens, ".model")));
+        counts,
+        Tokenizer::FromCheckedFile(WithSuffix(options_.tokens, ".model"),
+                                   identity_.tokens.tokenizer_sha256));
     result.train_bytes_per_token = bytes.training;
     result.val_bytes_per_token = bytes.targets;
     if (bytes.targets) result.val_loss_per_byte = at_one_.loss / *bytes.targets;

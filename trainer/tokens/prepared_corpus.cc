@@ -17,6 +17,7 @@
 #include "optimized/device.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/token_memory.h"
+#include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -211,6 +212,8 @@ RunIdentity IdentifyRun(const Config& config,
   if (std::filesystem::exists(WithSuffix(prefix, ".json"))) {
     identity.tokens =
         OpenPreparedCorpus(prefix, config.model.vocab_size).tokens;
+    const fs::path model = WithSuffix(prefix, ".model");
+    CheckTokenizerModel(ReadWholeFile(model), model.string());
   } else {
     const TokenFacts facts = CheckTokens(prefix);
     identity.tokens.data_sha256 = facts.data_sha256;

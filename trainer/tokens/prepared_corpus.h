@@ -71,11 +71,12 @@ PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const std::filesystem::path& prefix);
 
 // The identity of a run of `config` on the token files PREFIX.{bin,idx}
-// computed on `where`. With PREFIX.json the files are checked against it;
-// without it, they are hashed, every id is checked, and the run has no
-// tokenizer; either way each machine reads them once. Throws EnvironmentError
-// if a file is missing, DataError if one is damaged, exchanged, or has a larger
-// vocabulary.
+// computed on `where`. With PREFIX.json the files are checked against it, and
+// the tokenizer is tried in a child process: call it before threads work. They
+// then take Tokenizer::FromCheckedFile. Without it, the files are hashed, every
+// id is checked, and the run has no tokenizer. Either way each machine reads
+// them once. Throws EnvironmentError if a file is missing, DataError if one is
+// damaged, exchanged, or has a larger vocabulary.
 RunIdentity IdentifyRun(const Config& config,
                         const std::filesystem::path& prefix,
                         const optimized::DeviceIdentity& where);

@@ -13,6 +13,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
 #include "core/process/isolated_call.h"
 
 namespace softmoe::trainer {
@@ -216,6 +217,19 @@ Tokenizer::Tokenizer(std::string_view model, const std::string& name)
 Tokenizer Tokenizer::FromFile(const std::filesystem::path& path) {
   const std::string model = ReadWholeFile(path);
   CheckTokenizerModel(model, path.string());
+  return Tokenizer(model, path.string());
+}
+
+Tokenizer Tokenizer::FromCheckedFile(const std::filesystem::path& path,
+                                     const std::string& sha256) {
+  const std::string model = ReadWholeFile(path);
+  const std::string found = Sha256Hex(model);
+  if (found != sha256) {
+    throw DataError(fmt::format(
+        "{}: exchanged while this program ran: its SHA-256 is {} and was {}; "
+        "put the file back, then give the same command again",
+        path.string(), found, sha256));
+  }
   return Tokenizer(model, path.string());
 }
 

@@ -46,8 +46,13 @@ class Tokenizer {
   // Takes the bytes of a model file that passed CheckTokenizerModel or came
   // from TrainTokenizer. Throws DataError. `name` is for messages.
   Tokenizer(std::string_view model, const std::string& name);
-  // Loads a model file, checking it first in a child process.
+  // Loads a model file, checking it first in a child process: before threads
+  // work (core/process/isolated_call.h).
   static Tokenizer FromFile(const std::filesystem::path& path);
+  // Loads a model file whose bytes, by their SHA-256, this process has checked
+  // before. Throws DataError if it is another one by now.
+  static Tokenizer FromCheckedFile(const std::filesystem::path& path,
+                                   const std::string& sha256);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
 
