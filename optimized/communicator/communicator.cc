@@ -91,8 +91,12 @@ void Communicator::Guarded(Body&& body) {
   if (error_) std::rethrow_exception(error_);
   try {
     body();
+  } catch (const Error&) {
+    error_ = std::current_exception();
+    throw;
   } catch (...) {
     error_ = std::current_exception();
+    GiveUp();
     throw;
   }
 }
@@ -138,7 +142,7 @@ void Communicator::MoveCounted(std::span<const Outgoing> sends,
 }
 
 void Communicator::Fail() noexcept {
-  if (error_) return;  // they know
+  if (error_) return;  // they know, or wait for nobody
   try {
     const Error failure = CurrentFailure();
     call_ = "tells that it has failed";
@@ -149,17 +153,18 @@ void Communicator::Fail() noexcept {
   } catch (...) {
     // Whoever called Run has the first exception, which says more.
     error_ = std::current_exception();
+    GiveUp();  // they may not have heard of it
   }
 }
 
 void Communicator::Run(const std::function<void()>& body) {
   try {
     body();
+    Meet({.text = "has done its work"});
   } catch (...) {
     Fail();
     throw;
   }
-  Meet({.text = "has done its work"});
 }
 
 void Communicator::Barrier() { Meet({.text = "waits at a barrier"}); }
@@ -213,8 +218,7 @@ void Communicator::Agree(std::span<const Agreement> agreements) {
 
 void Communicator::BroadcastBytes(Incoming data, int root) {
   SOFTMOE_CHECK(0 <= root && root < size_) << "from rank " << root;
-  Meet({.text = "broadcasts " + std::to_string(data.size()) + " bytes from " +
-                To(root)});
+  // Before ranks meet, what fails here can still be told.
   std::vector<Outgoing> sends(static_cast<size_t>(size_));
   std::vector<Incoming> receives(static_cast<size_t>(size_));
   if (rank_ == root) {
@@ -223,6 +227,8 @@ void Communicator::BroadcastBytes(Incoming data, int root) {
   } else {
     receives[static_cast<size_t>(root)] = data;
   }
+  Meet({.text = "broadcasts " + std::to_string(data.size()) + " bytes from " +
+                To(root)});
   MoveCounted(sends, receives);
 }
 
@@ -237,7 +243,6 @@ void Communicator::GatherBytes(const Shards& shards, Incoming data, int root) {
   SOFTMOE_CHECK(root == kAllRanks || (0 <= root && root < size_))
       << "to rank " << root;
   CheckShards(shards, data.size());
-  Meet({.text = "gathers shards of " + Sizes(shards) + " to " + To(root)});
   const auto shard = [&](int rank) {
     return PartOf(data, shards[static_cast<size_t>(rank)]);
   };
@@ -252,6 +257,7 @@ void Communicator::GatherBytes(const Shards& shards, Incoming data, int root) {
       receives[static_cast<size_t>(r)] = shard(r);
     }
   }
+  Meet({.text = "gathers shards of " + Sizes(shards) + " to " + To(root)});
   MoveCounted(sends, receives);
 }
 

@@ -13,8 +13,10 @@
 // for. Where that differs, every rank throws InternalError, which names two
 // ranks and their calls: a mistake of the program is not a hang. Where a rank
 // has failed outside of an operation, the others throw RankError from the next
-// one that they call. After an error no operation works: each throws it again.
-// A rank that hangs is found by those who wait for it (WaitOptions).
+// one that they call. One that fails inside of an operation, for want of
+// memory, cannot say so any more: then nobody waits for it (GiveUp). After an
+// error no operation works: each throws it again. A rank that hangs is found by
+// those who wait for it (WaitOptions).
 #ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_H_
 #define SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_H_
 
@@ -175,7 +177,9 @@ class Communicator {
   virtual void Move(std::span<const Outgoing> sends,
                     std::span<const Incoming> receives) = 0;
 
-  // No rank is waited for any more: one of them has been silent for too long.
+  // No rank is waited for any more: one of them has been silent for too long, or
+  // this one has left an operation that the others are still in. May be called
+  // again.
   virtual void GiveUp() {}
 
   // This rank begins to wait for others, and still does, for `whom`.
@@ -196,7 +200,9 @@ class Communicator {
   void ExchangeBytes(std::vector<Outgoing> sends,
                      std::vector<Incoming> receives);
 
-  // Does `work`, or throws the error that an earlier operation ended with.
+  // Does a part of an operation, or throws the error that an earlier one ended
+  // with. An Error is thrown on all ranks, or after GiveUp; for anything else,
+  // which is this rank's alone, gives up.
   template <typename Body>
   void Guarded(Body&& body);
   static std::string Words(const Call& call);

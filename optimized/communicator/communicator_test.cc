@@ -87,6 +87,7 @@ TEST(Waiting, OutsideOfAStepHasNoLimitAndSaysForWhat) {
                            .words_every = 0.5,
                            .say = [&](const std::string& words) {
                              said.push_back(words);
+                             EXPECT_FALSE(rank.has_given_up());
                              if (said.size() == 2) throw Enough();
                            }});
   rank.Begin({.name = "the validation after step 7"});
@@ -96,7 +97,8 @@ TEST(Waiting, OutsideOfAStepHasNoLimitAndSaysForWhat) {
   // Rounded.
   EXPECT_EQ(said.front(), words + "1 s so far");
   EXPECT_EQ(said.back(), words + "1 s so far");
-  EXPECT_FALSE(rank.has_given_up());
+  // Now this rank has left the others alone at the barrier.
+  EXPECT_TRUE(rank.has_given_up());
 }
 
 TEST(Waiting, WithoutALimitNeverEnds) {

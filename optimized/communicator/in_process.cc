@@ -27,16 +27,30 @@ class InProcessCommunicator : public Communicator {
           sends_(static_cast<size_t>(ranks)) {}
 
     // Returns when every rank has called it. What a rank wrote before, all see
-    // afterwards.
+    // afterwards. Throws RankError if one of them never will.
     void Arrive() {
       std::unique_lock<std::mutex> lock(mutex_);
-      if (++arrived_ == ranks_) {
+      const uint64_t round = round_;
+      if (gone_ < 0 && ++arrived_ == ranks_) {
         arrived_ = 0;
         ++round_;
-        all_here_.notify_all();
+        changed_.notify_all();
         return;
       }
-      all_here_.wait(lock, [this, round = round_] { return round_ != round; });
+      changed_.wait(lock, [&] { return round_ != round || gone_ >= 0; });
+      if (round_ == round) {
+        throw RankError(gone_, ExitCode::kEnvironment,
+                        "it left what all ranks were doing; see what it says");
+      }
+    }
+
+    // Rank `rank` will not arrive any more. The first one counts: others leave
+    // because of it.
+    void Leave(int rank) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (gone_ < 0) gone_ = rank;
+      failed_ = true;
+      changed_.notify_all();
     }
 
    private:
@@ -44,14 +58,15 @@ class InProcessCommunicator : public Communicator {
 
     const int ranks_;
     std::mutex mutex_;
-    std::condition_variable all_here_;
+    std::condition_variable changed_;
     int arrived_ = 0;
     uint64_t round_ = 0;
+    int gone_ = -1;  // the rank that has left
     // One entry per rank, written by it before ranks arrive; all read between
     // two arrivals.
     std::vector<Call> calls_;
     std::vector<std::span<const Outgoing>> sends_;
-    // Set before the failed rank arrives; then none goes on.
+    // Set before the failed rank arrives, or leaves; then none goes on.
     std::atomic<bool> failed_ = false;
   };
 
@@ -82,6 +97,8 @@ class InProcessCommunicator : public Communicator {
     }
     meeting_.Arrive();
   }
+
+  void GiveUp() override { meeting_.Leave(rank()); }
 
   const size_t self_;
   Meeting& meeting_;

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -17,6 +19,32 @@
 #include "core/testing/message_test_util.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/testing/communicator_checks.h"
+
+namespace {
+
+// How many more allocations of this thread succeed (negative: all), and whether
+// only the one after them fails.
+thread_local int64_t allocations_left = -1;
+thread_local bool one_fails = false;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  if (allocations_left == 0) {
+    if (one_fails) allocations_left = -1;
+    throw std::bad_alloc();
+  }
+  if (allocations_left > 0) --allocations_left;
+  void* const memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 
 namespace softmoe::optimized {
 namespace {
@@ -79,6 +107,43 @@ TEST(InProcessRanks, ThrowTheFailureOfTheLowestRank) {
               });
             }),
             "of 1");
+}
+
+// What three ranks end with of which one can allocate only so often: once in
+// operations of all kinds, it fails in each place where it can.
+std::string OutOfMemoryAfter(int64_t allocations, bool for_good) {
+  try {
+    RunInProcessRanks(3, [=](Communicator& c) {
+      c.Barrier();
+      one_fails = !for_good;
+      if (c.rank() == 1) allocations_left = allocations;
+      const Shards shards = ShareOut(6, 1, 3);
+      std::vector<float> data(6);
+      c.Broadcast<float>(data, 1);
+      c.Gather<float>(shards, data);
+      std::vector<float> received(6);
+      c.Exchange<float>(PartsOf(std::span<const float>(data), shards),
+                        PartsOf(std::span(received), Rows(2, 3)));
+      c.Agree({{{"configuration", "the same on every rank"}}});
+    });
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  }
+  return "";
+}
+
+// In a child, where ranks that wait for ever are found.
+TEST(InProcessRanks, EndWithOneThatFailsInsideOfAnOperation) {
+  for (const bool for_good : {false, true}) {
+    const auto fail_everywhere = [for_good]() -> std::string {
+      int64_t failures = 0;
+      while (!OutOfMemoryAfter(failures, for_good).empty()) ++failures;
+      return failures > 20 ? "all ended" : "no memory was needed";
+    };
+    const IsolatedResult result = CallIsolated(
+        fail_everywhere, {.memory_bytes = int64_t{8} << 30, .seconds = 30});
+    EXPECT_EQ(result.value, "all ended") << result.failure;
+  }
 }
 
 // In a process whose memory has no room for the stacks of all threads.
