@@ -301,6 +301,32 @@ void CheckProducts(const Config& config, Checker* checker) {
   }
 }
 
+// The kernels number the rows that a pass gives its experts by 32 bits.
+void CheckRows(const Config& config, Checker* checker) {
+  const ModelConfig& m = config.model;
+  const char* const group_key = "training.balance_group_sequences";
+  for (const char* const key :
+       {group_key, "model.num_layers", "model.num_experts",
+        "model.sequence_length", "router.mean_active_experts"}) {
+    if (checker->Has(key)) return;
+  }
+  const double k = config.router.mean_active_experts;
+  // All that a learned budget has to spare may go to one layer.
+  const int64_t cap =
+      MaxActive(config, TraitsOf(config).learned_budget
+                            ? 1 + (k - 1) * static_cast<double>(m.num_layers)
+                            : k);
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  const int64_t most = kMost / (m.sequence_length * cap);
+  if (config.training.balance_group_sequences <= most) return;
+  checker->Add(group_key,
+               fmt::format("gives a layer's experts more than 2^31 - 1 rows, "
+                           "with model.sequence_length = {} and up to {} "
+                           "experts for a token",
+                           m.sequence_length, cap),
+               fmt::format("write at most {}", most));
+}
+
 }  // namespace
 
 std::vector<ConfigProblem> ConfigProblems(const Config& config) {
@@ -310,6 +336,7 @@ std::vector<ConfigProblem> ConfigProblems(const Config& config) {
   CheckRouter(config, &checker);
   CheckTraining(config.training, &checker);
   CheckProducts(config, &checker);
+  CheckRows(config, &checker);
   return checker.Take();
 }
 

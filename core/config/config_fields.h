@@ -37,6 +37,12 @@ constexpr AllowedRange Below(double low, double high) {
   return {.low = low, .high = high, .high_excluded = true};
 }
 constexpr AllowedRange kAnyText = {};
+// Of numbers that kernels take as floats: there, neither these nor their
+// inverses become 0 or infinite.
+constexpr AllowedRange kFloat = Between(1e-30, 1e30);
+constexpr AllowedRange kFloatOrZero = Between(0, 1e30);
+// Of what a float must hold as less than 1.
+constexpr AllowedRange kFloatBelowOne = Between(0, 0.9999999);
 
 // The range of a key that was added later. Its default must mean what is done
 // without the key and can never change: a key with its default is left out of
@@ -46,9 +52,9 @@ struct LaterKey : AllowedRange {};
 constexpr LaterKey Later(const AllowedRange& range) { return {range}; }
 
 // Calls visit(section, key, field, range) for every field of `config` (const or
-// not) in the canonical order. The upper limits of sizes, with CheckProducts of
-// config_check.cc, keep every product of the program within 63 bits. The range
-// of a new key is Later(...).
+// not) in the canonical order. The upper limits of sizes keep those of a model
+// within 63 bits and, with what config_check.cc asks of products, those of a
+// pass. The range of a new key is Later(...).
 template <typename ConfigType, typename Visitor>
 void VisitConfig(ConfigType& config, Visitor&& visit) {
   auto& m = config.model;
@@ -61,8 +67,8 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
   visit("model", "vocab_size", m.vocab_size, Between(2, 1 << 24));
   visit("model", "sequence_length", m.sequence_length, Between(1, 1 << 20));
   visit("model", "rope_base", m.rope_base, AtLeast(1));
-  visit("model", "norm_epsilon", m.norm_epsilon, Above(0));
-  visit("model", "init_std", m.init_std, Above(0));
+  visit("model", "norm_epsilon", m.norm_epsilon, kFloat);
+  visit("model", "init_std", m.init_std, kFloat);
 
   auto& r = config.router;
   visit("router", "kind", r.kind, kAnyText);
@@ -73,13 +79,13 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
         Between(1, 1 << 20));
   visit("router", "fallback", r.fallback, kAnyText);
   visit("router", "noise", r.noise, kAnyText);
-  visit("router", "noise_amplitude", r.noise_amplitude, AtLeast(0));
-  visit("router", "temperature_start", r.temperature_start, Above(0));
-  visit("router", "temperature_end", r.temperature_end, Above(0));
+  visit("router", "noise_amplitude", r.noise_amplitude, kFloatOrZero);
+  visit("router", "temperature_start", r.temperature_start, kFloat);
+  visit("router", "temperature_end", r.temperature_end, kFloat);
   visit("router", "load_balance", r.load_balance, kAnyText);
-  visit("router", "aux_loss_coeff", r.aux_loss_coeff, AtLeast(0));
-  visit("router", "z_loss_coeff", r.z_loss_coeff, AtLeast(0));
-  visit("router", "init_std", r.init_std, Later(AtLeast(0)));
+  visit("router", "aux_loss_coeff", r.aux_loss_coeff, kFloatOrZero);
+  visit("router", "z_loss_coeff", r.z_loss_coeff, kFloatOrZero);
+  visit("router", "init_std", r.init_std, Later(kFloatOrZero));
 
   auto& t = config.training;
   visit("training", "steps", t.steps, Between(1, (int64_t{1} << 31) - 1));
@@ -89,13 +95,13 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
         Between(1, 1 << 20));
   visit("training", "balance_group_sequences", t.balance_group_sequences,
         Between(1, 1 << 20));
-  visit("training", "learning_rate", t.learning_rate, Above(0));
+  visit("training", "learning_rate", t.learning_rate, kFloat);
   visit("training", "min_learning_rate", t.min_learning_rate, AtLeast(0));
   visit("training", "warmup_fraction", t.warmup_fraction, Below(0, 1));
-  visit("training", "beta1", t.beta1, Below(0, 1));
-  visit("training", "beta2", t.beta2, Below(0, 1));
-  visit("training", "adam_epsilon", t.adam_epsilon, Above(0));
-  visit("training", "weight_decay", t.weight_decay, AtLeast(0));
+  visit("training", "beta1", t.beta1, kFloatBelowOne);
+  visit("training", "beta2", t.beta2, kFloatBelowOne);
+  visit("training", "adam_epsilon", t.adam_epsilon, kFloat);
+  visit("training", "weight_decay", t.weight_decay, kFloatOrZero);
   visit("training", "clip_norm", t.clip_norm, AtLeast(0));
   visit("training", "seed", t.seed, AtLeast(0));
   visit("training", "eval_every", t.eval_every, AtLeast(0));

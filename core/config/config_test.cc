@@ -60,16 +60,43 @@ std::vector<BadCase> BadCases() {
        }},
       {k + " = nan", "must be >= 1",
        [](C& c) { c.router.mean_active_experts = kNaN; }},
-      {"router.temperature_start = 0.0", "must be > 0",
+      // As floats these would be 0, 1 or infinite.
+      {"model.norm_epsilon = 1e+300", "must be in [1e-30, 1e+30]",
+       [](C& c) { c.model.norm_epsilon = 1e300; }},
+      {"model.init_std = 1e-50", "must be in [1e-30, 1e+30]",
+       [](C& c) { c.model.init_std = 1e-50; }},
+      {"router.init_std = 1e+50", "must be in [0, 1e+30]",
+       [](C& c) { c.router.init_std = 1e50; }},
+      {"router.noise_amplitude = 1e+50", "must be in [0, 1e+30]",
+       [](C& c) { c.router.noise_amplitude = 1e50; }},
+      {"router.temperature_start = 1e-50", "must be in [1e-30, 1e+30]",
+       [](C& c) { c.router.temperature_start = 1e-50; }},
+      {"router.temperature_start = 0.0", "must be in [1e-30, 1e+30]",
        [](C& c) { c.router.temperature_start = 0; }},
-      {"router.temperature_end = -1.0", "must be > 0;",
-       [](C& c) { c.router.temperature_end = -1; }},
-      {"router.temperature_end = inf", "must be > 0 and finite;",
+      {"router.temperature_end = 1e+50", "must be in [1e-30, 1e+30];",
+       [](C& c) { c.router.temperature_end = 1e50; }},
+      {"router.temperature_end = inf", "must be in [1e-30, 1e+30];",
        [](C& c) { c.router.temperature_end = kInfinity; }},
+      {"router.aux_loss_coeff = 1e+50", "must be in [0, 1e+30]",
+       [](C& c) { c.router.aux_loss_coeff = 1e50; }},
+      {"router.z_loss_coeff = 1e+50", "must be in [0, 1e+30]",
+       [](C& c) { c.router.z_loss_coeff = 1e50; }},
+      {"training.learning_rate = 1e+50", "must be in [1e-30, 1e+30]",
+       [](C& c) { c.training.learning_rate = 1e50; }},
+      {"training.beta1 = 0.99999999", "must be in [0, 0.9999999]",
+       [](C& c) { c.training.beta1 = 0.99999999; }},
+      {"training.beta2 = 0.99999999", "must be in [0, 0.9999999]",
+       [](C& c) { c.training.beta2 = 0.99999999; }},
+      {"training.adam_epsilon = 1e-50", "must be in [1e-30, 1e+30]",
+       [](C& c) { c.training.adam_epsilon = 1e-50; }},
+      {"training.weight_decay = 1e+50", "must be in [0, 1e+30]",
+       [](C& c) { c.training.weight_decay = 1e50; }},
       {"router.expansion_factor = 0.99", "must be in [1, 4096]",
        [](C& c) { c.router.expansion_factor = 0.99; }},
       {"router.tau = 0.0", "must be > 0", [](C& c) { c.router.tau = 0; }},
       {"router.tau = nan", "must be > 0", [](C& c) { c.router.tau = kNaN; }},
+      {"router.tau = inf", "must be > 0 and finite;",
+       [](C& c) { c.router.tau = kInfinity; }},
       {"router.noise_amplitude = 0.1", "no effect",
        [](C& c) { c.router.noise_amplitude = 0.1; }},
       {"router.noise_amplitude = 1.0", "must be in [0, 1)",
@@ -93,6 +120,18 @@ std::vector<BadCase> BadCases() {
        [](C& c) { c.training.balance_group_sequences = 20; }},
       {"training.balance_group_sequences = 60", "must divide",
        [](C& c) { c.training.balance_group_sequences = 60; }},
+      // 2^31 rows, and one group less.
+      {"training.balance_group_sequences = 1024",
+       "more than 2^31 - 1 rows, with model.sequence_length = 65536 and up to "
+       "32 experts for a token; write at most 1023",
+       [](C& c) {
+         c.router.kind = RouterKind::kSoftLearned;
+         c.router.mean_active_experts = 4;
+         c.model.sequence_length = 1 << 16;
+         c.training.global_batch_sequences = 1024;
+         c.training.micro_batch_sequences = 1024;
+         c.training.balance_group_sequences = 1024;
+       }},
       {"training.min_learning_rate = 0.01",
        "must be <= training.learning_rate = 0.001",
        [](C& c) { c.training.min_learning_rate = 0.01; }},
@@ -113,6 +152,28 @@ TEST(ValidateConfig, NamesKeyValueAndRange) {
                      bad.key + " ", bad.message))
         << bad.key;
   }
+}
+
+TEST(ValidateConfig, AcceptsAsManyRowsAsKernelsNumber) {
+  Config config;
+  config.router.mean_active_experts = 16;
+  config.model.sequence_length = (1 << 16) - 1;
+  config.training.balance_group_sequences = 1 << 11;
+  config.training.micro_batch_sequences = 1 << 11;
+  config.training.global_batch_sequences = 1 << 11;
+  EXPECT_TRUE(ConfigProblems(config).empty());
+  ++config.model.sequence_length;
+  EXPECT_EQ(ConfigProblems(config).size(), 1u);
+}
+
+// The ends of the ranges, as kernels have them.
+TEST(ValidateConfig, RangesOfFloatsAreThoseOfFloats) {
+  for (const double end : {kFloat.low, kFloat.high}) {
+    const auto as_float = static_cast<float>(end);
+    EXPECT_TRUE(std::isnormal(as_float)) << end;
+    EXPECT_TRUE(std::isnormal(1.0f / as_float)) << end;
+  }
+  EXPECT_LT(static_cast<float>(kFloatBelowOne.high), 1.0f);
 }
 
 TEST(AllowedRange, HoldsItsEndsUnlessTheyAreExcluded) {
@@ -142,8 +203,8 @@ TEST(ValidateConfig, RefusesSizesWhoseProductsOverflow) {
   config.router.kind = RouterKind::kSoftFixed;
   config.model.sequence_length = 1 << 20;
   config.training.global_batch_sequences = 1 << 20;
-  config.training.micro_batch_sequences = 1 << 10;
-  config.training.balance_group_sequences = 1 << 10;
+  config.training.micro_batch_sequences = 1 << 8;
+  config.training.balance_group_sequences = 1 << 8;
   config.router.calibration_batches = 1;
   EXPECT_EQ(problems(config), "");
   config.training.steps = (int64_t{1} << 31) - 1;

@@ -106,12 +106,11 @@ TEST(ConfigToml, WrongTypesAreErrorsWithPosition) {
 
 TEST(ConfigToml, OutOfRangeValuesAreErrorsWithPosition) {
   EXPECT_EQ(ErrorOf("[training]\nbeta1 = 1.5\n"),
-            "a.toml:2:9: training.beta1 = 1.5 must be in [0, 1); the default "
-            "is 0.9");
-  EXPECT_EQ(
-      ErrorOf("[router]\ntemperature_end = nan\n"),
-      "a.toml:2:19: router.temperature_end = nan must be > 0 and finite; the "
-      "default is 1.0");
+            "a.toml:2:9: training.beta1 = 1.5 must be in [0, 0.9999999]; the "
+            "default is 0.9");
+  EXPECT_EQ(ErrorOf("[router]\ntau = nan\n"),
+            "a.toml:2:7: router.tau = nan must be > 0 and finite; the default "
+            "is \"calibrated\"");
   // Two problems, two lines, each with its place.
   const std::string text =
       ErrorOf("[router]\nmean_active_experts = 40\n[training]\nsteps = 0\n");

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/config/config_fields.h"
 #include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/files/json_lines.h"
@@ -44,11 +45,10 @@ struct OpenedRun {
 };
 
 OpenedRun OpenRun(const EvaluationOptions& options) {
-  if (!(options.temperature > 0) || std::isinf(options.temperature)) {
+  if (!kFloat.Contains(options.temperature)) {
     throw ConfigError(
-        fmt::format("--temperature {} must be > 0; the tables "
-                    "are at 1",
-                    options.temperature));
+        fmt::format("--temperature {} must be {}; the tables are at 1",
+                    options.temperature, kFloat.Describe()));
   }
   if (options.tau && !(*options.tau >= 0 && std::isfinite(*options.tau))) {
     throw ConfigError(fmt::format(

@@ -249,8 +249,10 @@ TEST_F(Evaluation, RefusesValuesOutOfRange) {
   options.tau = -1;
   refused(options);
   options = evaluate_;
-  options.temperature = 0;
-  refused(options);
+  for (const double temperature : {0.0, 1e-50, 1e50}) {
+    options.temperature = temperature;
+    refused(options);
+  }
   options = evaluate_;
   options.runtime.isa = "v9";
   refused(options);
