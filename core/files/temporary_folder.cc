@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -62,6 +63,11 @@ bool IsStill(const fs::path& path, int folder) {
          named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
+// Whether a folder could not get a name because something has it.
+bool IsTaken(int error) {
+  return error == ENOTEMPTY || error == EEXIST || error == ENOTDIR;
+}
+
 fs::path UsualParent() {
   std::error_code error;
   const fs::path named = fs::temp_directory_path(error);
@@ -107,18 +113,35 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 void TemporaryFolder::Commit() {
-  std::error_code error;
-  fs::rename(path_, target_, error);
-  if (error) {
-    // One is there already: move it out of the way in one step.
-    const fs::path old = path_.string() + ".old";
-    fs::rename(target_, old, error);
-    fs::rename(path_, target_, error);
-    const int reason = error.value();
-    std::error_code ignored;
-    fs::remove_all(old, ignored);
-    if (error) throw FileError("write", target_, reason);
+  const char* const from = path_.c_str();
+  const char* const to = target_.c_str();
+  fs::path old;  // what is there no more, if anything was
+  std::error_code ignored;
+  while (rename(from, to) != 0) {
+    if (!IsTaken(errno)) throw FileError("write", target_, errno);
+    // The two change places in one step.
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
+      old = path_;
+      break;
+    }
+    if (errno == ENOENT) continue;  // another process has moved it away
+    if (errno != EINVAL && errno != ENOSYS) {
+      throw FileError("write", target_, errno);
+    }
+    // Where the file system cannot do that, in two steps or none.
+    old = path_.string() + ".old";
+    if (rename(to, old.c_str()) != 0 && errno != ENOENT) {
+      throw FileError("write", target_, errno);
+    }
+    if (rename(from, to) == 0) break;
+    if (!IsTaken(errno)) {
+      const int reason = errno;
+      fs::rename(old, target_, ignored);
+      throw FileError("write", target_, reason);
+    }
+    fs::remove_all(old, ignored);  // another process's is there by now
   }
+  if (!old.empty()) fs::remove_all(old, ignored);
   path_.clear();
 }
 

@@ -23,8 +23,9 @@ class TemporaryFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Gives the folder its name, replacing what is there. Throws
-  // EnvironmentError.
+  // Gives the folder its name, replacing what is there, also where several
+  // processes do so at once: then one of them is left. Throws EnvironmentError;
+  // what was there is there still.
   void Commit();
 
  private:

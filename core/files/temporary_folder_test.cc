@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 
 namespace softmoe {
 namespace {
@@ -47,6 +49,48 @@ TEST(TemporaryFolder, ReplacesWhatIsThere) {
   }
   EXPECT_EQ(FilesIn(parent), (Names{"result"}));
   EXPECT_EQ(FilesIn(parent / "result"), (Names{"new"}));
+}
+
+TEST(TemporaryFolder, ReplacesAFile) {
+  const auto parent = FreshFolder("replace_file");
+  WriteFileAtomically(parent / "result", "no folder");
+  TemporaryFolder folder(parent / "result");
+  folder.Commit();
+  EXPECT_TRUE(std::filesystem::is_directory(parent / "result"));
+  EXPECT_EQ(FilesIn(parent), (Names{"result"}));
+}
+
+TEST(TemporaryFolder, WhatIsThereStaysIfItCannotBeReplaced) {
+  const auto parent = FreshFolder("not_replaced");
+  std::filesystem::create_directory(parent / "result");
+  WriteFileAtomically(parent / "result" / "file", "good");
+  TemporaryFolder folder(parent / "result");
+  std::filesystem::remove(folder.path());
+  EXPECT_THROW(folder.Commit(), EnvironmentError);
+  EXPECT_EQ(ReadWholeFile(parent / "result" / "file"), "good");
+  EXPECT_EQ(FilesIn(parent), (Names{"result"}));
+}
+
+TEST(TemporaryFolder, OneOfManyThatCommitAtOnceIsLeftWhole) {
+  const auto parent = FreshFolder("at_once");
+  std::vector<std::string> failures(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::string& failure : failures) {
+      threads.emplace_back([&failure, &parent] {
+        failure = MessageOf<EnvironmentError>([&] {
+          for (int i = 0; i < 500; ++i) {
+            TemporaryFolder folder(parent / "result");
+            std::filesystem::create_directory(folder.path() / "content");
+            folder.Commit();
+          }
+        });
+      });
+    }
+  }
+  EXPECT_EQ(failures, std::vector<std::string>(4, kNoError));
+  EXPECT_EQ(FilesIn(parent), (Names{"result"}));
+  EXPECT_EQ(FilesIn(parent / "result"), (Names{"content"}));
 }
 
 TEST(TemporaryFolder, ClearsUpAfterTheDeadAndOnlyThem) {
