@@ -73,11 +73,14 @@ int SyncFolder(const fs::path& folder) {
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   RequireRegularOrAbsent(path_);
-  // A link is kept; the file that it names is replaced.
+  // A link is kept; the file that it names is made or replaced.
   std::error_code unreadable;  // then opening reports it
-  if (fs::is_symlink(path_, unreadable)) {
-    fs::path target = fs::canonical(path_, unreadable);
-    if (!unreadable) path_ = std::move(target);
+  for (int links = 0; fs::is_symlink(path_, unreadable); ++links) {
+    constexpr int kMostLinks = 40;  // as the kernel follows
+    if (links == kMostLinks) throw FileError("write", path_, ELOOP);
+    const fs::path target = fs::read_symlink(path_, unreadable);
+    if (unreadable) break;
+    path_ = path_.parent_path() / target;
   }
   do {
     temporary_ = TemporaryName(path_);

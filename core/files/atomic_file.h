@@ -20,7 +20,8 @@ namespace softmoe {
 class AtomicFile {
  public:
   // Creates the temporary file. Where `path` is a link, the file that it names
-  // is written. Throws EnvironmentError, also if a device or pipe is there.
+  // is written, whether it is there or not. Throws EnvironmentError, also if a
+  // device or pipe is there.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();  // without Commit the temporary file is removed
   AtomicFile(const AtomicFile&) = delete;

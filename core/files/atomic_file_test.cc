@@ -108,6 +108,23 @@ TEST(AtomicFile, ALinkStaysAndItsFileIsReplaced) {
   EXPECT_EQ(FilesIn(folder / "elsewhere"), Names({"data"}));
 }
 
+// Relative to its own folder, over other links.
+TEST(AtomicFile, ALinkStaysWhereItsFileIsAbsent) {
+  const fs::path folder = FreshFolder("dangling");
+  fs::create_directory(folder / "elsewhere");
+  fs::create_symlink("elsewhere/next", folder / "link");
+  fs::create_symlink("../data", folder / "elsewhere" / "next");
+  WriteFileAtomically(folder / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_TRUE(fs::is_symlink(folder / "elsewhere" / "next"));
+  EXPECT_EQ(ReadWholeFile(folder / "data"), "new");
+  EXPECT_EQ(FilesIn(folder), Names({"data", "elsewhere", "link"}));
+
+  fs::create_symlink("round", folder / "round");
+  EXPECT_THROW(AtomicFile(folder / "round"), EnvironmentError);
+  EXPECT_TRUE(fs::is_symlink(folder / "round"));
+}
+
 TEST(AtomicFile, AReadOnlyFolderIsAnEnvironmentErrorWithRemedy) {
   if (geteuid() == 0) {
     // Root may write everywhere except into the kernel's own file systems.
