@@ -3,10 +3,13 @@
 // Everything that can be wrong with a file of ours: missing, foreign, damaged
 // anywhere, of another kind or version, lacking what the reader needs; and a
 // disk that fills up while it is written.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <functional>
+#include <system_error>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -145,6 +148,50 @@ TEST(Hdf5Damage, SealedGarbageIsADataError) {
   }
   change(8, 2);  // the envelope's own version
   EXPECT_TRUE(Says(OpenError(path), "envelope version 2"));
+}
+
+// After its bytes were found to be right, which a disk may fail to give again.
+TEST(Hdf5Damage, WhatCannotBeReadAnyMoreIsNotDamaged) {
+  const fs::path folder = FreshFolder("unreadable");
+  const fs::path path = folder / "a.h5";
+  const auto write = [&] {
+    Hdf5Writer writer(path, kKind);
+    writer.WriteDataset<float>("/small", std::vector<float>{1, 2}, {2});
+    // Long enough that libhdf5 has read none of it on the way.
+    writer.WriteDataset("/large", std::vector<float>(100'000, 1.5f));
+    writer.WriteDataset("/text", Strings({std::string(100'000, 'x'), "y"}));
+    writer.Commit();
+  };
+  const auto expect_errors = [&](const Hdf5Reader& reader,
+                                 const std::string& reason) {
+    std::vector<float> values(100'000);
+    const std::function<void()> reads[] = {
+        [&] { reader.ReadDataset<float>("/large"); },
+        [&] { reader.ReadDatasetInto<float>("/large", values, {100'000}); },
+        [&] { reader.ReadDataset<std::string>("/text"); }};
+    for (const std::function<void()>& read : reads) {
+      EXPECT_TRUE(
+          Says(MessageOf<EnvironmentError>(read), path.string(), reason));
+    }
+  };
+  write();
+  {
+    const Hdf5Reader reader(path, kKind);
+    fs::resize_file(path, 4096);
+    expect_errors(reader, "shorter since it was opened");
+  }
+  write();
+  const Hdf5Reader reader(path, kKind);
+  const int instead = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+  for (int file = 3; file < 256; ++file) {
+    std::error_code ignored;
+    if (fs::read_symlink("/proc/self/fd/" + std::to_string(file), ignored) ==
+        fs::canonical(path)) {
+      ASSERT_EQ(dup2(instead, file), file);
+    }
+  }
+  close(instead);
+  expect_errors(reader, "Is a directory");
 }
 
 TEST(Hdf5Damage, AbsentAndMistypedContentIsNamed) {

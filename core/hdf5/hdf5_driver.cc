@@ -19,6 +19,7 @@ namespace {
 struct OpenFile {
   H5FD_t base;
   Hdf5DriverFile* file;
+  bool writing;
   haddr_t end_of_allocation;
   haddr_t end_of_file;
 };
@@ -32,7 +33,7 @@ void NoteError(OpenFile* open, int error) {
   if (open->file->error == 0) open->file->error = error;
 }
 
-H5FD_t* Open(const char*, unsigned, hid_t access_list, haddr_t) {
+H5FD_t* Open(const char*, unsigned flags, hid_t access_list, haddr_t) {
   const void* info = H5Pget_driver_info(access_list);
   if (info == nullptr) return nullptr;
   auto* open = new (std::nothrow) OpenFile();
@@ -41,9 +42,11 @@ H5FD_t* Open(const char*, unsigned, hid_t access_list, haddr_t) {
   std::memcpy(&open->file, info, sizeof(open->file));
   struct stat status;
   if (fstat(open->file->descriptor, &status) != 0) {
+    NoteError(open, errno);
     delete open;
     return nullptr;
   }
+  open->writing = (flags & H5F_ACC_RDWR) != 0;
   open->end_of_file = static_cast<haddr_t>(status.st_size);
   return &open->base;
 }
@@ -76,15 +79,23 @@ haddr_t GetEndOfFile(const H5FD_t* file, H5FD_mem_t) {
 
 herr_t Read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size,
             void* buffer) {
+  OpenFile* open = Cast(file);
   auto* bytes = static_cast<char*>(buffer);
   while (size > 0) {
-    const ssize_t count = pread(Cast(file)->file->descriptor, bytes, size,
-                                static_cast<off_t>(address));
+    const ssize_t count =
+        pread(open->file->descriptor, bytes, size, static_cast<off_t>(address));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return -1;
-    if (count == 0) {  // allocated, not yet written: zeros
+    if (count < 0) {
+      NoteError(open, errno);
+      return -1;
+    }
+    if (count == 0 && open->writing) {  // allocated, not yet written: zeros
       std::memset(bytes, 0, size);
       return 0;
+    }
+    if (count == 0) {
+      open->file->shrank |= address < open->end_of_file;
+      return -1;
     }
     bytes += count;
     size -= static_cast<size_t>(count);

@@ -6,7 +6,8 @@
 // the very file whose checksum was verified, not one that has taken its name
 // since. And when a write fails inside H5Fclose (disk full), libhdf5 keeps the
 // file half closed and may crash at exit; this driver records the first error
-// and lets libhdf5 go on; the writer then asks for the error and throws.
+// and lets libhdf5 go on; the writer then asks for the error and throws. So
+// does the reader, for whom a disk that fails is no damaged file.
 #ifndef SOFTMOE_CORE_HDF5_HDF5_DRIVER_H_
 #define SOFTMOE_CORE_HDF5_HDF5_DRIVER_H_
 
@@ -17,7 +18,8 @@ namespace softmoe {
 // The open file as libhdf5 sees it; outlives the HDF5 file on it.
 struct Hdf5DriverFile {
   int descriptor = -1;
-  int error = 0;  // errno of the first write that failed; 0: none
+  int error = 0;        // errno of the first read or write that failed; 0: none
+  bool shrank = false;  // bytes that were there when libhdf5 opened it are gone
 };
 
 // Makes files of this access property list live on `file`: H5Fcreate and

@@ -94,7 +94,8 @@ class Hdf5Reader {
  public:
   // Checks the envelope and the kind. Throws EnvironmentError if the file is
   // missing, DataError if it is not ours, truncated, altered, or of another
-  // kind or version; the message says which and what to do.
+  // kind or version; the message says which and what to do. All that reads
+  // throws EnvironmentError where the disk fails, or the file gets shorter.
   Hdf5Reader(std::filesystem::path path, const Hdf5Kind& kind);
   ~Hdf5Reader();
 

@@ -137,8 +137,22 @@ struct Hdf5Reader::Impl {
         envelope(CheckEnvelope(descriptor.value, path, kind)),
         content_sha256(Sha256Hex(envelope.content)) {}
 
+  // Throws EnvironmentError if bytes of the file could not be read, whatever
+  // libhdf5 makes of that.
+  void CheckDisk() const {
+    if (driver_file.error != 0) {
+      throw FileError("read", path, driver_file.error);
+    }
+    if (driver_file.shrank) {
+      throw EnvironmentError(fmt::format(
+          "cannot read '{}': it has become shorter since it was opened; let "
+          "nothing else write it, and start again",
+          path.string()));
+    }
+  }
   [[noreturn]] void Fail(const std::string& object,
                          const std::string& problem) const {
+    CheckDisk();
     throw DataError(
         fmt::format("'{}': '{}' {}; the file was written by another version of "
                     "this program or is not complete: make it anew",
@@ -211,7 +225,10 @@ bool Hdf5Reader::Impl::Reaches(const std::string& object) const {
   if (end != 0 && end != std::string::npos && !Reaches(object.substr(0, end))) {
     return false;
   }
-  if (H5Lexists(file.id(), object.c_str(), H5P_DEFAULT) <= 0) return false;
+  if (H5Lexists(file.id(), object.c_str(), H5P_DEFAULT) <= 0) {
+    CheckDisk();
+    return false;
+  }
   H5L_info_t link;
   if (H5Lget_info(file.id(), object.c_str(), &link, H5P_DEFAULT) < 0 ||
       link.type != H5L_TYPE_HARD) {
@@ -355,7 +372,9 @@ template void Hdf5Reader::ReadDatasetInto(const std::string&,
 bool Hdf5Reader::HasAttribute(const std::string& object,
                               const std::string& name) const {
   Hdf5Handle owner = impl_->Open(object);
-  return H5Aexists(owner.id(), name.c_str()) > 0;
+  const bool exists = H5Aexists(owner.id(), name.c_str()) > 0;
+  impl_->CheckDisk();
+  return exists;
 }
 
 std::vector<std::string> Hdf5Reader::Attributes(
