@@ -234,9 +234,11 @@ class MiniatureReader {
     claim.of_paper = of_paper;
     claim.id = reader.Text("id");
     claim.title = reader.Text("title");
-    claim.sentence = reader.Text("sentence");
-    claim.where = reader.Text("where");
-    claim.not_testable = reader.Text("not_testable");
+    // For who reads the file: the paper's words or what suggested a hypothesis,
+    // and when no verdict is possible.
+    for (const char* remark : {"sentence", "where", "not_testable"}) {
+      reader.Text(remark);
+    }
     claim.assumes = reader.Text("assumes");
     if (!ids_.insert(claim.id).second) {
       reader.FailAt("id", fmt::format("is '{}' a second time", claim.id));

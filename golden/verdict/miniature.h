@@ -91,9 +91,7 @@ struct MiniatureMeasure {
 // A claim is shown if all its judged measures are.
 struct MiniatureClaim {
   std::string id, title;
-  bool of_paper = true;         // false: a hypothesis of this project
-  std::string sentence, where;  // of the paper, or what suggested a hypothesis
-  std::string not_testable;     // when no verdict is possible
+  bool of_paper = true;  // false: a hypothesis of this project
   std::string assumes;
   std::vector<MiniatureMeasure> measures;
 };

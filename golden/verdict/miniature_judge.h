@@ -54,7 +54,7 @@ struct MiniatureRun {
 using SeedRuns = std::map<int64_t, const MiniatureRun*>;
 using RunIndex = std::map<std::string, std::map<std::string, SeedRuns>>;
 
-// "gcide/sparse-1/1234".
+// "gcide/sparse-1/seed1234".
 std::string NameOfRun(const std::string& corpus, const std::string& row,
                       int64_t seed);
 

@@ -74,13 +74,6 @@ double ErrorOfMean(const std::vector<double>& values) {
   return std::sqrt(SquaresAroundMean(values) / (count - 1) / count);
 }
 
-double RegularizedBeta(double a, double b, double x) {
-  SOFTMOE_CHECK(a > 0 && b > 0 && x >= 0 && x <= 1)
-      << a << " " << b << " " << x;
-  return Evaluated(
-      [&] { return boost::math::ibeta(Real{a}, Real{b}, Real{x}, AsNamed()); });
-}
-
 double BetaQuantile(double a, double b, double probability) {
   SOFTMOE_CHECK(a > 0 && b > 0 && probability >= 0 && probability <= 1)
       << a << " " << b << " " << probability;

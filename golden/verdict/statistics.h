@@ -21,13 +21,13 @@ double SquaresAroundMean(const std::vector<double>& values);
 // The standard error of the mean of independent ones; NaN if there is only one.
 double ErrorOfMean(const std::vector<double>& values);
 
-// Absolute error of the distribution functions, for 1 to 2e4 degrees of freedom
-// and for Beta with a, b >= 1 and a + b <= 2e4.
+// Absolute error of the distribution functions, for 1 to 2e4 degrees of
+// freedom, and of the probability below BetaQuantile, for a, b >= 1 and a + b <=
+// 2e4.
 inline constexpr double kDistributionError = 1e-13;
 
-// I_x(a, b), the distribution function of Beta(a, b). a, b > 0, x in [0, 1].
-double RegularizedBeta(double a, double b, double x);
-// The x with I_x(a, b) = probability, in [0, 1].
+// The x below which Beta(a, b) has this probability; a, b > 0, probability in
+// [0, 1].
 double BetaQuantile(double a, double b, double probability);
 
 // P(T <= t) of Student's t with `freedom` > 0 degrees of freedom (need not be
