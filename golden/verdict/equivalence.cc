@@ -72,6 +72,28 @@ Noise ItemNoise(const Cell& ours, const Cell& golden,
   return noise;
 }
 
+// The least number of our runs that `decides`, which gets our cell with that
+// many and the noise that is known by then; not yet decided as it is.
+template <typename Decides>
+std::optional<int64_t> LeastRuns(const Cell& ours, const PooledDeviation& noise,
+                                 const Decides& decides) {
+  Cell more = ours;
+  // More runs narrow the interval monotonically: search by halving.
+  auto decided = [&](int64_t runs) {
+    more.runs = runs;
+    PooledDeviation pool = noise;
+    pool.freedom += static_cast<double>(runs - ours.runs);
+    return decides(more, pool);
+  };
+  if (!decided(kMaxRuns)) return std::nullopt;
+  int64_t low = ours.runs, high = kMaxRuns;  // decided at high, not at low
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (decided(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
 }  // namespace
 
 PooledDeviation Pool(const std::vector<const Cell*>& cells) {
@@ -128,7 +150,9 @@ bool RunsAreEqual(const Cell& ours) {
   // 2^-53 = 1.1e-11 at most; single-precision runs of different seeds are never
   // that close.
   constexpr double kRoundings = 1.2e-11;
+  // Runs whose answers differ are not equal, even if as many are right.
   return ours.runs > 1 && ours.deviation &&
+         !(ours.flip_share.value_or(0) > 0) &&
          *ours.deviation <= kRoundings * std::fabs(ours.value);
 }
 
@@ -138,7 +162,7 @@ Status Equivalence(const Difference& difference, const PooledDeviation& noise,
   // Runs that agree to the last bit were probably one run: an interval of width
   // zero is evidence for neither side.
   const bool suspicious =
-      noise.deviation == 0 && difference.point != 0 && !by_construction;
+      noise.all_equal() && difference.point != 0 && !by_construction;
   if (interval.low >= -margin && interval.high <= margin) {
     return suspicious ? Status::kMistrusted : Status::kPass;
   }
@@ -151,23 +175,19 @@ Status Equivalence(const Difference& difference, const PooledDeviation& noise,
 std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
                                   const PooledDeviation& noise, double margin) {
   if (!noise.known()) return 2;  // the fewest runs that show any noise
-  Cell more = ours;
-  // More runs narrow the interval monotonically: search by doubling.
-  auto decided = [&](int64_t runs) {
-    more.runs = runs;
-    PooledDeviation pool = noise;
-    pool.freedom += static_cast<double>(runs - ours.runs);
+  return LeastRuns(ours, noise, [&](const Cell& more, const auto& pool) {
     const Status status =
         Equivalence(Compare(more, golden, pool, margin), pool, margin);
     return status != Status::kInconclusive;
-  };
-  if (!decided(kMaxRuns)) return std::nullopt;
-  int64_t low = ours.runs, high = kMaxRuns;  // decided at high, not at low
-  while (high - low > 1) {
-    const int64_t middle = low + (high - low) / 2;
-    (decided(middle) ? high : low) = middle;
-  }
-  return high;
+  });
+}
+
+std::optional<int64_t> RunsToFail(const Cell& ours, const Cell& golden,
+                                  const PooledDeviation& noise, double margin,
+                                  double level) {
+  return LeastRuns(ours, noise, [&](const Cell& more, const auto& pool) {
+    return Compare(more, golden, pool, margin).p_outside <= level;
+  });
 }
 
 }  // namespace softmoe::golden

@@ -27,6 +27,8 @@ struct PooledDeviation {
   // For percentages of counted items: Cell::flip_share, pooled.
   std::optional<double> flip_share = {};
   bool known() const { return freedom > 0; }
+  // Whether all its runs gave the same; not if only their counts agree.
+  bool all_equal() const { return deviation == 0 && !flip_share; }
 };
 
 // sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1)) over the cells that have a
@@ -64,8 +66,8 @@ Difference Compare(const Cell& ours, const Cell& golden,
                    const PooledDeviation& noise, double margin);
 
 // Whether `ours` is the mean of two or more runs that are all equal except for
-// the roundings of a mean. Then they were probably one run, and their number is
-// not evidence.
+// the roundings of a mean, and no answer is known to flip between them. Then
+// they were probably one run, and their number is not evidence.
 bool RunsAreEqual(const Cell& ours);
 
 // PASS if the interval lies within +-margin, FAIL if outside, else
@@ -79,6 +81,12 @@ Status Equivalence(const Difference& difference, const PooledDeviation& noise,
 // unknown, nullopt if no number up to 10,000 decides.
 std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
                                   const PooledDeviation& noise, double margin);
+
+// For a FAIL that is none at `level`, a part of kLevel: the least number of our
+// runs whose p_outside would be at most that; nullopt as above.
+std::optional<int64_t> RunsToFail(const Cell& ours, const Cell& golden,
+                                  const PooledDeviation& noise, double margin,
+                                  double level);
 
 }  // namespace softmoe::golden
 

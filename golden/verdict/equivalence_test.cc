@@ -97,6 +97,25 @@ TEST(RunsAreEqual, NeedsTwoRunsWithoutDeviation) {
   EXPECT_FALSE(RunsAreEqual(unknown));
 }
 
+// Counts agree by chance more often than answers do.
+TEST(RunsAreEqual, NeedsEqualAnswersWhereTheyAreKnown) {
+  Cell ours = Measured(63, 3, 0), golden = Measured(64, 1, 0);
+  ours.proportion = golden.proportion = Proportion{200, {}};
+  EXPECT_TRUE(RunsAreEqual(ours));
+  EXPECT_EQ(Judge(ours, golden, 20), Status::kMistrusted);
+  ours.flip_share = 0;
+  EXPECT_TRUE(RunsAreEqual(ours));
+  EXPECT_TRUE(Pool({&ours}).all_equal());
+  ours.flip_share = 0.08;
+  EXPECT_FALSE(RunsAreEqual(ours));
+  EXPECT_FALSE(Pool({&ours}).all_equal());
+  EXPECT_EQ(Judge(ours, golden, 20), Status::kPass);
+  // They are a measurement that gave 0: sqrt((2 * 0 + 2 * 0.5) / 4).
+  const Cell other = Measured(62, 3, std::sqrt(0.5));
+  EXPECT_EQ(Pool({&ours, &other}).freedom, 4);
+  EXPECT_NEAR(Pool({&ours, &other}).deviation, 0.5, 0x1p-50);
+}
+
 // Roundings of a mean over runs and steps are not noise, neither to trust nor
 // to pool: every step of every run has 2 active experts.
 TEST(RunsAreEqual, LooksThroughRoundings) {

@@ -45,7 +45,8 @@ struct CellVerdict {
   double half_width = 0;
   double margin = 0;  // 0: the column has none
   // If INCONCLUSIVE: the number of our runs that would decide, 2 if only to see
-  // any noise; 0 if no number would.
+  // any noise; where a FAIL is none after Holm's correction, the number that
+  // would be one whatever the other cells are; 0 if no number would.
   int64_t runs_needed = 0;
   std::vector<std::string> notes;  // ids of the golden's notes on the cell
 };

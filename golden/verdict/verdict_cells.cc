@@ -22,7 +22,7 @@ constexpr char kBytesField[] = "data.bytes_per_token";
 constexpr double kSameTokens = 0.005;
 constexpr char kCorpusField[] = "data.corpus";
 
-// A statistical FAIL that awaits Holm's procedure.
+// A statistical verdict; a FAIL awaits Holm's procedure.
 struct Candidate {
   size_t cell;  // index into the verdicts
   double p_value;
@@ -253,8 +253,11 @@ class CellJudge {
     }
     // A p-value without noise must not ease Holm's correction for the others.
     const bool mistrusted = verdict->status == Status::kMistrusted;
-    candidates_.push_back(
-        {verdicts_.cells.size(), mistrusted ? 1.0 : difference.p_outside});
+    candidates_.push_back({.cell = verdicts_.cells.size(),
+                           .p_value = mistrusted ? 1.0 : difference.p_outside,
+                           .ours = cell,
+                           .golden = golden_cell,
+                           .noise = noise});
     if (mistrusted) {
       verdict->reason = kEqualRuns;
     } else if (verdict->status == Status::kInconclusive) {
@@ -311,14 +314,21 @@ class CellJudge {
       p_values.push_back(candidate.p_value);
     }
     const std::vector<bool> rejected = HolmRejections(p_values, kLevel);
+    // Holm's procedure rejects at this level whatever the other p-values are.
+    const double level = kLevel / static_cast<double>(p_values.size());
     for (size_t i = 0; i < candidates_.size(); ++i) {
-      CellVerdict& verdict = verdicts_.cells[candidates_[i].cell];
+      const auto& [cell, p_value, ours, golden_cell, noise] = candidates_[i];
+      CellVerdict& verdict = verdicts_.cells[cell];
       if (verdict.status != Status::kFail || rejected[i]) continue;
+      const auto runs =
+          RunsToFail(ours, golden_cell, noise, verdict.margin, level);
       verdict.status = Status::kInconclusive;
+      verdict.runs_needed = runs.value_or(0);
       verdict.reason = fmt::format(
           "outside of its margin (p = {:.2g}), but not after Holm's "
-          "correction for {} comparisons",
-          p_values[i], p_values.size());
+          "correction for {} comparisons; {} would be",
+          p_value, p_values.size(),
+          runs ? fmt::format("{} runs", *runs) : "no number of our runs");
     }
   }
 

@@ -258,6 +258,13 @@ TEST(Judge, MeasuredFlipsReplaceTheBinomialWidthAndAreNamed) {
   EXPECT_EQ(named(after, fmt::format(fmt::runtime(stands_in), "arc_e", "owt")),
             1);
 
+  // Counts that agree by chance do not make the answers the same.
+  for (const Row& each : results.tables[0].rows) {
+    At(&results, each.id, "piqa").deviation = 0;
+  }
+  EXPECT_EQ(Verdict(Judge(results, Paper()), row, "piqa").status,
+            Status::kPass);
+
   // Three runs that answer every item alike were probably one.
   At(&results, row, "piqa").flip_share = 0;
   EXPECT_EQ(Verdict(Judge(results, Paper()), row, "piqa").status,
@@ -339,18 +346,32 @@ TEST(Judge, FarOutFails) {
 }
 
 // A cell at p = 0.01 fails on its own, but not as one of 108 comparisons.
-TEST(Judge, HolmKeepsAFewChanceOutliersFromFailing) {
-  Document alone = Reproduction(3, 0.2);
-  const Cell golden_cell =
-      Paper().FindTable("main_results")->FindRow("owt/sparse/k2")->cells[8];
-  // Excess over the margin of t_{0.99} standard errors, at 18 degrees of
-  // freedom (nine rows of three runs).
-  const double error = 0.2 * 0.03 * std::sqrt(1.0 / 3 + 1);
-  const double value =
-      golden_cell.high + 0.03 + StudentQuantile(0.99, 18) * error;
-  SetValue(&At(&alone, "owt/sparse/k2", "val_loss"), value);
-  const Verdicts all = Judge(alone, Paper());
-  const CellVerdict& corrected = Verdict(all, "owt/sparse/k2", "val_loss");
+class HolmsCorrection : public testing::Test {
+ protected:
+  static constexpr const char* kRow = "owt/sparse/k2";
+
+  // A cell outside of its margin by t_{1 - p} standard errors, at 18 degrees of
+  // freedom (nine rows of three runs); then this many runs of it.
+  static Document Outside(double p, int64_t runs = 3) {
+    Document results = Reproduction(3, kSpread);
+    const double error = kSpread * 0.03 * std::sqrt(1.0 / 3 + 1);
+    Cell& cell = At(&results, kRow, "val_loss");
+    SetValue(&cell, At("main_results", kRow, "val_loss").high + 0.03 +
+                        StudentQuantile(1 - p, 18) * error);
+    cell.runs = runs;
+    return results;
+  }
+  static CellVerdict Of(const Document& results,
+                        const Document& golden = Paper()) {
+    return Verdict(Judge(results, golden), kRow, "val_loss");
+  }
+
+ private:
+  static constexpr double kSpread = 0.2;  // margins
+};
+
+TEST_F(HolmsCorrection, KeepsAFewChanceOutliersFromFailing) {
+  const CellVerdict corrected = Of(Outside(0.01));
   EXPECT_EQ(corrected.status, Status::kInconclusive);
   EXPECT_TRUE(Contains(corrected.reason, "Holm")) << corrected.reason;
   EXPECT_TRUE(Contains(corrected.reason, "p = 0.01")) << corrected.reason;
@@ -359,15 +380,32 @@ TEST(Judge, HolmKeepsAFewChanceOutliersFromFailing) {
   for (Table& table : golden.tables) {
     for (Row& row : table.rows) {
       for (size_t c = 0; c < row.cells.size(); ++c) {
-        const bool keep =
-            row.id == "owt/sparse/k2" && table.columns[c].id == "val_loss";
+        const bool keep = row.id == kRow && table.columns[c].id == "val_loss";
         if (!keep) row.cells[c] = {};
       }
     }
   }
   golden.claims.clear();
-  const Verdicts one = Judge(alone, golden);
-  EXPECT_EQ(Verdict(one, "owt/sparse/k2", "val_loss").status, Status::kFail);
+  EXPECT_EQ(Of(Outside(0.01), golden).status, Status::kFail);
+}
+
+TEST_F(HolmsCorrection, SaysHowManyRunsWouldFailInSpiteOfIt) {
+  // With any number of runs the golden's only one leaves 2.552 sqrt(4/3) = 2.95
+  // standard errors, p = 0.0016, more than 0.05 / 108.
+  const CellVerdict never = Of(Outside(0.01));
+  EXPECT_EQ(never.runs_needed, 0);
+  EXPECT_TRUE(Contains(never.reason, "; no number of our runs would be"))
+      << never.reason;
+
+  const CellVerdict some = Of(Outside(0.001));
+  EXPECT_EQ(some.status, Status::kInconclusive);
+  ASSERT_GT(some.runs_needed, 3) << some.reason;
+  EXPECT_TRUE(Contains(some.reason, fmt::format("comparisons; {} runs would be",
+                                                some.runs_needed)))
+      << some.reason;
+  EXPECT_EQ(Of(Outside(0.001, some.runs_needed)).status, Status::kFail);
+  EXPECT_EQ(Of(Outside(0.001, some.runs_needed - 1)).status,
+            Status::kInconclusive);
 }
 
 TEST(Judge, EqualRunsAreMistrusted) {
