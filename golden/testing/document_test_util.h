@@ -33,6 +33,10 @@ void SetValue(Cell* cell, double value);
 // runs of each row with a standard deviation of `spread` margins.
 Document Reproduction(int64_t runs, double spread);
 
+// The same document with tokens of `bytes` in every row of OpenWebText of its
+// first table; "": not known.
+Document WithTokens(Document results, const std::string& bytes);
+
 // The template of a table, filled in with the golden's own facts and with its
 // numbers as printed.
 ImportTemplate FilledIn(const Document& golden, const Table& table);

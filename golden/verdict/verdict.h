@@ -87,9 +87,11 @@ struct Verdicts {
 // the reason lists the fields. A cell that only the golden has is UNSUPPORTED,
 // which counts as INCONCLUSIVE. FAIL and claims are corrected for their number
 // by Holm's procedure. Measurements whose runs all gave the same bits are
-// MISTRUSTED: they are evidence for neither side. A verdict reached while the
-// golden leaves fields open names its assumptions; a strict claim (< or >) is
-// then INCONCLUSIVE. FirstProblem must accept both documents.
+// MISTRUSTED: they are evidence for neither side. Losses per token are judged
+// in the paper's tokens by cells, and by claims that compare them with a
+// number. A verdict reached while the golden leaves fields open names its
+// assumptions; a strict claim (< or >) is then INCONCLUSIVE. FirstProblem must
+// accept both documents.
 Verdicts Judge(const Document& results, const Document& golden);
 
 }  // namespace softmoe::golden

@@ -26,6 +26,9 @@ constexpr char kCorpusField[] = "data.corpus";
 struct Candidate {
   size_t cell;  // index into the verdicts
   double p_value;
+  Cell ours;  // in the paper's tokens
+  const Cell& golden;
+  PooledDeviation noise;
 };
 
 class CellJudge {
@@ -87,12 +90,11 @@ class CellJudge {
             "differs in " + JoinNames(FieldNames(fingerprints.differences));
       } else if (cell == nullptr || cell->empty()) {
         JudgeMissing(cell, &verdict);
-      } else if (table.columns[static_cast<size_t>(index)].unit !=
-                 column.unit) {
+      } else if (const std::string units = UnitsDiffer(
+                     column, table.columns[static_cast<size_t>(index)]);
+                 !units.empty()) {
         verdict.status = Status::kNotComparable;
-        verdict.reason =
-            fmt::format("the golden is in {}, the results in {}", column.unit,
-                        table.columns[static_cast<size_t>(index)].unit);
+        verdict.reason = units;
       } else {
         JudgeCell(column, golden_row, row, *cell, golden_cell, &verdict);
       }
@@ -165,58 +167,23 @@ class CellJudge {
   void JudgeInTokens(const Column& column, const Row& golden_row,
                      const Row& row, const Cell& cell, const Cell& golden_cell,
                      CellVerdict* verdict) {
-    const std::string theirs = FieldValue(golden_, golden_row, kBytesField);
-    const std::string ours = FieldValue(results_, row, kBytesField);
-    const auto golden_bytes = Decimal::Parse(theirs);
-    if (golden_.provenance.origin != Origin::kPaper || !golden_bytes ||
-        column.unit != "nat/token") {
-      JudgeStatistically(column, row, 1, cell, golden_cell, verdict);
-      return;
-    }
-    if (!(golden_bytes->ToDouble() > 0)) {
-      throw DataError(
-          fmt::format("the golden's row {}/{}: {} is {}; it must be above 0",
-                      verdict->table, golden_row.id, kBytesField, theirs));
-    }
-    std::string tokens = fmt::format("{} bytes per token in the golden, {}",
-                                     theirs, ours.empty() ? "unknown" : ours);
-    tokens += " here";
-    double factor = 1;
-    if (const auto bytes = Decimal::Parse(ours);
-        bytes && bytes->ToDouble() > 0) {
-      factor = golden_bytes->ToDouble() / bytes->ToDouble();
-    }
-    if (std::fabs(factor - 1) <= kSameTokens) {
+    const auto tokens = TokenSizesOf(results_, golden_, verdict->table, column,
+                                     golden_row, row);
+    if (!tokens || !tokens->converts()) {
       JudgeStatistically(column, row, 1, cell, golden_cell, verdict);
     } else {
-      Cell converted = cell;
-      converted.value *= factor;
-      converted.low *= factor;
-      converted.high *= factor;
-      if (cell.deviation) converted.deviation = *cell.deviation * factor;
+      const Cell converted = Scaled(cell, tokens->factor);
       verdict->ours = converted.value;
       verdict->difference = converted.value - golden_cell.value;
       verdict->assumptions.push_back(
-          Assume({kBytesField, theirs, ours}, verdict->table + "/" + row.id));
-      tokens += fmt::format(
-          ": {} nat per token of ours is judged as {:.4f} per token of the "
-          "paper's, ASSUMED (N27)",
-          cell.text, converted.value);
-      JudgeStatistically(column, row, factor, converted, golden_cell, verdict);
+          Assume(tokens->field, verdict->table + "/" + row.id, &verdicts_));
+      JudgeStatistically(column, row, tokens->factor, converted, golden_cell,
+                         verdict);
     }
-    tokens_.emplace_back(verdicts_.cells.size(), std::move(tokens));
-  }
-
-  // The index of an assumption, which is new, or that of an earlier row, too.
-  size_t Assume(const FieldDifference& field, const std::string& place) {
-    std::vector<SetUpDifference>& all = verdicts_.assumptions;
-    const auto found = std::ranges::find(all, field, &SetUpDifference::field);
-    if (found == all.end()) {
-      all.push_back({field, {place}});
-      return all.size() - 1;
+    if (tokens) {
+      tokens_.emplace_back(verdicts_.cells.size(),
+                           DescribeTokens(*tokens, cell));
     }
-    found->rows.push_back(place);
-    return static_cast<size_t>(found - all.begin());
   }
 
   // `scale`: what our numbers were multiplied by.
@@ -376,6 +343,74 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
     if (!known) cells.push_back(cell);
   }
   return Pool(cells);
+}
+
+std::optional<TokenSizes> TokenSizesOf(const Document& results,
+                                       const Document& golden,
+                                       const std::string& table,
+                                       const Column& column,
+                                       const Row& golden_row, const Row& row) {
+  const std::string theirs = FieldValue(golden, golden_row, kBytesField);
+  const std::string ours = FieldValue(results, row, kBytesField);
+  const auto golden_bytes = Decimal::Parse(theirs);
+  if (golden.provenance.origin != Origin::kPaper || !golden_bytes ||
+      column.unit != "nat/token") {
+    return std::nullopt;
+  }
+  if (!(golden_bytes->ToDouble() > 0)) {
+    throw DataError(
+        fmt::format("the golden's row {}/{}: {} is {}; it must be above 0",
+                    table, golden_row.id, kBytesField, theirs));
+  }
+  TokenSizes tokens{.field = {kBytesField, theirs, ours}};
+  if (const auto bytes = Decimal::Parse(ours); bytes && bytes->ToDouble() > 0) {
+    const double factor = golden_bytes->ToDouble() / bytes->ToDouble();
+    if (std::fabs(factor - 1) > kSameTokens) tokens.factor = factor;
+  }
+  return tokens;
+}
+
+Cell Scaled(const Cell& cell, double factor) {
+  Cell scaled = cell;
+  scaled.value *= factor;
+  scaled.low *= factor;
+  scaled.high *= factor;
+  if (cell.deviation) scaled.deviation = *cell.deviation * factor;
+  return scaled;
+}
+
+std::string DescribeTokens(const TokenSizes& tokens, const Cell& ours) {
+  const std::string& bytes = tokens.field.ours;
+  std::string text =
+      fmt::format("{} bytes per token in the golden, {} here",
+                  tokens.field.golden, bytes.empty() ? "unknown" : bytes);
+  if (tokens.converts()) {
+    text += fmt::format(
+        ": {} nat per token of ours is judged as {:.4f} per token of the "
+        "paper's, ASSUMED (N27)",
+        ours.text, ours.value * tokens.factor);
+  }
+  return text;
+}
+
+size_t Assume(const FieldDifference& field, const std::string& place,
+              Verdicts* verdicts) {
+  std::vector<SetUpDifference>& all = verdicts->assumptions;
+  const auto found = std::ranges::find(all, field, &SetUpDifference::field);
+  if (found == all.end()) {
+    all.push_back({field, {place}});
+    return all.size() - 1;
+  }
+  if (std::ranges::count(found->rows, place) == 0) {
+    found->rows.push_back(place);
+  }
+  return static_cast<size_t>(found - all.begin());
+}
+
+std::string UnitsDiffer(const Column& golden, const Column& ours) {
+  if (golden.unit == ours.unit) return "";
+  return fmt::format("the golden is in {}, the results in {}", golden.unit,
+                     ours.unit);
 }
 
 bool IsByConstruction(const Document& golden, const Cell& golden_cell) {

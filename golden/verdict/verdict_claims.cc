@@ -21,12 +21,14 @@ struct ClaimTest {
   double p_refuted = 1;
 };
 
-// One-sided p-values of an observed difference with this standard error.
-ClaimTest StudentTest(double advantage, double error, double freedom) {
+// One-sided p-values of an observed difference with this standard error, in
+// units of which it has the distribution function `cdf`.
+template <typename Cdf>
+ClaimTest TestDifference(double advantage, double error, const Cdf& cdf) {
   if (error == 0) {
     return {advantage > 0 ? 0.0 : 1.0, advantage < 0 ? 0.0 : 1.0};
   }
-  const double holds = 1 - StudentCdf(advantage / error, freedom);
+  const double holds = 1 - cdf(advantage / error);
   return {holds, 1 - holds};
 }
 
@@ -69,17 +71,63 @@ class ClaimJudge {
       Merge(FieldNames(comparison.differences), &differences);
       Merge(comparison.open, &open);
     }
+    verdict.assumptions = IndicesOf(open, verdicts_.assumptions);
     if (!differences.empty()) {
       verdict.status = Status::kNotComparable;
       verdict.reason = "differs in " + JoinNames(differences);
     } else if (!left.has_value() || !right.has_value()) {
       verdict.status = Status::kUnsupported;
       verdict.reason = "the results have no value for it";
+    } else if (const std::string units = DifferentUnits(claim, left, right);
+               !units.empty()) {
+      verdict.status = Status::kNotComparable;
+      verdict.reason = units;
+    } else if (right.is_number) {
+      TestAgainstNumber(claim, left, right, !open.empty(), &verdict);
     } else {
-      Test(claim, left, right, !open.empty(), &verdict);
+      Test(claim, left, right, NoiseOf(claim, left, right), !open.empty(),
+           &verdict);
     }
-    verdict.assumptions = IndicesOf(open, verdicts_.assumptions);
+    // For claims that await Holm's procedure, the test's text precedes it.
+    verdict.reason += Published(claim);
     verdicts_.claims.push_back(std::move(verdict));
+  }
+
+  // "" if both sides are in the golden's units.
+  std::string DifferentUnits(const Claim& claim, const ClaimSide& left,
+                             const ClaimSide& right) const {
+    for (const ClaimSide* side : {&left, &right}) {
+      if (side->is_number) continue;
+      const Column& ours = *side->column;
+      const std::string units = UnitsDiffer(GoldenColumn(claim, ours), ours);
+      if (!units.empty()) return units;
+    }
+    return "";
+  }
+
+  // A number is in the paper's tokens, as its cells are.
+  void TestAgainstNumber(const Claim& claim, const ClaimSide& left,
+                         const ClaimSide& right, bool open,
+                         ClaimVerdict* verdict) {
+    PooledDeviation noise = NoiseOf(claim, left);
+    const auto tokens = TokenSizesOf(
+        results_, golden_, claim.scope, GoldenColumn(claim, *left.column),
+        *golden_.FindTable(claim.scope)->FindRow(left.row->id), *left.row);
+    if (!tokens) {
+      Test(claim, left, right, noise, open, verdict);
+      return;
+    }
+    const Cell converted = Scaled(*left.cell, tokens->factor);
+    ClaimSide judged = left;
+    judged.cell = &converted;
+    noise.deviation *= tokens->factor;
+    if (tokens->converts()) {
+      open = true;
+      verdict->assumptions.push_back(
+          Assume(tokens->field, claim.scope + "/" + left.row->id, &verdicts_));
+    }
+    Test(claim, judged, right, noise, open, verdict);
+    verdict->reason += "; " + DescribeTokens(*tokens, *left.cell);
   }
 
   // Appends items that are not there yet.
@@ -94,7 +142,7 @@ class ClaimJudge {
 
   // Strict claims are capped if the golden leaves fields open (ruling 2).
   void Test(const Claim& claim, const ClaimSide& left, const ClaimSide& right,
-            bool open, ClaimVerdict* verdict) {
+            const PooledDeviation& noise, bool open, ClaimVerdict* verdict) {
     const Column& column = GoldenColumn(claim, *left.column);
     const bool capped = open && claim.op != "==" && claim.op.size() == 1;
     if (column.lane == Lane::kExact || claim.op == "==") {
@@ -104,42 +152,40 @@ class ClaimJudge {
         verdict->status = Status::kInconclusive;
         verdict->reason += "; a strict claim is not decided under open fields";
       }
-      verdict->reason += Published(claim);
-      return;
-    }
-    PooledDeviation noise = NoiseOf(claim, left);
-    if (!right.is_number) {
-      // The noise is the same unless the claim compares two columns or corpora.
-      const PooledDeviation other = NoiseOf(claim, right);
-      noise.deviation = std::max(noise.deviation, other.deviation);
-      noise.freedom = std::min(noise.freedom, other.freedom);
-      const bool known = noise.flip_share && other.flip_share;
-      noise.flip_share =
-          known ? std::max(noise.flip_share, other.flip_share) : std::nullopt;
-    }
-    if (!noise.known()) {
+    } else if (!noise.known()) {
       verdict->status = Status::kInconclusive;
       verdict->reason =
           "no row of this corpus has two runs, so the seed noise is unknown";
-      return;
-    }
-    if (noise.deviation == 0 || IsSuspicious(claim, left) ||
-        IsSuspicious(claim, right)) {
+    } else if (noise.all_equal() || IsSuspicious(claim, left) ||
+               IsSuspicious(claim, right)) {
       verdict->status = Status::kMistrusted;
-      verdict->reason = kEqualRuns + Published(claim);
-      return;
+      verdict->reason = kEqualRuns;
+    } else {
+      const ClaimTest test = TestWithNoise(claim, left, right, noise);
+      // Two directions, each at half the level.
+      const bool holds = test.p_holds <= test.p_refuted;
+      const double p =
+          std::min(1.0, 2 * std::min(test.p_holds, test.p_refuted));
+      tested_.push_back({verdicts_.claims.size(), p, holds, capped});
     }
-    const ClaimTest test = TestWithNoise(claim, left, right, noise);
-    // Two directions, each at half the level.
-    const bool holds = test.p_holds <= test.p_refuted;
-    const double p = std::min(1.0, 2 * std::min(test.p_holds, test.p_refuted));
-    tested_.push_back({verdicts_.claims.size(), p, holds, capped});
-    verdict->reason = Published(claim);  // the test's text precedes it
   }
 
   PooledDeviation NoiseOf(const Claim& claim, const ClaimSide& side) const {
     return PoolColumn(results_, golden_, claim.scope, side.column->id,
                       *side.row);
+  }
+
+  // Of two cells: the same unless the claim compares two columns or corpora.
+  PooledDeviation NoiseOf(const Claim& claim, const ClaimSide& left,
+                          const ClaimSide& right) const {
+    PooledDeviation noise = NoiseOf(claim, left);
+    const PooledDeviation other = NoiseOf(claim, right);
+    noise.deviation = std::max(noise.deviation, other.deviation);
+    noise.freedom = std::min(noise.freedom, other.freedom);
+    const bool known = noise.flip_share && other.flip_share;
+    noise.flip_share =
+        known ? std::max(noise.flip_share, other.flip_share) : std::nullopt;
+    return noise;
   }
 
   // What the golden's numbers say, and how much of that survives their noise.
@@ -216,8 +262,9 @@ class ClaimJudge {
     const double variance =
         1.0 / static_cast<double>(left.cell->runs) +
         (right.is_number ? 0.0 : 1.0 / static_cast<double>(right.cell->runs));
-    ClaimTest test = StudentTest(
-        advantage, noise.deviation * std::sqrt(variance), noise.freedom);
+    ClaimTest test =
+        TestDifference(advantage, noise.deviation * std::sqrt(variance),
+                       [&](double t) { return StudentCdf(t, noise.freedom); });
     // Percentages also carry the noise of their items, as in Compare.
     const auto& items = left.cell->proportion;
     if (items) {
@@ -232,7 +279,7 @@ class ClaimJudge {
                                ? 0
                                : FlipDeviation(*noise.flip_share, *right.cell));
       }
-      const ClaimTest sampling = StudentTest(advantage, error, 1e6);
+      const ClaimTest sampling = TestDifference(advantage, error, NormalCdf);
       test.p_holds = std::max(test.p_holds, sampling.p_holds);
       test.p_refuted = std::max(test.p_refuted, sampling.p_refuted);
     }
@@ -246,7 +293,7 @@ class ClaimJudge {
     for (size_t i = 0; i < tested_.size(); ++i) {
       const Tested& tested = tested_[i];
       ClaimVerdict& verdict = verdicts_.claims[tested.claim];
-      const std::string published = verdict.reason;
+      const std::string rest = verdict.reason;
       if (!rejected[i]) {
         verdict.status = Status::kInconclusive;
         verdict.reason = fmt::format(
@@ -265,7 +312,7 @@ class ClaimJudge {
                                      tested.holds ? "holds" : "does not hold",
                                      tested.p_value);
       }
-      verdict.reason += published;
+      verdict.reason += rest;
     }
   }
 

@@ -5,6 +5,7 @@
 #define SOFTMOE_GOLDEN_VERDICT_VERDICT_JUDGE_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,40 @@ bool IsByConstruction(const Document& golden, const Cell& golden_cell);
 // every answer, if that is known. Counts alone often agree by chance.
 bool AreSuspicious(const Cell& ours, const Document& golden,
                    const Cell& golden_cell);
+
+// Bytes per token on both sides, where the golden's losses are per token of the
+// paper's (FORMAT.md, "A loss per token depends on ...").
+struct TokenSizes {
+  FieldDifference field;  // the golden's, and ours: "" if unknown
+  // What makes a loss of ours one per token of the paper's; 1 if it is judged
+  // as it is.
+  double factor = 1;
+  bool converts() const { return factor != 1; }
+};
+
+// The sizes for `row` of the results, judged by `golden_row`; nullopt if the
+// column is no loss per token, or the golden not the paper. Throws DataError
+// for a golden whose tokens hold no text.
+std::optional<TokenSizes> TokenSizesOf(const Document& results,
+                                       const Document& golden,
+                                       const std::string& table,
+                                       const Column& column,
+                                       const Row& golden_row, const Row& row);
+
+// The cell with all its numbers but the printed one multiplied.
+Cell Scaled(const Cell& cell, double factor);
+
+// "4.40 bytes per token in the golden, 4.488 here: ...", for a verdict on
+// `ours`, before any conversion.
+std::string DescribeTokens(const TokenSizes& tokens, const Cell& ours);
+
+// The index of an assumption about the row `place`: a new one, or one that
+// other rows have, too.
+size_t Assume(const FieldDifference& field, const std::string& place,
+              Verdicts* verdicts);
+
+// Why two units forbid a verdict; "" if they are one.
+std::string UnitsDiffer(const Column& golden, const Column& ours);
 
 inline constexpr const char* kEqualRuns =
     "all runs gave the same bits: are the seeds different?";

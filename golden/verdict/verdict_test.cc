@@ -65,17 +65,6 @@ TEST(Judge, APerfectReproductionPassesUnderAssumptions) {
   EXPECT_FALSE(Contains(ReasonText(stated), label)) << ReasonText(stated);
 }
 
-// Tokens of `bytes` in every row of OpenWebText; "": not known.
-Document WithTokens(Document results, const std::string& bytes) {
-  for (Row& row : results.tables[0].rows) {
-    if (!row.id.starts_with("owt/")) continue;
-    for (Field& field : row.fields) {
-      if (field.name == "data.bytes_per_token") field.value = bytes;
-    }
-  }
-  return results;
-}
-
 // A model that is as good as the paper's, whose tokens hold 2 % more text and
 // so cost 2 % more each, passes as the paper's tokens would have cost.
 TEST(Judge, ALossIsJudgedByThePapersTokens) {
