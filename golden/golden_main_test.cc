@@ -159,8 +159,11 @@ TEST(Golden, NothingInCommonIsNotComparable) {
 TEST(Golden, ArithmeticNeedsThePaper) {
   const fs::path folder = FreshFolder("main_arithmetic");
   WriteDocument(ExampleDocument(), folder / "own.h5");
-  const ProgramResult result = RunGolden("show own.h5 --arithmetic", folder);
-  EXPECT_TRUE(EndedWith(result, 2, "no table 'main_results'"));
+  for (const char* check : {"--arithmetic", "--protocol"}) {
+    const ProgramResult result =
+        RunGolden(std::string("show own.h5 ") + check, folder);
+    EXPECT_TRUE(EndedWith(result, 2, "not of the paper"));
+  }
 }
 
 TEST(Golden, BadFilesEndWithTwoAndSayWhy) {

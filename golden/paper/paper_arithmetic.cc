@@ -401,6 +401,7 @@ void CheckTauOrder(const Document& paper, Checks* checks) {
 }  // namespace
 
 std::vector<ArithmeticCheck> CheckArithmetic(const Document& paper) {
+  RequirePaper(paper);
   std::vector<ArithmeticCheck> checks;
   CheckParameters(paper, &checks);
   CheckHours(paper, &checks);

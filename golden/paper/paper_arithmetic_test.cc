@@ -281,6 +281,12 @@ TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { CheckArithmetic(document); }),
                    "no table 'main_results'"));
   document = Paper();
+  document.provenance.origin = Origin::kOtherImplementation;
+  document.provenance.source = "a report";
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { CheckArithmetic(document); }),
+                   "the document is of 'a report', not of the paper",
+                   "golden show paper --arithmetic"));
+  document = Paper();
   Table& table = document.tables.front();
   table.rows[2]
       .cells[static_cast<size_t>(table.FindColumn("hellaswag"))]

@@ -17,6 +17,14 @@ namespace {
 
 }  // namespace
 
+void RequirePaper(const Document& document) {
+  if (document.provenance.origin == Origin::kPaper) return;
+  throw DataError(fmt::format(
+      "the document is of '{}', not of the paper: only the paper's own goldens "
+      "can be checked like this (golden show paper --arithmetic)",
+      document.provenance.source));
+}
+
 const Table& TableOf(const Document& paper, const std::string& table) {
   const Table* found = paper.FindTable(table);
   if (found == nullptr) Missing("table", table);

@@ -12,6 +12,9 @@
 
 namespace softmoe::golden {
 
+// Throws DataError for a document whose origin is not the paper.
+void RequirePaper(const Document& document);
+
 // Lookups by id. Anything missing is a DataError that says that only the
 // paper's own goldens will do; the results live as long as the document.
 const Table& TableOf(const Document& paper, const std::string& table);

@@ -131,6 +131,7 @@ std::string Spreads(const std::vector<double>& spreads) {
 }  // namespace
 
 std::vector<ProtocolReading> ReadProtocol(const Document& paper) {
+  RequirePaper(paper);
   const Table& table = TableOf(paper, "main_results");
   std::vector<ProtocolReading> readings;
   std::map<std::tuple<double, int64_t, double>, Router> routers;

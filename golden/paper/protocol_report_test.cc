@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "golden/document/document.h"
 #include "golden/paper/still_scores.h"
 #include "golden/testing/document_test_util.h"
@@ -132,8 +133,11 @@ TEST(Protocol, DescribesEveryReading) {
 }
 
 TEST(Protocol, RefusesADocumentThatIsNotThePapers) {
-  EXPECT_THROW(ReadProtocol(Document()), DataError);
   Document paper = Paper();
+  paper.provenance.origin = Origin::kOurRun;
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { ReadProtocol(paper); }),
+                   "not of the paper"));
+  paper = Paper();
   for (Field& field : paper.fields) {
     if (field.name == "model.d_model") field.value = "wide";
   }
