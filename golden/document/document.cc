@@ -73,11 +73,17 @@ bool IsPlaceholder(double value) {
   throw Problem{fmt::format("'{}' {}; {}", place, problem, remedy)};
 }
 
-// No NUL and no placeholder ("TODO", "TBD", "?", ...).
-void CheckText(const std::string& place, const std::string& text) {
+// Of names that people choose, and of fields, which may have the values "none"
+// and "?".
+void CheckNoNul(const std::string& place, const std::string& text) {
   if (text.find('\0') != std::string::npos) {
     Fail(place, "contains a NUL character", "remove it");
   }
+}
+
+// No NUL and no placeholder ("TODO", "TBD", "?", ...).
+void CheckText(const std::string& place, const std::string& text) {
+  CheckNoNul(place, text);
   if (IsPlaceholder(text)) {
     Fail(place, fmt::format("is the placeholder '{}'", text), kFillIn);
   }
@@ -145,13 +151,10 @@ void CheckFields(const std::string& group, const std::vector<Field>& fields) {
     CheckUnique(fmt::format("{}/name[{}]", group, i), field.name, &seen);
     const std::string value_place =
         fmt::format("{}/value[{}] ({})", group, i, field.name);
-    // Fields may have the values "none" and "?"; a value that the source leaves
-    // unknown is empty.
-    if (field.value.find('\0') != std::string::npos) {
-      Fail(value_place, "contains a NUL character", "remove it");
-    }
+    CheckNoNul(value_place, field.value);
     CheckEnum(fmt::format("{}/class[{}]", group, i), field.field_class);
     CheckEnum(fmt::format("{}/known[{}]", group, i), field.known);
+    // A value that the source leaves unknown is empty.
     if (field.value.empty() && field.known != Known::kUnknown) {
       Fail(value_place, "is empty although it is not 'unknown'", kFillIn);
     }
@@ -314,7 +317,7 @@ void CheckTable(const Table& table) {
     CheckId(place, row.id);
     CheckUnique(place, row.id, &seen);
     for (const std::string& label : row.labels) {
-      CheckText(group + "/labels", label);
+      CheckNoNul(group + "/labels", label);
     }
     CheckFields(group + "/fields", row.fields);
     if (row.cells.size() != table.columns.size()) {

@@ -233,8 +233,6 @@ std::vector<TextPlace> TextPlaces() {
       {"/tables/main@title", [](D d) { return &d->tables[0].title; }},
       {"/tables/main@caption", [](D d) { return &d->tables[0].caption; }, true},
       {"/tables/main/rows[0]", [](D d) { return &d->tables[0].rows[0].id; }},
-      {"/tables/main/labels",
-       [](D d) { return &d->tables[0].rows[0].labels[1]; }, true},
       {"/tables/main/fields/name[0]",
        [](D d) { return &d->tables[0].rows[0].fields[0].name; }},
       {"/tables/main/cells/piqa@unit",
@@ -271,6 +269,19 @@ TEST(FirstProblem, NamesEveryTextThatIsNotFilledIn) {
                               "a number without it means nothing");
     }
   }
+}
+
+// People choose the names of their rows and corpora.
+TEST(FirstProblem, TakesAnyLabel) {
+  const auto problem_of = [](const std::string& label) {
+    return ProblemOf(
+        [&](Document* d) { d->tables[0].rows[0].labels[1] = label; });
+  };
+  for (const char* label : {"", "dummy", "TODO", "?"}) {
+    EXPECT_EQ(problem_of(label), "") << label;
+  }
+  EXPECT_EQ(problem_of(std::string("a\0b", 3)),
+            "'/tables/main/labels' contains a NUL character; remove it");
 }
 
 TEST(FirstProblem, KnowsPlaceholdersInAnyCase) {
