@@ -55,6 +55,14 @@ Strings RowIds(const Table& table) {
   return ids;
 }
 
+// Throws DataError, "NAME: ...", for what golden documents refuse.
+void RequireValid(const Document& document, const std::string& name) {
+  const std::string problem = FirstProblem(document);
+  if (!problem.empty()) {
+    throw DataError(fmt::format("{}: {}", name, problem));
+  }
+}
+
 // ---- The set-up.
 
 struct SetUp {
@@ -96,6 +104,7 @@ class SetUpReader {
     }
     for (const toml::table* block : reader.Tables("rows")) ReadRows(*block);
     reader.Finish();
+    RequireValid(set_up_.document, file_.name);
     return std::move(set_up_);
   }
 
@@ -149,22 +158,33 @@ class SetUpReader {
     all.Finish();
   }
 
-  // The facts of a table: KEY = VALUE, and [SECTION] KEY = VALUE.
+  // The facts of a table: KEY = VALUE, and those of its sections, however deep:
+  // [SECTION] KEY = VALUE.
   std::vector<Field> ReadFacts(const toml::table& table,
                                const std::string& but) const {
     std::vector<Field> facts;
-    for (const auto& [key, node] : table) {
-      const std::string name(key);
-      if (name == but) continue;
-      if (const toml::table* section = node.as_table()) {
-        for (const auto& [inner, value] : *section) {
-          facts.push_back(ReadFact(name + "." + std::string(inner), value));
-        }
-      } else {
-        facts.push_back(ReadFact(name, node));
-      }
-    }
+    AddFacts(table, "", but, &facts);
     return facts;
+  }
+
+  void AddFacts(const toml::table& table, const std::string& section,
+                const std::string& but, std::vector<Field>* facts) const {
+    for (const auto& [key, node] : table) {
+      const std::string name = section + std::string(key);
+      if (name == but) continue;
+      if (const toml::table* inner = node.as_table()) {
+        AddFacts(*inner, name + ".", but, facts);
+        continue;
+      }
+      // a.b = 1 and "a.b" = 1 are two keys, but one fact.
+      if (std::ranges::count(*facts, name, &Field::name) > 0) {
+        throw DataError(
+            fmt::format("{}: the fact '{}' is there twice; remove "
+                        "one",
+                        TomlPosition(node), name));
+      }
+      facts->push_back(ReadFact(name, node));
+    }
   }
 
   Field ReadFact(const std::string& name, const toml::node& node) const {
@@ -192,6 +212,9 @@ class SetUpReader {
     }
     if (fact.value.empty()) {
       refuse("is empty; fill it in, or write \"unknown\"");
+    }
+    if (fact.value.find('\0') != std::string::npos) {
+      refuse("contains a NUL character; remove it");
     }
     if (fact.value == kUnknown) {
       fact.value.clear();
@@ -350,10 +373,7 @@ class Importer {
     for (const Row& golden_row : set_up_.table->rows) {
       if (cells_.contains(golden_row.id)) AddRow(golden_row);
     }
-    const std::string problem = FirstProblem(set_up_.document);
-    if (!problem.empty()) {
-      throw DataError(fmt::format("{}: {}", values_.name, problem));
-    }
+    RequireValid(set_up_.document, values_.name);
     return std::move(set_up_.document);
   }
 
@@ -433,7 +453,27 @@ class Importer {
                              "run that gave none",
                              line.value, kLargest, kDiverged));
     }
+    if (ItemsOf(line.row, line.column) > 0 && !(value >= 0 && value <= 100)) {
+      Fail(line, fmt::format("the value '{}' is no percentage of items; write "
+                             "a number from 0 to 100",
+                             line.value));
+    }
     return value;
+  }
+
+  // The items of which the golden's number, or others of its column, is a
+  // percentage; 0 if it is none.
+  int64_t ItemsOf(const std::string& row, const std::string& column) const {
+    const Table& golden = *set_up_.table;
+    const auto index = static_cast<size_t>(golden.FindColumn(column));
+    int64_t items = 0;
+    for (const Row& golden_row : golden.rows) {
+      const auto& proportion = golden_row.cells[index].proportion;
+      if (proportion && (items == 0 || golden_row.id == row)) {
+        items = proportion->total;
+      }
+    }
+    return items;
   }
 
   void AddRow(const Row& golden_row) {
@@ -451,7 +491,10 @@ class Importer {
       for (const auto& [seed, value] : found->second.of_seed) {
         seeds.insert(seed);
       }
-      row.cells.push_back(MakeCell(found->second));
+      Cell cell = MakeCell(found->second);
+      const int64_t items = ItemsOf(row.id, column.id);
+      if (items > 0 && !cell.empty()) cell.proportion = Proportion{items, {}};
+      row.cells.push_back(std::move(cell));
     }
     std::erase_if(row.fields, [](const Field& field) {
       return field.name == "training.seed";
