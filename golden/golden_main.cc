@@ -246,6 +246,12 @@ Comparison CompareRecord(const std::filesystem::path& path,
     json["claims_in_miniature"] =
         nlohmann::ordered_json::parse(MiniatureJson(*verdicts));
   }
+  if (recorded.documents.empty() && recorded.miniature.runs.empty()) {
+    all.text += "The record holds no results: nothing to compare.\n";
+    if (!allowed.contains(Status::kNotComparable)) {
+      all.code = ExitCode::kNotComparable;
+    }
+  }
   if (mistrusted && !allowed.contains(Status::kMistrusted)) {
     all.code = Worse(all.code, ExitCode::kMistrusted);
   }
@@ -319,6 +325,11 @@ ExitCode WriteTemplates(const ImportOptions& options) {
       MakeImportTemplate(golden, *FindTable(golden, options.of_table));
   const std::pair<std::string, const std::string&> wanted[] = {
       {options.values, files.values}, {options.set_up, files.set_up}};
+  if (!options.values.empty() && !options.set_up.empty() &&
+      softmoe::UserPath(options.values) == softmoe::UserPath(options.set_up)) {
+    throw softmoe::ConfigError(options.values +
+                               " cannot hold both files; name two");
+  }
   for (const auto& [name, text] : wanted) {
     if (!name.empty() && std::filesystem::exists(softmoe::UserPath(name))) {
       throw softmoe::ConfigError(name + " is there already; give another name");

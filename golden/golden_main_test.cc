@@ -284,6 +284,10 @@ TEST(Golden, ImportsNumbersOfOthers) {
                         "owt/sparse/k1,1,val_loss,\n",
                         "model.num_layers = \"\"  # in the golden: 10 "
                         "(stated)\n"));
+  EXPECT_TRUE(EndedWith(
+      RunGolden("import --template main_results a.txt --set ./a.txt", folder),
+      2, "a.txt cannot hold both files; name two"));
+  EXPECT_FALSE(fs::exists(folder / "a.txt"));
   const std::string both = " theirs.csv --set setup.toml";
   EXPECT_TRUE(
       EndedWith(RunGolden("import --template main_results" + both, folder), 0,
@@ -337,16 +341,20 @@ TEST(Golden, PathsStartWhereTheUserStands) {
   unsetenv("BUILD_WORKING_DIRECTORY");
 }
 
+void WriteRecord(const RecordedResults& results, const fs::path& path) {
+  Hdf5Writer file(path, RunRecordKind());
+  file.WriteAttribute("/", "margins_sha256", results.margins_sha256);
+  WriteRecordedResults(results, file);
+  file.Commit();
+}
+
 // A record with one document and the made-up runs of the mini grid.
 void WriteRecord(const std::string& margins, const MiniatureResults& miniature,
                  const fs::path& path) {
-  Hdf5Writer file(path, RunRecordKind());
-  file.WriteAttribute("/", "margins_sha256", margins);
-  WriteRecordedResults({.margins_sha256 = margins,
-                        .miniature = miniature,
-                        .documents = {{"results.h5", OwnRuns(2.845)}}},
-                       file);
-  file.Commit();
+  WriteRecord({.margins_sha256 = margins,
+               .miniature = miniature,
+               .documents = {{"results.h5", OwnRuns(2.845)}}},
+              path);
 }
 
 TEST(Golden, ComparesARecordAndItsClaims) {
@@ -399,6 +407,20 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   WriteFileAtomically(folder / "damaged.h5", bytes);
   const ProgramResult damaged = RunGolden("compare damaged.h5", folder);
   EXPECT_TRUE(EndedWith(damaged, 2, "is damaged"));
+}
+
+TEST(Golden, ARecordOfNothingIsNotComparable) {
+  const fs::path folder = FreshFolder("main_empty_record");
+  for (const std::string& hash :
+       {FrozenClaims().Hash(), FrozenRegime().Hash()}) {
+    WriteRecord({.margins_sha256 = hash, .miniature = {}, .documents = {}},
+                folder / "empty.h5");
+    EXPECT_TRUE(EndedWith(RunGolden("compare empty.h5", folder), 3,
+                          "The record holds no results: nothing to compare"));
+    EXPECT_EQ(RunGolden("compare empty.h5 --allow not_comparable", folder)
+                  .exit_status,
+              0);
+  }
 }
 
 TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {

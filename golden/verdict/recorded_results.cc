@@ -106,6 +106,23 @@ MiniatureResults ParseMiniature(const std::string& text, const fs::path& path) {
   }
 }
 
+// The document in these bytes of the record, by way of a file at `scratch`,
+// which messages do not name: it is gone when they are read.
+Document ReadInner(const fs::path& scratch, const std::string& bytes,
+                   const fs::path& record) {
+  WriteFileAtomically(scratch, bytes);
+  try {
+    return ReadDocument(scratch);
+  } catch (const DataError& error) {
+    const std::string inner = fmt::format(
+        "{}: {}/{}", record.string(), kResults, scratch.filename().string());
+    std::string message = error.what();
+    const size_t at = message.find(scratch.string());
+    if (at == std::string::npos) throw DataError(inner + ": " + message);
+    throw DataError(message.replace(at, scratch.string().size(), inner));
+  }
+}
+
 }  // namespace
 
 void WriteRecordedResults(const RecordedResults& results, Hdf5Writer& file) {
@@ -139,8 +156,8 @@ RecordedResults ReadRecordedResults(const fs::path& path) {
   const TemporaryFolder folder(ScratchPlace());
   for (const std::string& name : file.Children(kResults)) {
     file.Bytes(fmt::format("{}/{}", kResults, name), bytes);
-    WriteFileAtomically(folder.path() / name, bytes);
-    results.documents.emplace_back(name, ReadDocument(folder.path() / name));
+    results.documents.emplace_back(
+        name, ReadInner(folder.path() / name, bytes, path));
   }
   return results;
 }

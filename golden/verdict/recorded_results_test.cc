@@ -157,16 +157,28 @@ TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
   runs.Commit();
   EXPECT_TRUE(Says(Refusal(folder / "runs.h5"), "--renew --to"));
 
-  const auto with = [&](const std::string& json) {
+  const std::string nothing = R"({"runs": [], "throughput": []})";
+  const auto with = [&](const std::string& json,
+                        const std::string& document = "") {
     Hdf5Writer file(folder / "json.h5", RunRecordKind());
     file.WriteAttribute("/", "margins_sha256", "");
     file.WriteDataset("/miniature/json",
                       std::vector<uint8_t>(json.begin(), json.end()));
     file.CreateGroup("/results");
+    if (!document.empty()) file.Bytes("/results/results.h5", document);
     file.Commit();
     return Refusal(folder / "json.h5");
   };
-  EXPECT_EQ(with(R"({"runs": [], "throughput": []})"), kNoError);
+  EXPECT_EQ(with(nothing), kNoError);
+  // A document is named by the record that it lies in.
+  Hdf5Writer(folder / "newer.h5", {"golden", 2}).Commit();
+  for (const std::string& document :
+       {std::string("no document"), ReadWholeFile(folder / "newer.h5")}) {
+    const std::string refusal = with(nothing, document);
+    EXPECT_TRUE(
+        Says(refusal, (folder / "json.h5").string() + ": /results/results.h5"));
+    EXPECT_FALSE(Says(refusal, "softmoe-record"));
+  }
   for (const char* json :
        {"", "[", "[]", R"({"runs": 1, "throughput": []})",
         R"({"runs": [{"row": "sparse-1"}], "throughput": []})",
