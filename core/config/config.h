@@ -3,7 +3,8 @@
 // config.h - everything that determines a training run, as plain structs.
 //
 // Two configurations with the same ConfigHash produce the same bits on one
-// backend and ISA level. Whatever does not change results (threads, output
+// backend and ISA level, with one version of the C library (DESIGN.md,
+// "Determinism"). Whatever does not change results (threads, output
 // folder, logging interval) is in RuntimeConfig and stays out of the hash.
 //
 // Field names are the keys of the TOML files. Adding a field means adding it

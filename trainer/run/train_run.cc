@@ -2,6 +2,7 @@
 #include "trainer/run/train_run.h"
 
 #include <fmt/format.h>
+#include <gnu/libc-version.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -506,7 +507,8 @@ std::string DeviceRanksText(int on_device, optimized::CarrierKind carrier) {
 }
 
 // Before ranks do anything together. Builds are the same if their bytes are:
-// the version of the code may be unknown.
+// the version of the code may be unknown. The C library is the machine's, and
+// the last bits of its sines and logarithms are its version's.
 void AgreeOnRun(const RunIdentity& identity, const RunOptions& options,
                 optimized::Communicator& processes) {
   if (processes.size() == 1) return;
@@ -516,6 +518,7 @@ void AgreeOnRun(const RunIdentity& identity, const RunOptions& options,
   run.push_back(
       {"--checkpoint-every", std::to_string(options.runtime.checkpoint_every)});
   run.push_back({"program", Sha256OfFile("/proc/self/exe")});
+  run.push_back({"C library", gnu_get_libc_version()});
   processes.Agree(run);
 }
 
