@@ -11,6 +11,8 @@
 #include <new>
 #include <system_error>
 
+#include "core/failure.h"
+
 namespace softmoe {
 namespace {
 
@@ -32,16 +34,31 @@ void FlushOutput() {
       "direct it elsewhere");
 }
 
-// Says on stderr why the program ends. The exit code must tell it even where
-// nobody reads that any more.
-int End(const std::string& program, const char* kind, const char* what,
-        const char* remedy, ExitCode code) {
-  std::signal(SIGPIPE, SIG_IGN);
-  std::fprintf(stderr, "%s: %s: %s%s\n", program.c_str(), kind, what, remedy);
-  return static_cast<int>(code);
-}
-
 }  // namespace
+
+Error CurrentFailure() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return EnvironmentError(
+        "out of memory; use a smaller micro-batch or model, or a machine with "
+        "more memory");
+  } catch (const std::filesystem::filesystem_error& error) {
+    return EnvironmentError(std::string(error.what()) +
+                            "; check the path and its permissions");
+  } catch (const std::system_error& error) {
+    // Thrown by fmt::print, or by a thread that could not be started.
+    return EnvironmentError(std::string(error.what()) +
+                            "; look at the disk that the output goes to, and "
+                            "at the limits of this shell (ulimit -a)");
+  } catch (const std::exception& error) {
+    return InternalError(std::string("internal error: ") + error.what());
+  } catch (...) {
+    return InternalError("internal error: an exception of an unknown type");
+  }
+}
 
 namespace internal {
 
@@ -56,27 +73,16 @@ int RunMain(const std::string& program, ExitCode (*call)(const void* body),
     // A full disk must not hide a worse verdict.
     if (code == ExitCode::kDone) FlushOutput();
     return static_cast<int>(code);
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error failure = CurrentFailure();
     // A requested stop is not an error.
-    const char* kind = error.code() == ExitCode::kStopped ? "stopped" : "error";
-    return End(program, kind, error.what(), "", error.code());
-  } catch (const std::bad_alloc&) {
-    return End(program, "error", "out of memory",
-               "; use a smaller micro-batch or model, or a machine with more "
-               "memory",
-               ExitCode::kEnvironment);
-  } catch (const std::filesystem::filesystem_error& error) {
-    return End(program, "error", error.what(),
-               "; check the path and its permissions", ExitCode::kEnvironment);
-  } catch (const std::system_error& error) {
-    // Thrown by fmt::print, or by a thread that could not be started.
-    return End(program, "error", error.what(),
-               "; look at the disk that the output goes to, and at the limits "
-               "of this shell (ulimit -a)",
-               ExitCode::kEnvironment);
-  } catch (const std::exception& error) {
-    return End(program, "internal error", error.what(), "",
-               ExitCode::kSelfCheck);
+    const char* kind =
+        failure.code() == ExitCode::kStopped ? "stopped" : "error";
+    // The exit code must tell why the program ends even where nobody reads
+    // stderr any more.
+    std::signal(SIGPIPE, SIG_IGN);
+    std::fprintf(stderr, "%s: %s: %s\n", program.c_str(), kind, failure.what());
+    return static_cast<int>(failure.code());
   }
 }
 

@@ -79,7 +79,10 @@ TEST(RunMain, KnowsExceptionsThatAreNotOurs) {
   const Ending other =
       RunAndCapture([]() -> ExitCode { throw std::logic_error("surprise"); });
   EXPECT_EQ(other.code, 6);
-  EXPECT_EQ(other.text, "prog: internal error: surprise\n");
+  EXPECT_EQ(other.text, "prog: error: internal error: surprise\n");
+  const Ending unknown = RunAndCapture([]() -> ExitCode { throw 1; });
+  EXPECT_EQ(unknown.code, 6);
+  EXPECT_TRUE(Says(unknown.text, "an exception of an unknown type"));
 }
 
 TEST(RunMain, AFullDiskBehindWhatWasPrintedIsNoInternalError) {

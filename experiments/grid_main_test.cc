@@ -135,6 +135,9 @@ TEST_F(GridMain, TokensMustBeThoseOfTheCorpus) {
   const std::string given = "path:text.txt=t";
   EXPECT_TRUE(EndedWith(run({"--tokens", "path:texts.txt=t"}), 2,
                         "no run has that corpus", "path:text.txt"));
+  EXPECT_TRUE(
+      EndedWith(run({"--tokens", "path:texts.txt=t", "--launcher=slurm"}), 2,
+                "no run has that corpus"));
   for (const char* wrong : {"t", "=t", "path:text.txt="}) {
     EXPECT_TRUE(EndedWith(run({"--tokens", wrong}), 2, "CORPUS=PREFIX"));
   }

@@ -22,6 +22,7 @@
 #include <new>
 
 #include "core/errors.h"
+#include "core/process/process.h"
 
 namespace softmoe {
 namespace {
@@ -56,16 +57,6 @@ int64_t MappedBytes() {
   int64_t pages = 0;
   statm >> pages;
   return pages * ::sysconf(_SC_PAGESIZE);
-}
-
-void WriteAll(int file, const std::string& text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = ::write(file, text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    done += static_cast<size_t>(count);
-  }
 }
 
 [[noreturn]] void RunChild(const std::function<std::string()>& body,

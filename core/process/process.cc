@@ -82,6 +82,16 @@ void Close(int& file) {
 
 }  // namespace
 
+bool WriteAll(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return bytes.empty();
+}
+
 std::vector<std::string> Environment() {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -165,14 +175,9 @@ bool Process::Send(std::string_view bytes) {
   // If the program has stopped reading, the write must fail instead of killing
   // this process.
   const auto before = ::signal(SIGPIPE, SIG_IGN);
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(input_, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
+  const bool all = WriteAll(input_, bytes);
   ::signal(SIGPIPE, before);
-  return bytes.empty();
+  return all;
 }
 
 void Process::CloseInput() { Close(input_); }

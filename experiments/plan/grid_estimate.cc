@@ -113,9 +113,15 @@ std::vector<RowEstimate> EstimateGrid(const Grid& grid,
 
 void RefuseTokens(const std::string& name, const std::filesystem::path& prefix,
                   const std::vector<std::string>& corpora) {
+  std::vector<std::string> known;  // each once
+  for (const std::string& corpus : corpora) {
+    if (std::ranges::find(known, corpus) == known.end()) {
+      known.push_back(corpus);
+    }
+  }
   throw ConfigError(fmt::format("--tokens {}={}: no run has that corpus; {}",
                                 name, prefix.string(),
-                                Suggestion(name, corpora)));
+                                Suggestion(name, known)));
 }
 
 void UsePrepared(const TokenPrefixes& tokens, std::vector<RowEstimate>* rows) {

@@ -54,7 +54,7 @@ std::vector<RowEstimate> EstimateGrid(const Grid& grid,
 using TokenPrefixes = std::map<std::string, std::filesystem::path>;
 
 // Throws the ConfigError of --tokens NAME=PREFIX, if no run has that corpus but
-// runs have these.
+// runs have these, one for each of them.
 [[noreturn]] void RefuseTokens(const std::string& name,
                                const std::filesystem::path& prefix,
                                const std::vector<std::string>& corpora);

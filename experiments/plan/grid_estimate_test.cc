@@ -92,6 +92,9 @@ TEST(GridEstimate, EpochsAreOfThePreparedTokens) {
                      UsePrepared({{"foldok", corpus.prefix}}, &rows);
                    }),
                    "--tokens foldok="));
+  EXPECT_TRUE(MessageOf<ConfigError>([&] {
+                UsePrepared({{"nothing", corpus.prefix}}, &rows);
+              }).ends_with("known are 'gcide' and 'foldoc'"));
   corpus.corpus = "another";
   WritePreparedCorpus(corpus);
   const auto use = [&] {

@@ -127,8 +127,8 @@ class CorpusFigures {
         fmt::format("{} and {} during training", rows[0]->row->label,
                     rows[1]->row->label),
         std::string("Training loss, and active experts for each token and "
-                    "layer. Each point is the mean of several steps.") +
-            kBands);
+                    "layer. ") +
+            kPointsOfSteps + kBands);
     Plot loss{Id(what + "_loss"), "step", metrics::kLoss.unit, {}};
     Plot active{Id(what + "_active"), "step", metrics::kActiveExperts.unit, {}};
     loss.title = "training loss";

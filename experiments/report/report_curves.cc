@@ -15,6 +15,7 @@
 #include "core/process/process.h"
 #include "experiments/report/regime_results.h"
 #include "experiments/report/report_csv.h"
+#include "experiments/run/run_record.h"
 #include "golden/verdict/statistics.h"
 #include "trainer/results/metrics.h"
 
@@ -30,7 +31,9 @@ constexpr const char* kColors[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
 constexpr size_t kNumColors = std::size(kColors);
 constexpr const char* kTimeLimit = "60";  // seconds; it needs less than one
 
-constexpr size_t kMostPoints = 150;  // per curve; more would only blur it
+// Per curve; more would only blur it. Those of a record are not blurred.
+constexpr size_t kMostPoints = 150;
+static_assert(kRecordedPoints <= kMostPoints);
 
 std::string Quoted(const std::string& text) {
   std::string quoted = "'";
@@ -186,10 +189,16 @@ Series OverSeeds(const std::string& name, const std::vector<Series>& seeds) {
 Series OverSteps(
     const std::string& name, const RowSummary& row,
     const std::function<double(const trainer::StepRecord&)>& read) {
+  const std::vector<const RunOutcome*> runs = row.Finished();
+  const bool recorded = std::ranges::any_of(
+      runs, [](const RunOutcome* run) { return run->recorded; });
   std::vector<Series> seeds;
-  for (const RunOutcome* run : row.Finished()) {
+  for (const RunOutcome* run : runs) {
+    const std::vector<trainer::StepRecord>& all = run->result->steps;
+    std::vector<trainer::StepRecord> thinned;
+    if (recorded) thinned = ThinnedSteps(all);
     Series series;
-    for (const trainer::StepRecord& step : run->result->steps) {
+    for (const trainer::StepRecord& step : recorded ? thinned : all) {
       series.x.push_back(static_cast<double>(step.step));
       series.y.push_back(read(step));
     }
@@ -333,8 +342,8 @@ std::vector<Figure> MakeCurves(const GridOutcome& outcome) {
         "Training, " + corpus,
         "Training loss: " + OverTheSteps(metrics::kLoss) +
             "Active experts: " + OverTheSteps(metrics::kActiveExperts) +
-            "Sparse rows are constant. Mean over the finished seeds; each "
-            "point is the mean of several steps.",
+            "Sparse rows are constant. Mean over the finished seeds. " +
+            kPointsOfSteps,
         {{id("loss"), "step", metrics::kLoss.unit, {}},
          {id("active"), "step", metrics::kActiveExperts.unit, {}}}};
     training.plots[0].title = "training loss";

@@ -44,13 +44,19 @@ Series Thin(const Series& series, size_t most);
 
 // The mean of several seeds' curves at each point and, from two on, a band of
 // one standard deviation (n - 1) to either side. Seeds with other x than the
-// first, as a recorded run beside a whole one, are left out. At least one.
+// first are left out. At least one.
 Series OverSeeds(const std::string& name, const std::vector<Series>& seeds);
 
 // One number of every step of the row's finished runs over their seeds, each
-// seed thinned before. At least one run is finished.
+// seed thinned before: by means or, if any of the runs is recorded, to the
+// steps that a record has. At least one run is finished.
 Series OverSteps(const std::string& name, const RowSummary& row,
                  const std::function<double(const trainer::StepRecord&)>& read);
+
+// What its points are, for captions.
+inline constexpr char kPointsOfSteps[] =
+    "Each point is the mean of several steps, or one step where a run of the "
+    "row is recorded.";
 
 // The points as they are drawn: series, x, y and, where a series has a band,
 // its low and high end. Numbers read back exactly.

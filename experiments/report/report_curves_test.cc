@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
+#include "experiments/run/run_record.h"
 #include "experiments/testing/report_test_util.h"
 
 namespace softmoe::experiments {
@@ -83,6 +86,30 @@ TEST(Plot, SeedsBecomeTheirMeanAndABandOfOneDeviation) {
   EXPECT_DOUBLE_EQ(over.high[0], 2 + std::sqrt(2.0));
   EXPECT_EQ(over.low[1], 4);
   EXPECT_TRUE(OverSeeds("row", {one}).low.empty());
+}
+
+// A record has fewer steps than a run on disk.
+TEST(Plot, RecordedSeedsCountBesideWholeOnes) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
+  for (const size_t seed : {0, 1}) {
+    std::vector<trainer::StepRecord>& steps = outcome.runs[seed].result->steps;
+    steps.resize(300, steps.front());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      steps[i].step = static_cast<int64_t>(i) + 1;
+      steps[i].loss = static_cast<double>(i + 1 + 2 * seed);
+    }
+  }
+  RunOutcome& recorded = outcome.runs[1];
+  recorded.recorded = true;
+  recorded.result->steps = ThinnedSteps(recorded.result->steps);
+  const Series over = OverSteps("row", SummarizeRows(outcome).front(),
+                                std::mem_fn(&trainer::StepRecord::loss));
+  ASSERT_EQ(over.x.size(), recorded.result->steps.size());
+  ASSERT_EQ(over.low.size(), over.x.size());
+  for (size_t i = 0; i < over.x.size(); ++i) {
+    EXPECT_EQ(over.y[i], over.x[i] + 1);
+    EXPECT_DOUBLE_EQ(over.high[i], over.y[i] + std::sqrt(2.0));
+  }
 }
 
 TEST(Plot, ItsPointsAreACsv) {

@@ -6,12 +6,15 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/folder_lock.h"
 #include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -20,6 +23,7 @@
 #include "experiments/testing/grid_test_util.h"
 #include "trainer/evaluation/evaluation.h"
 #include "trainer/evaluation/final_evaluations.h"
+#include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/trainer.h"
 #include "trainer/tasks/task_items.h"
@@ -132,6 +136,32 @@ TEST_F(GridEvaluations, WhatCannotBeMeasuredAnyMoreIsSaidAndTheGridGoesOn) {
   const GridOutcome again = Run("runs", all_);
   EXPECT_EQ(trainer::MissingEvaluations(all_, *again.runs[1].result), "");
   EXPECT_EQ(Mentions("was not measured"), 2) << lines_;
+}
+
+// Another process holds the second run, measures it and deletes its checkpoint
+// while this one measures the others.
+TEST_F(GridEvaluations, WhatAnotherProcessMeasuredCountsAsMeasured) {
+  Run("at once", all_);
+  Run("later", {});
+  const auto path = [&](const std::string& out, size_t n, const char* name) {
+    return folder_ / out / RunFolderName(grid_.runs[n]) / name;
+  };
+  auto held = std::make_unique<FolderLock>(path("later", 1, ""));
+  std::thread other([&] {
+    WaitFor(60, [&] {
+      return !fs::exists(path("later", 2, trainer::kCheckpointName));
+    });
+    WriteFileAtomically(
+        path("later", 1, trainer::kResultName),
+        ReadWholeFile(path("at once", 1, trainer::kResultName)));
+    fs::remove(path("later", 1, trainer::kCheckpointName));
+    held.reset();
+  });
+  const GridOutcome outcome = Run("later", all_);
+  other.join();
+  EXPECT_EQ(Mentions("star-1.5 is held by"), 1) << lines_;
+  EXPECT_EQ(Mentions("was not measured"), 0) << lines_;
+  EXPECT_EQ(trainer::MissingEvaluations(all_, *outcome.runs[1].result), "");
 }
 
 class GridTasks : public GridEvaluations {

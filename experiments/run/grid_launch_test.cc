@@ -256,6 +256,19 @@ TEST_F(GridLaunch, SubmitsWaitsAndReports) {
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
+// Waves train seeds of many rows one after the other; a task has a row's.
+TEST_F(GridLaunch, ATaskTrainsAllSeedsOfItsRow) {
+  WriteGrid(MicroRegime());
+  Pretend("sbatch", "echo 12");
+  Pretend("squeue", "");
+  EXPECT_TRUE(EndedWith(Grid({"run", "regime", "--scale=micro.toml",
+                              "--launcher=slurm", "--detach"}),
+                        0, "job 12: 11 rows, a task each"));
+  // In the order of the grid, as in its plan.
+  EXPECT_TRUE(Says(Bytes("runs/mini/slurm/softmoe-regime-gcide.sh"),
+                   "rows=(\n  sparse-1\n  sparse-2\n  sparse-3\n"));
+}
+
 TEST_F(GridLaunch, ItsExitCodeIsThatOfTheRows) {
   WriteGrid(MicroGrid(60, kDivergingRow));
   PretendSlurm();

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -93,6 +92,15 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
   // The numbers are those of a grid that trained all of them.
   ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
   EXPECT_EQ(Bytes("more/results.h5"), Bytes("runs/micro/results.h5"));
+  // Of what a record lacks nothing can be measured, also in a job.
+  WriteGrid(MicroGrid(60) + "[evaluations]\nrouter_health = true\n");
+  EXPECT_TRUE(
+      EndedWith(Grid({"run", "micro.toml", "--from", "a.h5", "--out", "more",
+                      "--jobs", "2"}),
+                0, "text/star-1.5/seed7 was not measured (router health): ",
+                "a.h5: a record has no checkpoints; leave out --from",
+                "3 of 3 rows finished"));
+  WriteGrid(MicroGrid(60));
 
   // Other tokens: the runs are trained again. Other settings: no recorded run
   // fits.
@@ -136,23 +144,6 @@ TEST_F(GridRecord, VerifiesByTrainingAgain) {
   EXPECT_TRUE(EndedWith(Grid(excused), 2, "CHANGELOG.md names no such commit"));
   WriteFileAtomically(folder_ / "text.txt", Bytes("text.txt") + "More.\n");
   EXPECT_TRUE(EndedWith(Grid(verify), 2, "other token files"));
-}
-
-// The micro grid under the name of mini, with three of its rows and two of its
-// seeds: 6 of 76 planned runs.
-std::string MicroMini() {
-  std::string toml = MicroGrid(60);
-  const std::pair<std::string, std::string> kChanges[] = {
-      {"name = \"micro\"", "name = \"mini\""},
-      {"scale = \"smoke\"", "scale = \"mini\""},
-      {"seeds = [7]", "seeds = [1234, 1235]"},
-      {"id = \"text\"", "id = \"gcide\""},
-      {"id = \"star-1.5\"", "id = \"softmoe-star-1.5-calibrated\""},
-      {"id = \"learned-1.5\"", "id = \"softmoe-1.5-calibrated\""}};
-  for (const auto& [from, to] : kChanges) {
-    toml.replace(toml.find(from), from.size(), to);
-  }
-  return toml;
 }
 
 TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
@@ -293,27 +284,6 @@ TEST_F(GridRecord, RefusesOtherMargins) {
       EndedWith(Grid({"record", "micro.toml", "--to", "a.h5"}), 2, refused));
   EXPECT_TRUE(EndedWith(
       Grid({"record", "micro.toml", "--to", "a.h5", "--renew"}), 2, refused));
-}
-
-// The micro grid under the name of mini, with the rows that the experiment
-// `regime` builds on.
-std::string MicroRegime() {
-  std::string toml = MicroMini();
-  toml.replace(toml.find("[[rows]]"), 0, "[experiments.regime]\n");
-  toml.replace(toml.find("seeds = [1234, 1235]"), 20, "seeds = [1234]");
-  for (const char* row :
-       {"sparse/k1 sparse 1", "sparse/k3 sparse 3", "sparse/k4 sparse 4",
-        "softmoe_star/k1/a4 soft_fixed 1", "softmoe_star/k2/a2 soft_fixed 2",
-        "softmoe/k2/a2 soft_learned 2"}) {
-    std::istringstream words(row);
-    std::string paper_row, kind, k;
-    words >> paper_row >> kind >> k;
-    toml += fmt::format(
-        "[[rows]]\nid = \"{0}-{1}\"\nlabel = \"L\"\npaper_row = \"{2}\"\n"
-        "[rows.config.router]\nkind = \"{0}\"\nmean_active_experts = {1}\n",
-        kind, k, paper_row);
-  }
-  return toml;
 }
 
 TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {

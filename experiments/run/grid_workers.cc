@@ -14,10 +14,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <exception>
 #include <iostream>
 #include <utility>
 
+#include "core/failure.h"
+#include "core/process/process.h"
 #include "core/process/stop_signal.h"
 
 namespace softmoe::experiments {
@@ -39,15 +40,6 @@ void Handle(int signal_number) {
   stop_handler(signal_number == kSaveAndEnd ? SIGTERM : signal_number);
 }
 
-void WriteAll(int pipe, const std::string& text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t size = write(pipe, text.data() + done, text.size() - done);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return;
-    done += static_cast<size_t>(size);
-  }
-}
-
 [[noreturn]] void WorkAndExit(pid_t parent, int pipe,
                               const std::function<bool()>& body) {
   const StopSignal stop;
@@ -64,12 +56,10 @@ void WriteAll(int pipe, const std::string& text) {
   int status = static_cast<int>(ExitCode::kDone);
   try {
     if (!body()) status = kNotDone;
-  } catch (const Error& error) {
-    status = static_cast<int>(error.code());
-    WriteAll(pipe, error.what());
-  } catch (const std::exception& error) {
-    status = static_cast<int>(ExitCode::kSelfCheck);
-    WriteAll(pipe, error.what());
+  } catch (...) {
+    const Error failure = CurrentFailure();
+    status = static_cast<int>(failure.code());
+    WriteAll(pipe, failure.what());
   }
   std::cerr.flush();
   _exit(status);

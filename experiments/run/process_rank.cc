@@ -24,14 +24,18 @@ struct Variables {
   const char* machines;
 };
 
+constexpr Variables kSlurm = {"SLURM_PROCID", "SLURM_NTASKS", "",
+                              "SLURM_NNODES"};
+constexpr Variables kPmix = {"PMIX_RANK", "", "", ""};
+
 // Launchers started by another launcher come first: within a job of Slurm,
 // mpirun passes SLURM_PROCID = 0 on to all of its processes.
 constexpr Variables kLaunchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_SIZE", ""},
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", ""},
-    {"PMIX_RANK", "", "", ""},
-    {"SLURM_PROCID", "SLURM_NTASKS", "", "SLURM_NNODES"}};
+    kPmix,
+    kSlurm};
 
 // Empty if the variable is not set.
 std::optional<int64_t> Whole(const char* name) {
@@ -54,9 +58,14 @@ std::optional<int64_t> Whole(const char* name) {
 }  // namespace
 
 ProcessRank RankOfEnvironment() {
-  for (const Variables& names : kLaunchers) {
+  for (Variables names : kLaunchers) {
     const auto number = Whole(names.rank);
     if (!number) continue;
+    // srun --mpi=pmix gives the rank twice, and how many there are only once.
+    if (std::string_view(names.rank) == kPmix.rank &&
+        Whole(kSlurm.rank) == number) {
+      names = kSlurm;
+    }
     ProcessRank rank;
     rank.rank = *number;
     rank.size = Whole(names.size).value_or(0);

@@ -17,8 +17,9 @@ struct ProcessRank {
 };
 
 // From the variables of the launcher that is nearest to this process: Open MPI,
-// then PMI (MPICH, Intel MPI), PMIx, Slurm. Throws ConfigError if there are
-// none, EnvironmentError if they contradict each other.
+// then PMI (MPICH, Intel MPI), PMIx, Slurm; from Slurm's, too, where it started
+// the processes with PMIx. Throws ConfigError if there are none,
+// EnvironmentError if they contradict each other.
 ProcessRank RankOfEnvironment();
 
 // The share of the machine's cores that a process has for its threads, at least

@@ -61,6 +61,19 @@ TEST(ProcessRank, MpirunInAJobOfSlurmCounts) {
              2, 4, 4);
 }
 
+// A process of srun --mpi=pmix has both, and its share of the cores.
+TEST(ProcessRank, SlurmSaysHowManyItHasStartedWithPmix) {
+  ExpectRank(In({{"PMIX_RANK", "6"},
+                 {"SLURM_PROCID", "6"},
+                 {"SLURM_NTASKS", "7"},
+                 {"SLURM_NNODES", "2"}}),
+             6, 7, 4);
+  // Another launcher in a job of Slurm.
+  ExpectRank(
+      In({{"PMIX_RANK", "6"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}}), 6,
+      0, 0);
+}
+
 TEST(ProcessRank, RefusesWhatNoLauncherSays) {
   EXPECT_THROW(In({}), ConfigError);
   EXPECT_THROW(In({{"SLURM_NTASKS", "2"}}), ConfigError);

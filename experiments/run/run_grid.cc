@@ -151,7 +151,7 @@ void RequirePrepared(const Config& config, const RuntimeConfig& runtime) {
       trainer::SizeOfCorpus(config.data.corpus, CacheFolder(), places);
   // A stand-in, which would be downloaded.
   if (!size.here && size.bytes > 0) {
-    trainer::RefuseToPrepare(config.data, config.model.vocab_size);
+    trainer::RefuseToPrepare(config.data, config.model.vocab_size, places);
   }
   trainer::PrepareOptions options;
   options.places = places;
@@ -505,10 +505,21 @@ class GridRunner {
     return settled && (run.state == RunState::kFailed || Lacking(run).empty());
   }
 
+  // Takes how the run ended from its folder, where another process may have
+  // written it. A recorded run has none here, and stays what it is.
+  void Reread(RunOutcome& run) const {
+    RunOutcome now = ReadRun(run.run, options_.folder);
+    if (now.state != RunState::kFinished && now.state != RunState::kFailed) {
+      return;
+    }
+    now.selected = run.selected;
+    run = std::move(now);
+  }
+
   void EndWorker(const WorkerEnd& end) {
     RunOutcome& run = Selected(end.job);
     if (end.code == ExitCode::kDone && end.done) {
-      run = ReadRun(run.run, options_.folder);
+      Reread(run);
       progress_.End(end.job, run);
       return;
     }
@@ -588,6 +599,17 @@ class GridRunner {
       } catch (const NumericsError& error) {
         obstacle = error.what();
       }
+    }
+    if (!fs::exists(checkpoint)) {
+      // Whoever measures a run may delete its checkpoint.
+      Reread(run);
+      if (run.state == RunState::kFailed || Lacking(run).empty()) return;
+    }
+    if (obstacle.empty() && run.recorded) {
+      obstacle = fmt::format(
+          "{}: a record has no checkpoints; leave out --from to have the same "
+          "command train the run here, or leave these evaluations out",
+          options_.record.string());
     }
     if (obstacle.empty()) {
       obstacle = trainer::EvaluationObstacle(

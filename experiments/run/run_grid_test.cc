@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The requirements checked before a grid starts; grid_main_test.cc runs whole
-// grids.
+// The requirements checked before a grid starts, and the ends of its jobs;
+// grid_main_test.cc runs whole grids.
 #include "experiments/run/run_grid.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <filesystem>
+#include <functional>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,6 +19,7 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_select.h"
+#include "experiments/run/grid_workers.h"
 #include "experiments/run/run_folder.h"
 #include "trainer/run/resources.h"
 
@@ -187,6 +192,33 @@ TEST(RunFolderName, NamesRowCorpusSeedAndConfiguration) {
   EXPECT_NE(RunFolderName(grid.runs[0]), RunFolderName(other.runs[0]));
   const Grid threads = LoadGrid(GridPath("smoke"), {"runtime.threads=2"});
   EXPECT_EQ(RunFolderName(grid.runs[0]), RunFolderName(threads.runs[0]));
+}
+
+// As RunMain tells exceptions apart: what the machine lacks is no self-check.
+TEST(GridWorkers, EndWithTheCodeOfWhatTheyThrow) {
+  const auto end_of = [](const std::function<bool()>& body) {
+    GridWorkers workers;
+    workers.Start(3, body);
+    std::vector<WorkerEnd> ends;
+    while (ends.empty()) ends = workers.Wait();
+    return ends.front();
+  };
+  const WorkerEnd done = end_of([] { return true; });
+  EXPECT_EQ(done.job, 3u);
+  EXPECT_EQ(done.code, ExitCode::kDone);
+  EXPECT_TRUE(done.done);
+  EXPECT_FALSE(end_of([] { return false; }).done);
+  const WorkerEnd memory = end_of([]() -> bool { throw std::bad_alloc(); });
+  EXPECT_EQ(memory.code, ExitCode::kEnvironment);
+  EXPECT_TRUE(Says(memory.problem, "out of memory"));
+  const WorkerEnd file =
+      end_of([] { return std::filesystem::file_size("/absent/file") > 0; });
+  EXPECT_EQ(file.code, ExitCode::kEnvironment);
+  EXPECT_TRUE(Says(file.problem, "/absent/file"));
+  const WorkerEnd bug =
+      end_of([]() -> bool { throw std::logic_error("surprise"); });
+  EXPECT_EQ(bug.code, ExitCode::kSelfCheck);
+  EXPECT_TRUE(Says(bug.problem, "surprise"));
 }
 
 }  // namespace

@@ -31,6 +31,7 @@
 #include "golden/verdict/regime.h"
 #include "golden/verdict/regime_judge.h"
 #include "kernels/isa.h"
+#include "trainer/evaluation/final_evaluations.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/run_digest.h"
 #include "trainer/results/run_result_file.h"
@@ -217,6 +218,12 @@ const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
   return nullptr;
 }
 
+// What `run` lacks of the evaluations that `other` has, in words.
+std::string Lacking(const trainer::RunResult& run,
+                    const trainer::RunResult& other) {
+  return trainer::MissingEvaluations(trainer::WithEarlierPlans({}, other), run);
+}
+
 void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
   const std::string key = RunIdentityKey(run.run);
   RecordedRun added{
@@ -239,7 +246,8 @@ void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
             trainer::PlaceText(there.result.identity), run.result->code_version,
             trainer::PlaceText(run.result->identity)));
       }
-      if (!there.result.final_evaluations && run.result->final_evaluations) {
+      if (!Lacking(there.result, *run.result).empty() &&
+          Lacking(*run.result, there.result).empty()) {
         there.result.final_evaluations = run.result->final_evaluations;
         ++change.completed;
       }

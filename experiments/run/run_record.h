@@ -79,7 +79,8 @@ struct RecordChange {
 };
 
 // Adds the finished runs of `outcome` that the record lacks. Existing runs are
-// neither dropped nor replaced; they only gain missing evaluations. Throws
+// neither dropped nor replaced; they only gain missing evaluations, from a run
+// that has all of theirs. Throws
 // DataError if the record was made under other margins or on other tokens, or
 // has the same run with other bits, another run with the same id, or a row with
 // other settings; if one of the two is of the experiment `regime` and the other

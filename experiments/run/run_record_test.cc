@@ -41,7 +41,13 @@ GridOutcome Example() {
                            &result.config, &result.identity.config}) {
       config->training.steps = steps;
     }
-    result.final_evaluations.emplace().code_version = "0123456789ab";
+    trainer::FinalEvaluations& measured = result.final_evaluations.emplace();
+    measured.code_version = "0123456789ab";
+    trainer::RouterHealth health;
+    if (result.config.router.kind != RouterKind::kSparse) {
+      health.truncated_mass = 0.125;
+    }
+    measured.router_health.assign(result.allocation.size(), health);
   }
   for (trainer::PreparedCorpus& corpus : outcome.corpora) {
     corpus.prefix = CorpusRecord(outcome.grid.runs[0], "");
@@ -141,6 +147,20 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
   Recorded(all, path.parent_path() / "at_once.h5");
   EXPECT_EQ(ReadWholeFile(path),
             ReadWholeFile(path.parent_path() / "at_once.h5"));
+
+  // More was measured later. A run that has less takes nothing away.
+  GridOutcome later = all;
+  trainer::RunResult& more = *later.runs[4].result;
+  more.final_evaluations->inference_tau.push_back(
+      {.factor = 2, .tau = 2, .validation = more.final_validation});
+  EXPECT_EQ(AddFinishedRuns(later, record).completed, 1u);
+  EXPECT_EQ(AddFinishedRuns(all, record).completed, 0u);
+  more.final_evaluations->inference_tau[0].factor = 3;
+  EXPECT_EQ(AddFinishedRuns(later, record).completed, 0u);
+  const trainer::FinalEvaluations& kept =
+      *record.Find(RunIdentityKey(later.runs[4].run))->result.final_evaluations;
+  ASSERT_EQ(kept.inference_tau.size(), 1u);
+  EXPECT_EQ(kept.inference_tau[0].factor, 2);
 }
 
 TEST(RunRecord, RefusesAChangedByte) {

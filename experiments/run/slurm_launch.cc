@@ -243,7 +243,11 @@ class SlurmLauncher {
     if (!options_.run.record.empty()) {
       TakeRecordedRuns(ReadRunRecord(options_.run.record), outcome);
     }
-    for (const size_t r : options_.run.selected) {
+    // In the order of the grid, in which EstimateGrid finds the seeds of a row,
+    // one after the other; a task trains them in the order of their waves.
+    std::vector<size_t> selected = options_.run.selected;
+    std::ranges::sort(selected);
+    for (const size_t r : selected) {
       const RunOutcome& run = outcome.runs[r];
       if (run.state == RunState::kFinished && !CanBeMeasured(run)) continue;
       open_.push_back(run);
@@ -462,6 +466,7 @@ void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
   // The tasks run elsewhere, where there may be what this machine lacks.
   RequirePaperScale(grid, options.run, /*trains_here=*/false);
   RequireTaskItems(grid, options.run);
+  RequireTokens(grid, options.run);
   RequireSlurm();
   SlurmLauncher(grid, options).Run();
 }

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <sstream>
 #include <thread>
+#include <utility>
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
@@ -84,6 +86,40 @@ mean_active_experts = 1.5
 
 std::string MicroGrid(int64_t steps, const std::string& more_rows) {
   return fmt::format(fmt::runtime(kMicroGrid), steps) + more_rows;
+}
+
+std::string MicroMini() {
+  std::string toml = MicroGrid(60);
+  const std::pair<std::string, std::string> kChanges[] = {
+      {"name = \"micro\"", "name = \"mini\""},
+      {"scale = \"smoke\"", "scale = \"mini\""},
+      {"seeds = [7]", "seeds = [1234, 1235]"},
+      {"id = \"text\"", "id = \"gcide\""},
+      {"id = \"star-1.5\"", "id = \"softmoe-star-1.5-calibrated\""},
+      {"id = \"learned-1.5\"", "id = \"softmoe-1.5-calibrated\""}};
+  for (const auto& [from, to] : kChanges) {
+    toml.replace(toml.find(from), from.size(), to);
+  }
+  return toml;
+}
+
+std::string MicroRegime() {
+  std::string toml = MicroMini();
+  toml.replace(toml.find("[[rows]]"), 0, "[experiments.regime]\n");
+  toml.replace(toml.find("seeds = [1234, 1235]"), 20, "seeds = [1234]");
+  for (const char* row :
+       {"sparse/k1 sparse 1", "sparse/k3 sparse 3", "sparse/k4 sparse 4",
+        "softmoe_star/k1/a4 soft_fixed 1", "softmoe_star/k2/a2 soft_fixed 2",
+        "softmoe/k2/a2 soft_learned 2"}) {
+    std::istringstream words(row);
+    std::string paper_row, kind, k;
+    words >> paper_row >> kind >> k;
+    toml += fmt::format(
+        "[[rows]]\nid = \"{0}-{1}\"\nlabel = \"L\"\npaper_row = \"{2}\"\n"
+        "[rows.config.router]\nkind = \"{0}\"\nmean_active_experts = {1}\n",
+        kind, k, paper_row);
+  }
+  return toml;
 }
 
 void GridProgram::SetUp() {

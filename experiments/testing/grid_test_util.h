@@ -24,6 +24,14 @@ using Strings = std::vector<std::string>;
 // `steps` steps of milliseconds each, on path:text.txt; then `more_rows`.
 std::string MicroGrid(int64_t steps, const std::string& more_rows = "");
 
+// The micro grid under the name of mini, with three of its rows and two of its
+// seeds: 6 of 76 planned runs.
+std::string MicroMini();
+
+// The micro grid under the name of mini, with the rows that the experiment
+// `regime` builds on.
+std::string MicroRegime();
+
 // The TOML of one more row, "diverges": an enormous learning rate overflows
 // fp32 within a few steps.
 inline constexpr char kDivergingRow[] = R"([[rows]]

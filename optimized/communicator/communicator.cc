@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <sstream>
 #include <string_view>
-#include <system_error>
+
+#include "core/failure.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -59,23 +59,6 @@ void CompareAgreements(std::string_view first, std::string_view second,
                       (here == there ? ", which proves nothing" : "") +
                       "; start all ranks with the same program, configuration "
                       "and files");
-  }
-}
-
-// Tells exceptions apart as softmoe::RunMain does at the program's end.
-Error CurrentFailure() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return {ExitCode::kEnvironment, "out of memory"};
-  } catch (const std::system_error& error) {
-    return {ExitCode::kEnvironment, error.what()};
-  } catch (const std::exception& error) {
-    return {ExitCode::kSelfCheck, error.what()};
-  } catch (...) {
-    return {ExitCode::kSelfCheck, "an exception of an unknown type"};
   }
 }
 

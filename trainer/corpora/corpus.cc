@@ -232,45 +232,48 @@ Parsed Parse(const std::string& name, const fs::path& cache,
   return parsed;
 }
 
-// The bytes of a file, or of all files in a folder; files that vanish count as
-// 0.
-int64_t BytesOf(const fs::path& place) {
+// The files of which the corpus consists; none if they are not what FindCorpus
+// takes, which says why.
+Files FilesOfCorpus(const std::string& kind, const fs::path& place) {
   std::error_code error;
-  if (!fs::is_directory(place, error)) {
-    const auto bytes = fs::file_size(place, error);
-    return error ? 0 : static_cast<int64_t>(bytes);
+  try {
+    if (kind == "owt") {
+      return FindCorpusFiles(IsJsonForm(place) ? FilesOf::kJson : FilesOf::kOwt,
+                             place);
+    }
+    if (kind == "c4") return FindCorpusFiles(FilesOf::kC4, place);
+    if (kind == "jsonl") return FindCorpusFiles(FilesOf::kJson, place);
+  } catch (const Error&) {
+    return {};
   }
+  return {fs::is_directory(place, error) ? place / kStandinTextName : place};
+}
+
+// The bytes of all files; those that vanish count as 0.
+int64_t BytesOf(const Files& files) {
   int64_t sum = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(
-           place, fs::directory_options::skip_permission_denied, error)) {
+  for (const fs::path& file : files) {
     std::error_code gone;
-    const auto bytes = entry.file_size(gone);
+    const auto bytes = fs::file_size(file, gone);
     if (!gone) sum += static_cast<int64_t>(bytes);
   }
   return sum;
 }
 
-// Whether the files there are plain, by one of them.
-bool IsPlain(const fs::path& place) {
-  std::error_code error;
-  fs::path file = place;
-  if (fs::is_directory(place, error)) {
-    for (const auto& entry : fs::recursive_directory_iterator(
-             place, fs::directory_options::skip_permission_denied, error)) {
-      if (!entry.is_regular_file(error)) continue;
-      file = entry.path();
-      break;
-    }
-  }
+// Whether the files are plain, by one of them.
+bool IsPlain(const Files& files) {
   try {
-    return FormOf(InputFile(file)) == FileForm::kPlain;
+    return !files.empty() &&
+           FormOf(InputFile(files.front())) == FileForm::kPlain;
   } catch (const Error&) {
     return false;
   }
 }
 
-void EstimateText(const std::string& kind, CorpusSize* size) {
-  if (size->bytes > 0 && (!size->here || IsPlain(size->place))) {
+// `files` are those that are here.
+void EstimateText(const std::string& kind, const Files& files,
+                  CorpusSize* size) {
+  if (size->bytes > 0 && (!size->here || IsPlain(files))) {
     size->text_bytes = size->bytes;
   }
   if (kind != "owt" && kind != "c4") return;
@@ -388,12 +391,14 @@ CorpusSize SizeOfCorpus(const std::string& name, const fs::path& cache,
   size.place = parsed.path;
   std::error_code error;
   size.here = fs::exists(parsed.path, error);
+  Files files;
   if (size.here) {
-    size.bytes = BytesOf(parsed.path);
+    files = FilesOfCorpus(parsed.kind, parsed.path);
+    size.bytes = BytesOf(files);
   } else if (const StandinCorpus* standin = FindStandin(name)) {
     size.bytes = standin->text_bytes;
   }
-  EstimateText(parsed.kind, &size);
+  EstimateText(parsed.kind, files, &size);
   return size;
 }
 

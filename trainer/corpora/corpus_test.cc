@@ -197,6 +197,11 @@ TEST(SizeOfCorpus, IsThatOfTheFilesOrExpected) {
   std::filesystem::create_directories(c4 / "en");
   WriteFileAtomically(c4 / "en" / "c4-train.0.json", "0123456789");
   WriteFileAtomically(c4 / "en" / "c4-train.1.json", "01234");
+  // What a clone has besides is no text.
+  std::filesystem::create_directories(c4 / ".git");
+  for (const char* name : {"README.md", "en/c4-validation.0.json", ".git/x"}) {
+    WriteFileAtomically(c4 / name, "0123456");
+  }
   expect("c4", c4, true, 15);
   expect("c4:" + (c4 / "en").string(), c4 / "en", true, 15);
   const auto file = c4 / "en" / "c4-train.1.json";
@@ -224,6 +229,7 @@ TEST(SizeOfCorpus, KnowsHowMuchTextItIs) {
   std::filesystem::create_directories(here);
   WritePacked(here / "urlsf_subset00-1_data.xz", "x", "xz");
   std::filesystem::resize_file(here / "urlsf_subset00-1_data.xz", 12'880'027);
+  WriteFileAtomically(here / "README.md", "plain");
   const CorpusSize part = SizeOfCorpus("owt", folder);
   EXPECT_NEAR(static_cast<double>(part.text_bytes), 39.7e6, 1e3);
   EXPECT_NEAR(static_cast<double>(part.documents), 8013.769, 1);
@@ -232,6 +238,9 @@ TEST(SizeOfCorpus, KnowsHowMuchTextItIs) {
   expect("path:" + (folder / "plain").string(), 9, 0);
   WritePacked(folder / "gzip", "some text", "gzip");
   expect("path:" + (folder / "gzip").string(), 0, 0);
+  std::filesystem::create_directories(folder / "corpora" / "foldoc");
+  WriteFileAtomically(folder / "corpora" / "foldoc" / "text.txt", "a text");
+  expect("foldoc", 6, 0);
 }
 
 TEST(FindCorpus, RefusesUnknownNamesAndShowsTheKnown) {

@@ -75,7 +75,7 @@ bool PackagesAgree(const Json& json) {
 bool ReadStandin(const fs::path& folder, StandinText* out,
                  std::string* damage) {
   damage->clear();
-  const fs::path text = folder / "text.txt";
+  const fs::path text = folder / kStandinTextName;
   const fs::path record = folder / "provenance.json";
   std::error_code error;
   if (!fs::exists(folder, error)) return false;
@@ -135,7 +135,7 @@ void MakeStandin(const StandinCorpus& corpus, const fs::path& cache,
   }
   fs::remove_all(unpacked);
 
-  WriteText(work.path() / "text.txt", documents);
+  WriteText(work.path() / kStandinTextName, documents);
   Json json = {{"version", kTextVersion},
                {"corpus", corpus.name},
                {"description", corpus.description},
@@ -143,7 +143,7 @@ void MakeStandin(const StandinCorpus& corpus, const fs::path& cache,
                {"packages", Json::array()},
                {"num_documents", documents.size()},
                {"bytes_read_as_windows_1252", repaired},
-               {"text_sha256", Sha256OfFile(work.path() / "text.txt")}};
+               {"text_sha256", Sha256OfFile(work.path() / kStandinTextName)}};
   for (const DebianPackage& package : packages) {
     json["packages"].push_back({{"name", package.name},
                                 {"version", package.version},

@@ -27,6 +27,9 @@ struct StandinCorpus {
   int64_t text_bytes = 0;             // of the text, from Debian 12's packages
 };
 
+// The name of the text in the folder of a stand-in.
+inline constexpr char kStandinTextName[] = "text.txt";
+
 const std::vector<StandinCorpus>& StandinCorpora();
 
 // The stand-in of this name, or nullptr.

@@ -110,24 +110,21 @@ class SeparatorFinder {
       blank_line_ = true;
       return;
     }
-    if (!has_text_) line = TrimLeft(line);
     has_blank_ = has_blank_ || (has_text_ && blank_line_);
     has_mark_ = has_mark_ || IsMark(line);
-    ends_with_mark_ = IsMark(TrimRight(line));
     has_text_ = true;
     blank_line_ = false;
   }
 
   bool has_text() const { return has_text_; }
   Separator Found() const {
-    if (has_mark_ || ends_with_mark_) return Separator::kMark;
+    if (has_mark_) return Separator::kMark;
     return has_blank_ ? Separator::kBlankLine : Separator::kLineEnd;
   }
 
  private:
   bool has_text_ = false, has_mark_ = false, has_blank_ = false;
-  bool ends_with_mark_ = false;  // the last line of text so far
-  bool blank_line_ = false;      // after it
+  bool blank_line_ = false;  // after the last line of text so far
 };
 
 class TextFile : public DocumentSource {

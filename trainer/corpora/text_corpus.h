@@ -3,7 +3,7 @@
 // text_corpus.h - documents of a text file, plain or of gzip, xz or zstd.
 //
 // Documents are separated by the first of these that the file has:
-//   1. a line that is exactly <|endoftext|>
+//   1. a line that is exactly <|endoftext|>; with white space it is text
 //   2. an empty line, or one of white space only (several count as one)
 //   3. every line end
 // So a file with one document per line, one with a blank line between

@@ -39,6 +39,11 @@ TEST(TextFile, MarksSeparateAndKeepParagraphs) {
   // Inside a line, the separator is text.
   EXPECT_EQ(Read("a <|endoftext|> b\n\nc"),
             (Documents{"a <|endoftext|> b", "c"}));
+  // So it is beside white space, wherever the line is.
+  EXPECT_EQ(Read(" <|endoftext|>\none\n\ntwo"),
+            (Documents{"<|endoftext|>\none", "two"}));
+  EXPECT_EQ(Read("one\n\ntwo\n<|endoftext|>\t\n\n"),
+            (Documents{"one", "two\n<|endoftext|>"}));
 }
 
 TEST(TextFile, OtherwiseEveryLineIsADocument) {

@@ -40,8 +40,9 @@ Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
   const int64_t documents = tokens_.num_documents();
   const int64_t held_out = std::max<int64_t>(
       1, std::llround(static_cast<double>(documents) * fraction));
-  num_training_documents_ = std::max<int64_t>(0, documents - held_out);
-  validation_begin_ = tokens_.DocumentBegin(num_training_documents_);
+  const int64_t num_training_documents =
+      std::max<int64_t>(0, documents - held_out);
+  validation_begin_ = tokens_.DocumentBegin(num_training_documents);
   // A stream of n tokens has n - 1 to predict.
   num_training_ =
       std::max<int64_t>(0, validation_begin_ - 1) / sequence_length_;
@@ -65,10 +66,6 @@ Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
         num_training_, sequence_length_, batch_sequences_, num_validation_,
         remedy));
   }
-}
-
-int64_t Dataset::num_validation_documents() const {
-  return tokens_.num_documents() - num_training_documents_;
 }
 
 void Dataset::FillWindow(int64_t begin, int32_t* inputs,

@@ -55,8 +55,6 @@ class Dataset {
 
   int64_t num_training_sequences() const { return num_training_; }
   int64_t num_validation_sequences() const { return num_validation_; }
-  int64_t num_training_documents() const { return num_training_documents_; }
-  int64_t num_validation_documents() const;
 
   // Writes sequences [first, first + count) of the batch of the update with
   // index `step` (0 for the first update).
@@ -88,7 +86,6 @@ class Dataset {
   int64_t sequence_length_ = 0;
   int64_t batch_sequences_ = 0;
   uint64_t seed_ = 0;
-  int64_t num_training_documents_ = 0;
   int64_t validation_begin_ = 0;  // first held-out token
   int64_t num_training_ = 0;
   int64_t num_validation_ = 0;

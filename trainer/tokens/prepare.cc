@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/file_error.h"
@@ -208,7 +209,9 @@ class Preparation {
     const fs::path folder = cache_ / "tokens" / Key(corpus_.key);
     PreparedCorpus cached;
     if (FindCached(folder / "tokens", &cached)) return cached;
-    if (options_.only_find) RefuseToPrepare(data_, vocab_size_);
+    if (options_.only_find) {
+      RefuseToPrepare(data_, vocab_size_, options_.places);
+    }
 
     // The name lacks the key of the text, so that a file that is replaced
     // because it was damaged does not make the work on the others void.
@@ -623,13 +626,25 @@ class Preparation {
 
 }  // namespace
 
-void RefuseToPrepare(const DataConfig& data, int64_t vocab_size) {
-  throw EnvironmentError(fmt::format(
-      "{} is not prepared; do that first, where no GPU waits for it: `bazel "
-      "run //:prepare_data -- --corpus {} --vocab-size {}{}`",
-      data.corpus, data.corpus, vocab_size,
-      data.max_bytes == 0 ? ""
-                          : fmt::format(" --max-bytes {}", data.max_bytes)));
+void RefuseToPrepare(const DataConfig& data, int64_t vocab_size,
+                     const CorpusPlaces& places) {
+  std::string command =
+      fmt::format("bazel run //:prepare_data -- --corpus {}", data.corpus);
+  if (const auto place = places.find(data.corpus); place != places.end()) {
+    command +=
+        fmt::format(" --place {}={}", data.corpus, place->second.string());
+  }
+  command += fmt::format(" --vocab-size {}", vocab_size);
+  if (data.normalise != Normalise::kNone) {
+    command += fmt::format(" --normalise {}", EnumName(data.normalise));
+  }
+  if (data.max_bytes != 0) {
+    command += fmt::format(" --max-bytes {}", data.max_bytes);
+  }
+  throw EnvironmentError(
+      fmt::format("{} is not prepared; do that first, where no GPU waits for "
+                  "it: `{}`",
+                  data.corpus, command));
 }
 
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,

@@ -45,8 +45,9 @@ struct PrepareOptions {
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
 
-// Throws that EnvironmentError.
-[[noreturn]] void RefuseToPrepare(const DataConfig& data, int64_t vocab_size);
+// Throws that EnvironmentError; `places` as in PrepareOptions.
+[[noreturn]] void RefuseToPrepare(const DataConfig& data, int64_t vocab_size,
+                                  const CorpusPlaces& places);
 
 // Disk that token files take, in bytes.
 struct TokenDisk {

@@ -96,6 +96,26 @@ TEST_F(Prepare, SameBytesForAnyNumberOfThreads) {
   EXPECT_EQ(one.corpus_sha256, three.corpus_sha256);
 }
 
+// What is said to be missing is made by the command that is said.
+TEST_F(Prepare, OnlyFindsAndSaysWhatMakesTheRest) {
+  const fs::path shard = folder_ / "c4" / "c4-train.0.json";
+  fs::create_directory(shard.parent_path());
+  WriteFileAtomically(shard, "{\"text\": \"one\"}\n");
+  data_.corpus = "c4";
+  data_.max_bytes = 9;
+  data_.normalise = Normalise::kHfOpenWebText;
+  PrepareOptions options;
+  options.cache = folder_ / "cache";
+  options.places = {{"c4", shard.parent_path()}};
+  options.quiet = options.only_find = true;
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { PrepareCorpus(data_, kVocabSize, options); }),
+                   "`bazel run //:prepare_data -- --corpus c4 --place c4=" +
+                       shard.parent_path().string() +
+                       " --vocab-size 400 --normalise hf_openwebtext "
+                       "--max-bytes 9`"));
+}
+
 TEST_F(Prepare, TakesTheDiskThatIsExpected) {
   const PreparedCorpus corpus = Run();
   const auto size = [&](const char* suffix) {
@@ -502,6 +522,8 @@ class Prepared : public Prepare {
 };
 
 TEST_F(Prepared, OpensWhereItWasCopied) {
+  // Copied again, its files are links to themselves.
+  CopyPreparedCorpus(Run(), corpus_.prefix);
   EXPECT_EQ(FilesIn(folder_ / "sub"),
             (Strings{"out.v1.bin", "out.v1.idx", "out.v1.json",
                      "out.v1.manifest", "out.v1.model"}));

@@ -72,8 +72,9 @@ bool LinkFile(const fs::path& from, const fs::path& to) {
   fs::remove(made, error);
   fs::create_hard_link(from, made, error);
   if (!error) fs::rename(made, to, error);
+  // It is still there where `to` was such a link: rename does nothing then.
   std::error_code ignored;
-  if (error) fs::remove(made, ignored);
+  fs::remove(made, ignored);
   return !error;
 }
 

@@ -75,6 +75,19 @@ std::optional<Rest> ReadRest(const fs::path& prefix) {
   }
 }
 
+// The sum of the lengths [begin, end) in `file`.
+int64_t SumLengths(const InputFile& file, int64_t begin, int64_t end) {
+  int64_t sum = 0;
+  ForEachBlock(file, 4 * begin, 4 * end, [&](std::string_view bytes) {
+    for (size_t at = 0; at < bytes.size(); at += 4) {
+      int32_t length;
+      std::memcpy(&length, bytes.data() + at, 4);
+      sum += length;
+    }
+  });
+  return sum;
+}
+
 // How many of the numbers in `file` equal one before them. A part of the
 // numbers is sorted at a time: memory does not grow with C4's 3 GB of them.
 int64_t CountRepeated(const InputFile& file) {
@@ -242,7 +255,8 @@ void ShardStore::Keep(const std::function<bool(const ShardRecord&)>& is_kept) {
     const int64_t end = begin + shard.tokens * token_bytes;
     const int64_t last = num_documents + shard.documents;
     if (!is_kept(shard) || end > tokens.size() || 4 * last > lengths.size() ||
-        8 * last > documents.size()) {
+        8 * last > documents.size() ||
+        SumLengths(lengths, num_documents, last) != shard.tokens) {
       break;
     }
     Sha256 hash;
@@ -298,6 +312,9 @@ void ShardStore::AppendNext() {
   }
   lengths_->Write(rest->lengths);
   documents_->Write(rest->documents);
+  // Keep can only compare their sizes and a sum; tokens have a hash.
+  lengths_->Sync();
+  documents_->Sync();
   // Last: what has no record is cut when the store is opened again.
   records_->Write(JsonLine(ToJson(rest->record)) + "\n");
   appended_.push_back(rest->record);
@@ -308,13 +325,22 @@ void ShardStore::AppendNext() {
 }
 
 ShardStore::Result ShardStore::Finish(const fs::path& prefix) {
+  const InputFile lengths_file(lengths_->path());
+  const int64_t token_bytes = TokenBytes(TokenTypeFor(vocab_size_));
+  const int64_t sum = SumLengths(lengths_file, 0, lengths_->size() / 4);
+  if (sum * token_bytes != tokens_->size()) {
+    throw DataError(fmt::format(
+        "{}: damaged: the lengths of documents add up to {} tokens, and {} "
+        "were written; the same command goes on with the shards that are whole",
+        lengths_->path().string(), sum, tokens_->size() / token_bytes));
+  }
   Result result;
   result.manifest.shards = appended_;
   result.manifest.repeated = CountRepeated(InputFile(documents_->path()));
   result.tokens_sha256 = Sha256Hex(tokens_hash_.Finish());
   tokens_->Sync();
   std::vector<int32_t> lengths(static_cast<size_t>(lengths_->size()) / 4);
-  InputFile(lengths_->path()).Read(0, lengths_->size(), lengths.data());
+  lengths_file.Read(0, lengths_->size(), lengths.data());
   result.index_sha256 =
       WriteTokenIndex(WithSuffix(prefix, ".idx"), vocab_size_, lengths);
   WriteManifest(WithSuffix(prefix, ".manifest"), result.manifest);

@@ -11,8 +11,8 @@
 //   appended.jsonl  their ShardRecords, a line each
 //   shards/N.bin    the ids of shard N, which was not appended yet
 //   shards/N.rest   its ShardRecord, a line, then its lengths and documents
-// What a kill, or the machine's end, left behind counts only as far as its
-// hashes are right.
+// What a kill, or the machine's end, left behind counts only as far as the
+// hashes of its tokens are right, and its lengths add up to their number.
 #ifndef SOFTMOE_TRAINER_TOKENS_SHARD_STORE_H_
 #define SOFTMOE_TRAINER_TOKENS_SHARD_STORE_H_
 
@@ -78,7 +78,8 @@ class ShardStore {
   void AppendNext();
 
   // Writes PREFIX.bin, .idx and .manifest, where `prefix` lies in the same file
-  // system; the store is empty then. Throws EnvironmentError.
+  // system; the store is empty then. Throws EnvironmentError; DataError if the
+  // lengths were damaged meanwhile: the store, opened again, has what is whole.
   struct Result {
     Manifest manifest;
     std::string tokens_sha256, index_sha256;

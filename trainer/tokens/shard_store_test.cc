@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -128,6 +129,15 @@ TEST_F(Store, BelievesOnlyWhatIsWhole) {
   restart();
   change("tokens.bin", [](std::string* bytes) { (*bytes)[4] ^= 1; });
   EXPECT_TRUE(Finish(1) == unbroken);
+  // Lengths that did not get to the disk: of the third shard, of all.
+  for (const auto& [lost, kept] : {std::pair(3, 2), std::pair(6, 0)}) {
+    restart();
+    const size_t count = 4 * static_cast<size_t>(lost);
+    change("lengths", [count](std::string* bytes) {
+      bytes->replace(bytes->size() - count, count, count, '\0');
+    });
+    EXPECT_TRUE(Finish(kept) == unbroken) << lost;
+  }
   restart();
   change("appended.jsonl", [](std::string* bytes) {
     bytes->replace(bytes->find("\"bad\""), 5, "\"bat\"");
@@ -186,6 +196,24 @@ TEST_F(Store, AShardWhoseTokensChangedIsMadeAgain) {
   tokens[tokens.size() - 1] ^= 1;  // of the third shard
   WriteFileAtomically(folder_ / "tokens.bin", tokens);
   EXPECT_TRUE(Finish(2) == unbroken);
+}
+
+TEST_F(Store, DoesNotFinishWithDamagedLengths) {
+  const auto unbroken = Unbroken();
+  {
+    ShardStore store(folder_, kVocabSize);
+    for (int64_t i = 0; i < 5; ++i) {
+      Encode(folder_, i);
+      store.AppendNext();
+    }
+    std::string lengths = ReadWholeFile(folder_ / "lengths");
+    ++lengths[4];  // of the second shard
+    WriteFileAtomically(folder_ / "lengths", lengths);
+    EXPECT_TRUE(
+        Says(MessageOf<DataError>([&] { store.Finish(folder_ / "out"); }),
+             (folder_ / "lengths").string(), "add up to 41 tokens, and 40"));
+  }
+  EXPECT_TRUE(Finish(1) == unbroken);
 }
 
 TEST_F(Store, NamesAFileThatItCannotOpen) {

@@ -295,7 +295,6 @@ std::optional<int64_t> Tokenizer::TextBytes(
   const auto bytes_of = [&](int id) -> int64_t {
     if (processor.IsByte(id)) return 1;
     if (processor.IsControl(id) || processor.IsUnused(id)) return 0;
-    constexpr std::string_view kSpace = "\u2581";
     const std::string& piece = processor.IdToPiece(id);
     auto bytes = static_cast<int64_t>(piece.size());
     for (size_t at = 0; (at = piece.find(kSpace, at)) != std::string::npos;
