@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text/markup.h"
 
+#include <string_view>
+
 #include "core/errors.h"
 
 namespace softmoe {
 
 std::string EscapeMarkup(const std::string& text) {
   std::string escaped;
-  for (const char letter : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    // U+FFFE and U+FFFF, which are UTF-8 but no characters.
+    const std::string_view next = std::string_view(text).substr(i, 3);
+    if (next == "\xef\xbf\xbe" || next == "\xef\xbf\xbf") {
+      escaped += '?';
+      i += 2;
+      continue;
+    }
     switch (letter) {
       case '&':
         escaped += "&amp;";

@@ -8,8 +8,9 @@
 
 namespace softmoe {
 
-// `text` as content or attribute value of HTML and XML 1.0. Control characters
-// other than tab, newline and return, which XML forbids, become '?'.
+// `text`, which is UTF-8, as content or attribute value of HTML and XML 1.0.
+// What XML forbids becomes '?': control characters other than tab, newline and
+// return, U+FFFE and U+FFFF.
 std::string EscapeMarkup(const std::string& text);
 
 // `document` with `part` between the lines "<!-- begin: COMMAND -->" and

@@ -19,10 +19,14 @@ TEST(EscapeMarkup, LeavesNothingThatMeansSomething) {
 TEST(EscapeMarkup, ControlCharactersAreNoXml) {
   EXPECT_EQ(EscapeMarkup("a\tb\nc\rd"), "a\tb\nc\rd");
   EXPECT_EQ(EscapeMarkup(std::string("a\0b\x1b[1m", 7)), "a?b?[1m");
+  EXPECT_EQ(EscapeMarkup("a\xef\xbf\xbe"
+                         "b\xef\xbf\xbf"),
+            "a?b?");
 }
 
 TEST(EscapeMarkup, Utf8StaysAsItIs) {
   EXPECT_EQ(EscapeMarkup("\xc3\xa9 \xe2\x89\xa4"), "\xc3\xa9 \xe2\x89\xa4");
+  EXPECT_EQ(EscapeMarkup("\xef\xbf\xbd"), "\xef\xbf\xbd");
 }
 
 constexpr char kBegin[] = "<!-- begin: make table -->\n";

@@ -34,6 +34,8 @@
 namespace softmoe::verify {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 // Each word on a line of its own, so that two REPRO lines stay two.
 std::string Join(const std::vector<std::string>& words) {
   std::string text;
@@ -99,8 +101,10 @@ CampaignOptions MakeCampaign(
 
 void WriteReports(const Options& options, const Suite& suite) {
   if (!options.json.empty()) {
-    WriteFileAtomically(UserPath(options.json),
-                        SuiteJson(suite).dump(2) + "\n");
+    WriteFileAtomically(
+        UserPath(options.json),
+        SuiteJson(suite).dump(2, ' ', false, Json::error_handler_t::replace) +
+            "\n");
   }
   if (!options.junit.empty()) {
     WriteFileAtomically(UserPath(options.junit), SuiteJUnit(suite));
@@ -139,7 +143,8 @@ void WriteFailureBundle(const std::string& folder, const Failure& failure) {
   const Case& c = failure.smallest.c;
   const auto implementation = MakeImplementation(c.impl);
   Evidence seen;
-  const CaseResult result = CheckCase(c, *implementation, &seen);
+  const CaseResult result =
+      Finished(CheckCase(c, *implementation, &seen), *implementation);
   std::filesystem::path path;
   for (int number = 1; path.empty() || std::filesystem::exists(path);
        ++number) {
@@ -364,8 +369,13 @@ ExitCode Plan(const Options& options) {
 ExitCode Explain(const Options& options) {
   const Case c = ParseCase(StripRepro(Join(options.words)));
   const auto implementation = MakeImplementation(c.impl);
-  std::fputs(ExplainText(c, *implementation).c_str(), stdout);
-  return ExitCode::kDone;
+  Evidence seen;
+  const CaseResult result =
+      Finished(CheckCase(c, *implementation, &seen), *implementation);
+  std::fputs(ExplainText(result, seen).c_str(), stdout);
+  Suite suite;
+  suite.Add(result);
+  return suite.exit_code();
 }
 
 ExitCode Replay(const Options& options, const std::string& file) {
@@ -382,7 +392,8 @@ ExitCode Replay(const Options& options, const std::string& file) {
   CheckSelf();
   const auto implementation = MakeImplementation(bundle.c.impl);
   const CaseResult result =
-      CheckInputs(bundle.c, bundle.evidence.inputs, *implementation);
+      Finished(CheckInputs(bundle.c, bundle.evidence.inputs, *implementation),
+               *implementation);
   fmt::print("recorded: {}\n{}", bundle.result, CaseResultText(result));
   Suite suite;
   suite.Add(result);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
@@ -19,6 +20,7 @@
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
+#include "property_tests/verify/engine/shrink.h"
 #include "property_tests/verify/implementations/implementations.h"
 
 namespace softmoe::verify {
@@ -103,6 +105,129 @@ TEST(Engine, AcceptsWhatIsRight) {
   EXPECT_GT(unit.outputs.at("d_scores").utilisation, 0);
 }
 
+// It has no k_l, so nothing but 0 is right.
+TEST(Engine, ASparseRouterIsJudged) {
+  for (const std::string fault : {"none", "one_nan"}) {
+    CampaignOptions options;
+    options.ops = {"router"};
+    options.impls = {"faulty:" + fault + ":d_mean_active:reference_f32"};
+    options.fixed = {{"kind", "sparse"}};
+    options.cases = 20;
+    options.shrink = false;
+    const Suite suite = RunCampaign(options).suite;
+    EXPECT_EQ(suite.exit_code(),
+              fault == "none" ? ExitCode::kDone : ExitCode::kFailed)
+        << SuiteText(suite);
+  }
+}
+
+// Somebody's correct program in double, which need not compute as the reference
+// does.
+class AnotherInDouble : public Implementation {
+ public:
+  std::string name() const override { return "another"; }
+  std::string WhyUnsupported(const Operation&, Dtype) const override {
+    return "";
+  }
+  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
+                int) override {
+    return op.name() == "rope" ? Rope(c, inputs) : AdamW(c, inputs);
+  }
+
+ private:
+  // The angle by a quotient of powers, as programs with a table of them do.
+  static TensorMap Rope(const Case& c, const TensorMap& inputs) {
+    const int64_t dim = c.Size("head_dim"), half = dim / 2;
+    const auto turn = [&](const char* name, double sign) {
+      Tensor x = inputs.at(name);
+      for (int64_t t = 0; t < x.shape[0]; ++t) {
+        for (int64_t j = 0; j < 2 * c.Size("heads") * half; ++j) {
+          const int64_t pair = j % half;
+          const double frequency = 1 / std::pow(inputs.at("base").values[0],
+                                                static_cast<double>(2 * pair) /
+                                                    static_cast<double>(dim));
+          const double angle =
+              static_cast<double>(t % c.Size("length")) * frequency;
+          double& a = x.values[t * x.shape[1] + j / half * dim + pair];
+          double& b = *(&a + half);
+          const double cosine = std::cos(angle), sine = sign * std::sin(angle);
+          const double turned = a * cosine - b * sine;
+          b = a * sine + b * cosine;
+          a = turned;
+        }
+      }
+      return x;
+    };
+    return {{"rotated", turn("qkv", 1)}, {"d_qkv", turn("d_rotated", -1)}};
+  }
+
+  static double PairwiseSquares(std::span<const double> x) {
+    if (x.size() == 1) return x[0] * x[0];
+    const size_t half = x.size() / 2;
+    return PairwiseSquares(x.first(half)) + PairwiseSquares(x.subspan(half));
+  }
+  // One step, with its squares summed pairwise and powers as exponentials.
+  static TensorMap AdamW(const Case& c, const TensorMap& inputs) {
+    const auto scalar = [&](const char* name) {
+      return inputs.at(name).values[0];
+    };
+    const double t = static_cast<double>(c.Size("completed")) + 1;
+    const auto correction = [&](double beta) {
+      return -std::expm1(t * std::log(beta));
+    };
+    const std::vector<double>& gradient = inputs.at("gradient").values;
+    const double norm = std::sqrt(PairwiseSquares(gradient));
+    const double clip = std::min(1.0, scalar("clip_norm") / norm);
+    const double beta1 = scalar("beta1"), beta2 = scalar("beta2");
+    Tensor p = inputs.at("parameter"), m = inputs.at("first_moment"),
+           v = inputs.at("second_moment");
+    for (int64_t i = 0; i < p.size(); ++i) {
+      const double g = clip * gradient[i];
+      m.values[i] = beta1 * m.values[i] + (1 - beta1) * g;
+      v.values[i] = beta2 * v.values[i] + (1 - beta2) * g * g;
+      const double step =
+          m.values[i] / correction(beta1) /
+          (std::sqrt(v.values[i] / correction(beta2)) + scalar("epsilon"));
+      const double decay =
+          i < c.Size("matrix_size") ? scalar("weight_decay") : 0;
+      p.values[i] -= scalar("learning_rate") * (step + decay * p.values[i]);
+    }
+    Tensor norms(Dtype::kF64, {1});
+    norms.values = {norm};
+    return {{"parameter", p},
+            {"first_moment", m},
+            {"second_moment", v},
+            {"norm", norms}};
+  }
+};
+
+TEST(Engine, AtF64ACorrectProgramMayComputeInAnotherWay) {
+  AnotherInDouble another;
+  const std::pair<const char*, int> kWords[] = {
+      {"op=rope", 30},
+      // Of a sum of 40,002 squares, every digit of the norm counts.
+      {"op=adamw steps=1 matrix_size=40001 vector_size=1 clip_norm=1e-6 "
+       "fill=generic",
+       3},
+      // 1 - beta^t cancels.
+      {"op=adamw steps=1 matrix_size=300 clip_norm=1e6 fill=generic "
+       "completed=3 beta1=0.999 beta2=0.9999",
+       20}};
+  for (const auto& [words, cases] : kWords) {
+    double largest = 0;
+    for (int i = 0; i < cases; ++i) {
+      const Case c = ParseCase(std::string(words) +
+                               " dtype=f64 impl=another "
+                               "case=" +
+                               std::to_string(i));
+      const CaseResult result = CheckCase(c, another);
+      EXPECT_FALSE(result.failed()) << CaseText(c) << "\n" << result.reason;
+      largest = std::max(largest, result.utilisation());
+    }
+    EXPECT_GT(largest, 1e-3) << words;  // not by a bound without meaning
+  }
+}
+
 // Every output of every operation is checked: a fault in it is found.
 TEST(Engine, SeesAFaultInEveryOutputOfEveryOperation) {
   for (const Operation* op : Operations()) {
@@ -150,6 +275,25 @@ TEST(Engine, ShrinkingEnds) {
   const Failure& failure = found.suite.failures().front();
   EXPECT_LT(failure.shrink_runs, 200);
   EXPECT_EQ(failure.smallest.c.Size("num_experts"), 2);
+}
+
+// A window may lie far inside a large size; what shrinking prints can be read.
+TEST(Engine, ShrinkingStaysWithinTheWindowsOfALine) {
+  CaseResult found;
+  found.c = ParseCase("op=embedding vocab_size=66000 rows=1 d_model=1");
+  found.status = Status::kFail;
+  // Only the last row of the table is wrong.
+  const Checker check = [](const Case& c, Implementation&) {
+    CaseResult result;
+    result.c = c;
+    const Window& rows = c.sizes.at("vocab_size");
+    if (rows.first + rows.count == 66000) result.status = Status::kFail;
+    return result;
+  };
+  const auto implementation = MakeImplementation("reference_f32");
+  const Shrunk smallest = Shrink(found, *implementation, check);
+  EXPECT_TRUE(smallest.result.failed());
+  EXPECT_EQ(ParseCase(CaseText(smallest.result.c)), smallest.result.c);
 }
 
 // A truncated result is within 1 ulp, so within the bounds of f32: only the
@@ -265,7 +409,34 @@ TEST(Engine, DegenerateDataIsMistrustedAndEmptyRunsAreNoSuccess) {
            {{"rows", "3"}, {"num_experts", "1"}, {"fill", "generic"}});
   EXPECT_EQ(found.suite.exit_code(), ExitCode::kMistrusted)
       << SuiteText(found.suite);
+  EXPECT_TRUE(Says(SuiteJUnit(found.suite), "failures=\"0\" errors=\"1\"",
+                   "<error type=\"MISTRUSTED\"", "none of which can tell"));
   EXPECT_EQ(Suite().exit_code(), ExitCode::kInconclusive);
+}
+
+// Beside others, an operation without elements is none.
+TEST(Engine, NothingComparedIsNoSuccess) {
+  CampaignOptions options;
+  options.ops = {"add"};
+  options.impls = {"reference_f32"};
+  options.fixed = {{"size", "0"}};
+  options.cases = 2;
+  Suite suite = RunCampaign(options).suite;
+  EXPECT_EQ(suite.units().begin()->second.Count(Status::kPass), 2);
+  EXPECT_EQ(suite.exit_code(), ExitCode::kInconclusive);
+  EXPECT_TRUE(Says(SuiteText(suite),
+                   "nothing compared: no output of add on "
+                   "reference_f32 has elements in 2 cases"));
+  EXPECT_TRUE(Says(SuiteJUnit(suite), "<error type=\"INCONCLUSIVE\""));
+  const auto reference = MakeImplementation("reference_f32");
+  suite.Add(CheckCase(
+      ParseCase("op=add size=9 fill=generic case=1", reference->name()),
+      *reference));
+  suite.Add(CheckCase(ParseCase("op=lapsum rows=9 num_experts=5 fill=generic",
+                                reference->name()),
+                      *reference));
+  EXPECT_EQ(suite.exit_code(), ExitCode::kDone) << SuiteText(suite);
+  EXPECT_TRUE(Says(SuiteJUnit(suite), "errors=\"0\""));
 }
 
 // Scores of size 1e5 that differ by less than their error: e^(difference) has

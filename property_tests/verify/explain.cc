@@ -26,6 +26,9 @@ std::string RangeText(const Parameter& p) {
     text += (p.below ? ", below " : ", at most ") + p.at_most;
   }
   if (p.step > 1) text += fmt::format(", multiples of {}", p.step);
+  if (!p.low_in_fill.empty()) {
+    text += fmt::format(", {} with fill={}", p.low, p.low_in_fill);
+  }
   return text;
 }
 
@@ -114,10 +117,9 @@ std::string ListText() {
          faults.Text();
 }
 
-std::string ExplainText(const Case& c, Implementation& implementation) {
+std::string ExplainText(const CaseResult& result, const Evidence& seen) {
+  const Case& c = result.c;
   const Operation& op = FindOperation(c.op);
-  Evidence seen;
-  const CaseResult result = CheckCase(c, implementation, &seen);
   std::string text = OperationText(op) + "\nINPUTS OF THIS CASE\n";
   TextTable inputs({"tensor", "dtype", "shape", "min/median/max |x|"});
   for (const auto& [name, tensor] : InputsOf(op, c)) {

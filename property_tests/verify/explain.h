@@ -15,8 +15,8 @@ namespace softmoe::verify {
 std::string ListText();
 
 // Inputs, the ranges of the values and bounds of each output, the derivations,
-// and the verdict on the implementation.
-std::string ExplainText(const Case& c, Implementation& implementation);
+// and the verdict on the implementation, of a case as CheckCase saw it.
+std::string ExplainText(const CaseResult& result, const Evidence& seen);
 
 }  // namespace softmoe::verify
 

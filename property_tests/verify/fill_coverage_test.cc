@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -243,11 +244,11 @@ const std::map<std::string, Promise>& Promises() {
        }},
       {"first_update",
        [](const Sample& s) {
-         return std::ranges::any_of(s.inputs, [](const auto& each) {
-           return each.second.size() > 1 &&
-                  std::ranges::all_of(each.second.values,
-                                      [](double x) { return x == 0; });
-         });
+         const auto zero = [](double x) { return x == 0; };
+         return s.c.Size("completed") == 0 &&
+                std::ranges::all_of(At(s.inputs, "first_moment").values,
+                                    zero) &&
+                std::ranges::all_of(At(s.inputs, "second_moment").values, zero);
        }},
   };
   return promises;
@@ -273,6 +274,16 @@ CasePattern FixedFor(const Operation& op, const std::string& fill) {
   }
   if (fill == "expert_0_and_1") fix("basis", "softmax");
   return fixed;
+}
+
+TEST(Fills, AreAllOfferedByAnOperation) {
+  std::set<std::string> offered;
+  for (const Operation* op : Operations()) {
+    for (const std::string& fill : op->fills()) offered.insert(fill);
+  }
+  for (const FillInfo& fill : Fills()) {
+    EXPECT_TRUE(offered.contains(fill.name)) << fill.name;
+  }
 }
 
 class EveryFill : public ::testing::TestWithParam<const Operation*> {};

@@ -67,9 +67,9 @@ Your own implementation (property_tests/verify/foreign/README.md):
   verify check-vectors v.h5 theirs.h5         computed elsewhere
 
 Exit codes: 0 all PASS; 1 a FAIL; 2 an unknown name or key, or an invalid file;
-3 NOT_COMPARABLE; 4 nothing ran, or it was not decided; 5 a missing file; 6 the
-harness failed its own check; 7 data that cannot tell right from wrong; 75
-stopped by a signal, after the report. How to add an operation or an
+3 NOT_COMPARABLE; 4 nothing ran or was compared, or it was not decided; 5 a
+missing file; 6 the harness failed its own check; 7 data that cannot tell right
+from wrong; 75 stopped by a signal, after the report. How to add an operation or an
 implementation: property_tests/verify/README.md.)";
 
 // The positional argument of commands that read the words of a case.

@@ -34,6 +34,9 @@ TEST(Verify, TeachesAndLists) {
   EXPECT_TRUE(
       EndedWith(RunVerify("explain op=lapsum impl=cpu:v3 rows=3 num_experts=5"),
                 0, "HOW THE BOUNDS ARE DERIVED"));
+  EXPECT_TRUE(EndedWith(RunVerify("explain op=lapsum rows=3 num_experts=5 "
+                                  "impl=faulty:twice:weights:cpu:v3"),
+                        1, "FAIL: weights"));
 }
 
 TEST(Verify, RunsWhatIsRightAndWritesReports) {

@@ -17,6 +17,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// An operation of which an implementation takes none of so many cases, and had
+// none before, is not offered: as many as `run` tries.
+constexpr int64_t kDeclined = 100;
+
 class Campaign {
  public:
   explicit Campaign(const CampaignOptions& options) : options_(options) {
@@ -54,6 +58,7 @@ class Campaign {
         break;
       }
     }
+    if (!result_.stopped) FinishAll();
     return std::move(result_);
   }
 
@@ -105,8 +110,10 @@ class Campaign {
     result_.suite.Add(result);
     if (options_.on_result) options_.on_result(result);
     if (result.status == Status::kUnsupported) {
-      unsupported_.insert({op.name(), impl.name()});  // said once
+      GiveUpIfNotOffered(op, impl, result.c.dtype);
+      return;
     }
+    last_[&impl] = result;
     if (!result.failed()) return;
     int& shrunk = shrunk_[op.name() + " " + impl.name() + " " + result.output];
     if (!options_.shrink || shrunk++ >= options_.max_shrunk) {
@@ -115,6 +122,31 @@ class Campaign {
     }
     const Shrunk smallest = Shrink(result, impl, options_.check);
     AddFailure({result, smallest.result, smallest.runs, 1});
+  }
+
+  // A reason that is known beforehand holds for all cases, and is said once;
+  // an answer is about its case.
+  void GiveUpIfNotOffered(const Operation& op, const Implementation& impl,
+                          Dtype dtype) {
+    const Unit unit = {op.name(), impl.name()};
+    const UnitStatistics& seen = result_.suite.units().at(unit);
+    if (!impl.WhyUnsupported(op, dtype).empty() ||
+        (seen.ran() == 0 && seen.Count(Status::kUnsupported) >= kDeclined)) {
+      unsupported_.insert({unit.op, unit.impl});
+    }
+  }
+
+  void FinishAll() {
+    for (const auto& impl : impls_) {
+      const auto last = last_.find(impl.get());
+      if (last == last_.end()) continue;  // it computed nothing
+      const Status before = last->second.status;
+      const CaseResult result = Finished(last->second, *impl);
+      if (!result.failed() || before == Status::kFail) continue;
+      result_.suite.Overturn(result, before);
+      if (options_.on_result) options_.on_result(result);
+      CountOnly(result);
+    }
   }
 
   void CountOnly(const CaseResult& result) {
@@ -140,6 +172,8 @@ class Campaign {
   std::vector<std::unique_ptr<Implementation>> impls_;
   std::set<std::pair<std::string, std::string>> unsupported_;
   std::map<std::string, int> shrunk_;
+  // The last case of each that ran.
+  std::map<const Implementation*, CaseResult> last_;
   CampaignResult result_;
 };
 

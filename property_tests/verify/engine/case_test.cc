@@ -7,6 +7,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <set>
@@ -92,6 +93,25 @@ RC_GTEST_PROP(Case, DataIsExactInItsDtype, ()) {
   }
 }
 
+// Data that is computed, not drawn: large whole numbers do not fit into bf16.
+TEST(Case, ExactDataIsExactInItsDtypeAtEveryEdge) {
+  for (const Operation* op : Operations()) {
+    if (std::ranges::count(op->fills(), "exact") == 0) continue;
+    for (const Dtype dtype : op->dtypes()) {
+      for (uint32_t number = 0; number < op->edges().size(); ++number) {
+        const Case c = DrawEdge(
+            *op, {{"dtype", DtypeName(dtype)}, {"fill", "exact"}}, 1, number);
+        for (const auto& [name, tensor] : op->Inputs(c)) {
+          for (const double x : tensor.values) {
+            ASSERT_EQ(RoundTo(tensor.dtype, x), x)
+                << name << " " << CaseText(c);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Case, TensorsOfAnOperationHaveStreamsOfTheirOwn) {
   for (const Operation* op : Operations()) {
     std::set<uint32_t> keys;
@@ -150,6 +170,20 @@ void ExpectRefused(const std::string& text, const std::string& part) {
       << text;
 }
 
+TEST(Case, AFillThatAGivenParameterDoesNotFitIsNotDrawn) {
+  const Operation& op = FindOperation("adamw");
+  int first = 0;
+  for (uint32_t number = 0; number < 50; ++number) {
+    EXPECT_EQ(DrawCase(op, {{"completed", "7"}}, 1, number).Size("completed"),
+              7);
+    const Case c = DrawCase(op, {}, 1, number);
+    if (c.fill.name != "first_update") continue;
+    ++first;
+    EXPECT_EQ(c.Size("completed"), 0);
+  }
+  EXPECT_GT(first, 0);
+}
+
 TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("rows=3", "op=NAME is missing");
   ExpectRefused("op=lapsun", "did you mean 'lapsum'");
@@ -163,6 +197,8 @@ TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("op=lapsum rows=3@9223372036854775807", "window ends");
   ExpectRefused("op=lapsum num_experts=4 mean_active=4", "by num_experts");
   ExpectRefused("op=lapsum mean_active=nan num_experts=9", "mean_active");
+  ExpectRefused("op=adamw fill=first_update completed=7",
+                "completed is 0 to 0 here, by fill=first_update");
   ExpectRefused("op=lapsum dtype=f31", "did you mean 'f32'");
   ExpectRefused("op=lapsum dtype=i32", "no bounds for i32");
   ExpectRefused("op=lapsum fill=tie", "did you mean 'ties'");

@@ -250,8 +250,17 @@ CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
 CaseResult CheckCase(const Case& c, Implementation& implementation,
                      Evidence* evidence) {
   const Operation& op = FindOperation(c.op);
-  const TensorMap before = op.Inputs(OtherData(c));
+  const TensorMap before = InputsOf(op, OtherData(c));
   return Check(op, c, InputsOf(op, c), &before, implementation, evidence);
+}
+
+CaseResult Finished(CaseResult last, Implementation& implementation) {
+  try {
+    implementation.Finish();
+  } catch (const RunFailure& error) {
+    Fail(last, error.output(), error.what());
+  }
+  return last;
 }
 
 }  // namespace softmoe::verify

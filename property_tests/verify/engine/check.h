@@ -85,6 +85,10 @@ CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
                        Implementation& implementation,
                        Evidence* evidence = nullptr);
 
+// Tells `implementation` that no more cases come (Implementation::Finish). What
+// then fails is a FAIL of `last`, a case that it ran before; returns `last`.
+CaseResult Finished(CaseResult last, Implementation& implementation);
+
 }  // namespace softmoe::verify
 
 #endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CHECK_H_

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a check refuses besides wrong numbers: an output that is missing or has
-// the wrong shape, different bits under another schedule, and results that
-// depend on an earlier call.
+// the wrong shape, different bits under another schedule, results that depend
+// on an earlier call, and other experts at a tie.
 #include "property_tests/verify/engine/check.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/draw.h"
@@ -87,6 +88,39 @@ TEST(Check, RefusesWhatTheCallBeforeLeftBehind) {
                   if (++calls > 1) outputs.at("weights").values.back() += 1;
                 }),
                 "over their bound");
+}
+
+// With everything that follows from the selection, so that only the selection
+// is wrong.
+CaseResult CheckSelection(const std::vector<double>& active) {
+  const Operation& op = FindOperation("router");
+  const Case c = ParseCase(
+      "op=router kind=sparse fill=all_equal rows=2 num_experts=4 max_active=2 "
+      "spread=1 temperature=1.5 mean_active=1.5 tau=0 fallback=none "
+      "impl=spoilt");
+  TensorMap choice = {{"active", FromVector(Dtype::kI32, {2, 4}, active)}};
+  TensorMap theirs;
+  for (const auto& [name, output] :
+       ExpectOf(op, c, InputsOf(op, c), choice).outputs) {
+    theirs[name] = output.values;
+    if (theirs[name].dtype == Dtype::kF64) theirs[name].dtype = Dtype::kF32;
+    RoundValues(theirs[name]);
+  }
+  Spoilt implementation([&](TensorMap& outputs, int) { outputs = theirs; });
+  return CheckCase(c, implementation);
+}
+
+TEST(Check, RefusesOtherExpertsThanTheLowerOnesAtATie) {
+  EXPECT_EQ(CheckSelection({1, 1, 0, 0, 1, 1, 0, 0}).status, Status::kPass);
+  for (const std::vector<double>& active :
+       {std::vector<double>{1, 1, 0, 0, 0, 1, 1, 0},
+        {0, 0, 1, 1, 0, 0, 1, 1},
+        {0, 0, 0, 0, 0, 0, 0, 0}}) {
+    const CaseResult result = CheckSelection(active);
+    EXPECT_TRUE(result.failed());
+    EXPECT_EQ(result.output, "active");
+    EXPECT_TRUE(Says(result.reason, "ties to the lower expert"));
+  }
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ Words WordsFor(const std::string& name, uint64_t seed, uint32_t number) {
       {seed, RandomStream::kTestData, number, NameKey("parameter " + name)}, 0);
 }
 
-// `range`, up to the parameter that limits this one.
+// `range`, up to the parameter or the fill that limits this one.
 Range Limited(Range range, const Parameter& parameter, const Case& c) {
+  if (c.fill.name == parameter.low_in_fill) range.high = range.low;
   if (parameter.at_most.empty()) return range;
   double bound = static_cast<double>(c.Size(parameter.at_most));
   if (parameter.below) bound -= 1.0 / 64;
@@ -74,10 +75,13 @@ void CheckRange(const Parameter& parameter, const Range& range, double value,
   const bool whole = parameter.kind == Parameter::Kind::kSize;
   if (!(value >= range.low && value <= range.high) ||
       (whole && static_cast<int64_t>(value) % parameter.step != 0)) {
+    const std::string limit =
+        range.low == range.high && !parameter.low_in_fill.empty()
+            ? "fill=" + parameter.low_in_fill
+            : parameter.at_most;
     throw ConfigError(fmt::format(
         "{}={}: {} is {} to {}{}{}", parameter.name, text, parameter.name,
-        range.low, range.high,
-        parameter.at_most.empty() ? "" : " here, by " + parameter.at_most,
+        range.low, range.high, limit.empty() ? "" : " here, by " + limit,
         parameter.step > 1 ? fmt::format(", a multiple of {}", parameter.step)
                            : ""));
   }
@@ -219,6 +223,11 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
     CheckFill(op, c.fill);
   } else {
     c.fill = DrawFill(op, c);
+    for (const Parameter& p : op.parameters()) {
+      if (p.low_in_fill == c.fill.name && given(p.name) != nullptr) {
+        c.fill = {};  // what is given may not be `low`
+      }
+    }
   }
   for (const Parameter& p : op.parameters()) {
     SetParameter(op, p, given(p.name), c);

@@ -65,6 +65,9 @@ class Implementation {
   }
   virtual int batch() const { return 1; }
 
+  // No more cases come. Throws RunFailure if what ran them ends badly.
+  virtual void Finish() {}
+
   // Whether an earlier call could affect a later one; it cannot for recorded
   // outputs.
   virtual bool remembers() const { return true; }

@@ -33,6 +33,8 @@ struct Parameter {
   // or, if `below`, less than it by at least 1/64.
   std::string at_most = {};
   bool below = false;
+  // Sizes: the fill with which it is `low`.
+  std::string low_in_fill = {};
   // Reals: the values to draw from; if empty, any multiple of 1/64 in the
   // range.
   std::vector<double> typical = {};
@@ -146,12 +148,12 @@ class Operation {
   const Derivation* FindDerivation(const std::string& id) const;
 
  private:
-  // What every output should be; at f64, with the bounds of float. `got` is
-  // what the implementation computed: an operation that makes discrete choices
-  // checks them against their margin and then expects what follows from got's
-  // own choice (routing replay); others ignore it. It must not throw for
-  // missing or misshapen tensors in `got`. Private, because both judging and
-  // exporting must ask for bounds through ExpectOf.
+  // What every output should be; at f64, with the bounds of float, unless it is
+  // in_double. `got` is what the implementation computed: an operation that
+  // makes discrete choices checks them against their margin and then expects
+  // what follows from got's own choice (routing replay); others ignore it. It
+  // must not throw for missing or misshapen tensors in `got`. Private, because
+  // both judging and exporting must ask for bounds through ExpectOf.
   virtual Expected Expect(const Case& c, const TensorMap& inputs,
                           const TensorMap& got) const = 0;
   friend Expected ExpectOf(const Operation& op, const Case& c,
@@ -159,12 +161,14 @@ class Operation {
 };
 
 // op.Inputs(c) with c.simplify applied. Throws ConfigError if it names a tensor
-// or element that does not exist, or makes the data invalid.
+// or element that does not exist, or makes the data invalid; InternalError if
+// the operation makes numbers that a tensor's dtype does not have.
 TensorMap InputsOf(const Operation& op, const Case& c);
 
 // What every output should be, with the bounds that hold at c.dtype: at f64
-// they are 2^-28 of those of float (AtF64Derivation). `got` is as for
-// Operation::Expect; {} means the reference's own choices.
+// they are 2^-28 of those of float (AtF64Derivation), but for outputs that are
+// in double at every dtype. `got` is as for Operation::Expect; {} means the
+// reference's own choices.
 Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
                   const TensorMap& got);
 const Derivation& AtF64Derivation();

@@ -43,6 +43,34 @@ double LargestUtilisation(const UnitStatistics& unit) {
   return largest;
 }
 
+// Why cases that ran decide nothing; whole lines.
+std::string InconclusiveText(const Unit& unit, const UnitStatistics& s) {
+  std::string text;
+  if (s.Count(Status::kInconclusive) > 0) {
+    text += fmt::format("INCONCLUSIVE: {} cases of {} on {}: ill-conditioned\n",
+                        s.Count(Status::kInconclusive), unit.op, unit.impl);
+  }
+  if (s.ran() > s.Count(Status::kFail) && s.elements() == 0) {
+    text += fmt::format(
+        "nothing compared: no output of {} on {} has elements in {} cases\n",
+        unit.op, unit.impl, s.ran());
+  }
+  return text;
+}
+
+// Cases that an implementation did not take; a whole line, or "".
+std::string DeclinedText(const Unit& unit, const UnitStatistics& s) {
+  const int64_t declined = s.Count(Status::kUnsupported);
+  if (declined == 0 || s.ran() == 0) return "";
+  return fmt::format("declined: {} of {} cases of {} on {}: {}\n", declined,
+                     declined + s.ran(), unit.op, unit.impl, s.unsupported);
+}
+
+// For XML, which knows no other bytes.
+std::string Escaped(const std::string& text) {
+  return EscapeMarkup(AsUtf8(text));
+}
+
 std::string UnitTable(const Suite& suite) {
   TextTable table({"operation", "implementation", "cases", "PASS", "FAIL",
                    "MISTRUSTED", "utilisation", "ambiguous", "seconds"});
@@ -115,6 +143,14 @@ ordered_json FailureJson(const Failure& failure) {
 
 }  // namespace
 
+std::string AsUtf8(const std::string& text) {
+  // There and back, through the decoder of the JSON library.
+  return ordered_json::parse(
+             ordered_json(text).dump(-1, ' ', false,
+                                     ordered_json::error_handler_t::replace))
+      .get<std::string>();
+}
+
 std::string FailureText(const Failure& failure) {
   const CaseResult& smallest = failure.smallest;
   std::string text = fmt::format("FAIL {} on {}: {}\n", smallest.c.op,
@@ -135,7 +171,7 @@ std::string SuiteText(const Suite& suite) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>>
       not_run;
   for (const auto& [unit, s] : suite.units()) {
-    if (!s.unsupported.empty()) {
+    if (s.ran() == 0 && !s.unsupported.empty()) {
       not_run[{unit.impl, s.unsupported}].push_back(unit.op);
     }
   }
@@ -144,11 +180,7 @@ std::string SuiteText(const Suite& suite) {
                         where.first, where.second);
   }
   for (const auto& [unit, s] : suite.units()) {
-    if (s.Count(Status::kInconclusive) > 0) {
-      text +=
-          fmt::format("INCONCLUSIVE: {} cases of {} on {}: ill-conditioned\n",
-                      s.Count(Status::kInconclusive), unit.op, unit.impl);
-    }
+    text += DeclinedText(unit, s) + InconclusiveText(unit, s);
     for (const auto& [name, output] : s.outputs) {
       if (output.missing > 0) {
         text += fmt::format("left out: {} by {}, in {} cases of {}\n", name,
@@ -280,11 +312,12 @@ ordered_json SuiteJson(const Suite& suite) {
 
 std::string SuiteJUnit(const Suite& suite) {
   std::string body;
-  int64_t failed = 0, skipped = 0;
+  int64_t failed = 0, errors = 0, skipped = 0;
   for (const auto& [unit, s] : suite.units()) {
     body += fmt::format(
         "  <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\">\n",
-        EscapeMarkup(unit.op), EscapeMarkup(unit.impl), s.seconds);
+        Escaped(unit.op), Escaped(unit.impl), s.seconds);
+    const Suite alone = suite.Of(unit);
     if (s.Count(Status::kFail) > 0) {
       ++failed;
       std::string lines;
@@ -296,21 +329,36 @@ std::string SuiteJUnit(const Suite& suite) {
       body += fmt::format(
           "    <failure type=\"FAIL\" message=\"{} of {} "
           "cases\">{}</failure>\n",
-          s.Count(Status::kFail), s.ran(), EscapeMarkup(lines));
+          s.Count(Status::kFail), s.ran(), Escaped(lines));
     } else if (s.ran() == 0) {
       ++skipped;
       body += fmt::format("    <skipped message=\"{}\"/>\n",
-                          EscapeMarkup("UNSUPPORTED: " + s.unsupported));
+                          Escaped("UNSUPPORTED: " + s.unsupported));
+    } else if (alone.exit_code() != ExitCode::kDone &&
+               // A unit with nothing to compare is no error beside others.
+               suite.exit_code() != ExitCode::kDone) {
+      ++errors;
+      std::string lines = InconclusiveText(unit, s);
+      for (const std::string& line : alone.Mistrusted()) lines += line + "\n";
+      body += fmt::format(
+          "    <error type=\"{0}\" message=\"none of {1} cases failed\">{2}"
+          "</error>\n",
+          VerdictText(alone.exit_code()), s.ran(), Escaped(lines));
+    }
+    const std::string declined = DeclinedText(unit, s);
+    if (!declined.empty()) {
+      body += "    <system-out>" + Escaped(declined) + "</system-out>\n";
     }
     body += "  </testcase>\n";
   }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite "
-      "name=\"softmoe-verify\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n"
+      "name=\"softmoe-verify\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "
+      "skipped=\"{}\">\n"
       "  <properties><property name=\"exit_class\" value=\"{}\"/>"
       "</properties>\n{}</testsuite>\n",
-      suite.units().size(), failed, skipped, VerdictText(suite.exit_code()),
-      body);
+      suite.units().size(), failed, errors, skipped,
+      VerdictText(suite.exit_code()), body);
 }
 
 }  // namespace softmoe::verify

@@ -25,8 +25,13 @@ nlohmann::ordered_json SuiteJson(const Suite& suite);
 nlohmann::ordered_json CaseJson(const CaseResult& result);
 
 // One <testcase> per operation and implementation; the <failure> holds the
-// REPRO lines, `exit_class` the name of the exit code.
+// REPRO lines, an <error> why nothing that failed is no success, `exit_class`
+// the name of the exit code.
 std::string SuiteJUnit(const Suite& suite);
+
+// `text` with U+FFFD for what is not UTF-8: what other programs say enters
+// through this, since no report could hold it as it is.
+std::string AsUtf8(const std::string& text);
 
 }  // namespace softmoe::verify
 

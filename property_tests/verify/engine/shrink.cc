@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/fill.h"
 
 namespace softmoe::verify {
 namespace {
@@ -63,6 +64,7 @@ class Shrinker {
     count = count / p.step * p.step;
     if (count >= now.count || count < static_cast<int64_t>(p.low)) return false;
     for (const int64_t first : {now.first, now.first + now.count - count}) {
+      if (first > 0 && first > kMaxIndex - count) continue;  // no REPRO line
       Case candidate = best_.result.c;
       candidate.sizes[p.name] = {count, first};
       if (Try(candidate)) return true;

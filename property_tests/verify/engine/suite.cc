@@ -75,6 +75,12 @@ int64_t UnitStatistics::ran() const {
   return count;
 }
 
+int64_t UnitStatistics::elements() const {
+  int64_t count = 0;
+  for (const auto& [name, output] : outputs) count += output.elements;
+  return count;
+}
+
 void Suite::Add(const CaseResult& result) {
   UnitStatistics& unit = units_[{result.c.op, result.c.impl}];
   ++unit.cases[result.status];
@@ -139,6 +145,18 @@ void Suite::CountFailure(const CaseResult& result) {
   } else {
     failures_.push_back({result, result, 0, 1});
   }
+}
+
+void Suite::Overturn(const CaseResult& result, Status before) {
+  UnitStatistics& unit = units_.at({result.c.op, result.c.impl});
+  --unit.cases.at(before);
+  ++unit.cases[Status::kFail];
+}
+
+Suite Suite::Of(const Unit& unit) const {
+  Suite alone;
+  alone.units_[unit] = units_.at(unit);
+  return alone;
 }
 
 int64_t Suite::cases() const {
@@ -221,8 +239,13 @@ ExitCode Suite::exit_code() const {
       return ExitCode::kInconclusive;
     }
   }
-  // Something was asked for and nothing ran, which is not a success.
-  return cases() == 0 ? ExitCode::kInconclusive : ExitCode::kDone;
+  // Something was asked for and nothing ran, or nothing was there to compare,
+  // which is not a success.
+  int64_t elements = 0;
+  for (const auto& [unit, statistics] : units_) {
+    elements += statistics.elements();
+  }
+  return elements == 0 ? ExitCode::kInconclusive : ExitCode::kDone;
 }
 
 }  // namespace softmoe::verify

@@ -54,12 +54,13 @@ struct UnitStatistics {
   std::map<Status, int64_t> cases;
   std::map<std::string, int64_t> fills;  // the manifest: cases that ran
   std::map<std::string, OutputStatistics> outputs;
-  std::string unsupported;  // the reason
+  std::string unsupported;  // the reason of the last one
   int64_t decisions = 0, ambiguous = 0;
   double seconds = 0;
 
   int64_t ran() const;
   int64_t Count(Status status) const;
+  int64_t elements() const;  // compared
 };
 
 // A failure, reported once and counted afterwards.
@@ -79,10 +80,14 @@ class Suite {
   void AddFailure(Failure failure);
   // Counts a failing case that was not shrunk with the failures of its cause.
   void CountFailure(const CaseResult& result);
+  // The case was added with status `before`, and turned out to be a FAIL.
+  void Overturn(const CaseResult& result, Status before);
 
   const std::map<Unit, UnitStatistics>& units() const { return units_; }
   const std::vector<Failure>& failures() const { return failures_; }
   int64_t cases() const;
+  // The same of one unit, without its failures.
+  Suite Of(const Unit& unit) const;
 
   // Outputs that no case could judge.
   std::vector<std::string> Mistrusted() const;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "property_tests/verify/engine/report.h"
+
 namespace softmoe::verify {
 namespace {
 
@@ -20,9 +22,9 @@ const Wanted* Find(const Request& request, const std::string& name) {
 
 Answer TakeAnswer(ByteReader& reader, const Request& request) {
   Answer answer;
-  answer.unsupported = reader.Text();
-  answer.problem = reader.Text();
-  answer.output = reader.Text();
+  answer.unsupported = AsUtf8(reader.Text());
+  answer.problem = AsUtf8(reader.Text());
+  answer.output = AsUtf8(reader.Text());
   const uint64_t count = reader.Number();
   for (uint64_t i = 0; reader.ok() && i < count; ++i) {
     std::string name;

@@ -96,6 +96,22 @@ TEST_F(Foreign, APlantedBugIsFoundAndItsLineAndBundleFindItAgain) {
   }
 }
 
+// Neither its name nor its words are UTF-8.
+TEST_F(Foreign, ReportsHoldWhateverAProgramSays) {
+  const fs::path program = folder_ / "caf\xe9";
+  WriteFileAtomically(program, "#!/bin/sh\nprintf 'f\\352te' >&2\nexit 3\n");
+  fs::permissions(program, fs::perms::owner_all);
+  EXPECT_TRUE(EndedWith(
+      Run("run op=lapsum 'impl=serve:./caf\xe9' --cases 1 --no-shrink "
+          "--json j.json --junit j.xml --log j.jsonl"),
+      1, "FAIL: 1 cases"));
+  for (const char* report : {"j.json", "j.xml", "j.jsonl"}) {
+    const std::string text = ReadWholeFile(folder_ / report);
+    EXPECT_TRUE(Says(text, "caf\xef\xbf\xbd", "f\xef\xbf\xbdte"));
+    EXPECT_EQ(text.find_first_of("\xe9\xea"), std::string::npos) << report;
+  }
+}
+
 TEST_F(Foreign, VectorsAreExportedAnsweredAndJudged) {
   EXPECT_TRUE(EndedWith(Run("export-vectors op=lapsum --cases 12 --out v.h5"),
                         0, "v.h5: 12 cases of 1 operation"));

@@ -69,10 +69,11 @@ int32_t softmoe_verify_run(const softmoe_verify_call* call) {
   if (mode == "close") {
     for (int file = 3; file < 64; ++file) close(file);
   }
-  if (mode == "error" || mode == "unsupported") {
-    strncpy(call->message, "not on\na Friday",
+  if (mode == "error" || mode == "unsupported" || mode == "latin1") {
+    strncpy(call->message,
+            mode == "latin1" ? "not on a f\xeate" : "not on\na Friday",
             static_cast<size_t>(call->message_size));
-    return mode == "error" ? 77 : SOFTMOE_VERIFY_UNSUPPORTED;
+    return mode == "unsupported" ? SOFTMOE_VERIFY_UNSUPPORTED : 77;
   }
   if (mode == "unterminated") {
     memset(call->message, 'x', static_cast<size_t>(call->message_size));

@@ -128,6 +128,8 @@ void WriteFile(const char* cases, const char* outputs) {
         H5Gcreate2(to, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     if (mode == "unsupported" || mode == "error") {
       SetText(answer, mode.c_str(), "not on\na Friday");
+    } else if (mode == "latin1") {
+      SetText(answer, "error", "not on a f\xeate");
     } else {
       const std::vector<hsize_t> shape = WantedShape(one, "weights");
       WriteWeights(answer, shape);
@@ -144,6 +146,11 @@ void WriteFile(const char* cases, const char* outputs) {
 int Answer(const char* cases, const char* outputs) {
   if (mode == "exit") {
     fputs("I give\nup\n", stderr);
+    return 3;
+  }
+  if (mode == "umlauts") {
+    for (int i = 0; i < 300; ++i) fputs("\xc3\xb6", stderr);
+    fputs(".", stderr);  // an odd number of bytes
     return 3;
   }
   if (mode == "crash") {

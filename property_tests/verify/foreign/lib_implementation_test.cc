@@ -107,6 +107,7 @@ TEST(Lib, WhateverItDoesEndsInAVerdictThatSaysSo) {
       {"input", "was changed by the library"},
       {"pointer", "the library moved the pointer"},
       {"error", "reports an error, status 77: not on a Friday"},
+      {"latin1", "status 77: not on a f\xef\xbf\xbdte"},
       {"unterminated", "status 1: xxxx"},
       {"throw", "let an exception escape: not caught"},
       {"crash", "the library crashed (Segmentation fault)"},

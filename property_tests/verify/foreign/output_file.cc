@@ -11,6 +11,7 @@
 
 #include "core/hdf5/hdf5_handles.h"
 #include "core/text/suggestion.h"
+#include "property_tests/verify/engine/report.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
 #include "property_tests/verify/foreign/case_file.h"
 
@@ -94,7 +95,6 @@ std::string TextAttribute(hid_t group, const char* name) {
     throw Problem(fmt::format("attribute '{}' is not one string", name));
   }
   if (H5Tis_variable_str(type.id()) > 0) {
-    const Hdf5Handle memory = StringType(H5T_VARIABLE);
     char* words = nullptr;
     if (H5Aread(attribute.id(), type.id(), &words) >= 0 && words != nullptr) {
       text.assign(words, strnlen(words, kMaxString));
@@ -290,9 +290,9 @@ OutputFile ReadOutputFile(const std::filesystem::path& path,
       CallIsolated([&] { return ReadAll(path, requests); }, limits);
   if (!read.completed) {
     result.problem =
-        read.failure.starts_with("failed: ")
-            ? "the outputs file is unusable: " + read.failure.substr(8)
-            : "reading the outputs file " + read.failure;
+        AsUtf8(read.failure.starts_with("failed: ")
+                   ? "the outputs file is unusable: " + read.failure.substr(8)
+                   : "reading the outputs file " + read.failure);
     return result;
   }
   result.answers = DecodeAnswers(read.value, requests);

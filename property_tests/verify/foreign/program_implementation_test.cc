@@ -6,12 +6,14 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -112,6 +114,78 @@ TEST(Program, ACrashOfSomeCasesFailsThoseAndShrinks) {
   EXPECT_EQ(smallest.reason, "the program crashed (Aborted)");
 }
 
+// A script around the example, which it calls `mine`.
+std::string Around(const char* program, const std::string& name,
+                   const std::string& lines) {
+  const fs::path script = FreshFolder(name) / "program";
+  std::ofstream(script) << "#!/bin/sh\nmine='" << Path(program) << "'\n"
+                        << lines << "\n";
+  fs::permissions(script, fs::perms::owner_all);
+  return "serve:" + script.string();
+}
+
+// It answers one line, and is gone a moment later.
+constexpr char kOneLine[] =
+    "read -r line || exit 0; printf '%s\\n' \"$line\" | \"$mine\"; sleep 0.1; ";
+
+TEST(Program, WhatEndsBadlyAfterItsAnswersFails) {
+  const std::string words = "rows=3 num_experts=5 fill=generic";
+  const auto run = [&](const std::string& name, const std::string& lines) {
+    return RunCases(Around(kExample, name, lines), 3, words).suite;
+  };
+  const Suite well = run("well", std::string(kOneLine) + "exit 0");
+  EXPECT_EQ(well.exit_code(), ExitCode::kDone) << SuiteText(well);
+  const Suite crash = run("crash", std::string(kOneLine) + "kill -SEGV $$");
+  EXPECT_TRUE(Says(SuiteText(crash), "FAIL: 3 cases"));
+  EXPECT_TRUE(
+      Says(crash.failures().at(0).first.reason,
+           "after an answer, the program crashed (Segmentation fault)"));
+  const Suite end = run("end", "\"$mine\"; exit 3");
+  const UnitStatistics& unit = end.units().begin()->second;
+  EXPECT_EQ(unit.Count(Status::kFail), 1) << SuiteText(end);
+  EXPECT_EQ(unit.Count(Status::kPass), 2);
+  EXPECT_TRUE(Says(end.failures().at(0).first.reason,
+                   "after an answer, the program ended with exit status 3"));
+}
+
+TEST(Program, EachCaseIsAskedOnce) {
+  const fs::path lines = FreshFolder("lines") / "lines";
+  CampaignOptions options;
+  options.ops = {"add", "sum_of_squares", "lapsum"};
+  options.impls = {Around("foreign/reference_program", "once",
+                          "tee -a '" + lines.string() + "' | \"$mine\"")};
+  options.cases = 64;
+  options.max_size = 3;
+  const Suite suite = RunCampaign(options).suite;
+  EXPECT_EQ(suite.cases(), 3 * 64) << SuiteText(suite);
+  const std::string asked = ReadWholeFile(lines);
+  EXPECT_EQ(std::ranges::count(asked, '\n'), 3);  // files of 64 cases
+}
+
+// The others decide.
+TEST(Program, CasesThatItDeclinesAreCounted) {
+  const std::string impl = Impl("foreign/reference_program");
+  int64_t above = 0;
+  for (uint32_t i = 0; i < 12; ++i) {
+    above += ParseCase("op=lapsum case=" + std::to_string(i)).Size("rows") > 20;
+  }
+  for (const bool all : {false, true}) {
+    const Variable at_most("AT_MOST", all ? "-1" : "20");
+    const Suite suite = RunCases(impl, 12).suite;
+    const UnitStatistics& unit = suite.units().begin()->second;
+    EXPECT_EQ(unit.Count(Status::kUnsupported), all ? 12 : above);
+    EXPECT_EQ(unit.ran(), all ? 0 : 12 - above);
+    EXPECT_EQ(suite.exit_code(),
+              all ? ExitCode::kInconclusive : ExitCode::kDone);
+    const std::string declined = "declined: " + std::to_string(above) +
+                                 " of 12 cases of lapsum on " + impl +
+                                 ": it says: at most 20 rows";
+    EXPECT_TRUE(Says(SuiteText(suite), all ? "not run: lapsum on" : declined));
+    EXPECT_TRUE(
+        Says(SuiteJUnit(suite), all ? "<skipped" : "<system-out>" + declined));
+  }
+}
+
 TEST(Program, AnOperationThatItDoesNotOfferIsReportedNotFailed) {
   const std::string name = Impl(kExample);
   const auto implementation = MakeImplementation(name);
@@ -141,7 +215,9 @@ TEST(Program, WhateverItWritesEndsInAVerdictThatSaysSo) {
       {"unanswered", "/cases/000001: is not there: the case is not answered"},
       {"no_cases", "it has no group '/cases'"},
       {"error", "the program reports an error: not on a Friday"},
+      {"latin1", "reports an error: not on a f\xef\xbf\xbdte"},
       {"exit", "ended with exit status 3; its last words: I give up"},
+      {"umlauts", "its last words: ...\xc3\xb6"},
       {"crash", "the program crashed (Segmentation fault)"},
       {"nothing", "the outputs file is missing"},
       {"garbage", "HDF5 cannot open it"},
@@ -151,6 +227,7 @@ TEST(Program, WhateverItWritesEndsInAVerdictThatSaysSo) {
     const CaseResult result = CheckHostile(mode);
     EXPECT_EQ(result.status, Status::kFail) << mode;
     EXPECT_TRUE(Says(result.reason, expected)) << mode;
+    EXPECT_EQ(result.reason, AsUtf8(result.reason)) << mode;
   }
   const CaseResult refused = CheckHostile("unsupported");
   EXPECT_EQ(refused.status, Status::kUnsupported);

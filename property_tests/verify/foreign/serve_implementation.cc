@@ -12,12 +12,14 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/files/temporary_folder.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
+#include "property_tests/verify/engine/report.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/foreign_implementations.h"
 #include "property_tests/verify/foreign/output_file.h"
@@ -44,7 +46,7 @@ double SecondsUntil(Clock::time_point time) {
 }
 
 // The program, started once and given a pair of files on every line of its
-// stdin, which it answers with a line "done"; after a crash it is started
+// stdin, which it answers with a line "done"; once it has ended it is started
 // again. It runs in the user's working directory, in a process group of its
 // own, without a terminal, and is killed when its time is up; whatever it does,
 // this process goes on.
@@ -58,12 +60,24 @@ class Program {
   // Has the program read `cases` and write `outputs`, whose content is not
   // checked here. Throws RunFailure if it crashes, ends with a status other
   // than 0, or is not done after `seconds`, and EnvironmentError if it cannot
-  // be started.
+  // be started. Once it is done, how it ends is for CheckEnd.
   void Call(const std::filesystem::path& cases,
             const std::filesystem::path& outputs, double seconds);
 
+  // Closes its stdin and gives it two seconds to end by itself.
+  void Finish();
+
+  // Throws RunFailure, once, if it has crashed or ended with a status other
+  // than 0 after an answer.
+  void CheckEnd();
+
  private:
   void Start();
+  void AwaitEnd();
+  void NoteEnd(const std::string& end);  // of one that had answered
+  // Lets go of the program, which has ended; returns "" if with status 0, and
+  // otherwise a sentence.
+  std::string Leave();
   // Reads what the program prints, for at most `milliseconds`; returns false
   // once it has closed its stdout and stderr.
   bool Listen(int milliseconds);
@@ -74,17 +88,36 @@ class Program {
   std::filesystem::path path_;
   std::optional<Process> process_;  // while it may run
   std::string said_, complained_;   // the ends of stdout and stderr
+  std::string bad_end_;             // of one that had answered, until CheckEnd
 };
 
 Program::Program(std::filesystem::path path) : path_(std::move(path)) {}
 
 Program::~Program() {
-  if (!process_) return;
+  if (process_) AwaitEnd();
+}
+
+void Program::AwaitEnd() {
   process_->CloseInput();  // it then ends by itself
   const auto deadline = Clock::now() + std::chrono::seconds(2);
   while (!process_->HasEnded() && SecondsUntil(deadline) > 0) {
     Listen(kTickMilliseconds);
   }
+}
+
+void Program::Finish() {
+  if (process_) AwaitEnd();
+  if (process_ && !process_->HasEnded()) process_.reset();
+}
+
+void Program::NoteEnd(const std::string& end) {
+  if (!end.empty()) bad_end_ = "after an answer, " + end;
+}
+
+void Program::CheckEnd() {
+  if (process_ && process_->HasEnded()) NoteEnd(Leave());
+  if (bad_end_.empty()) return;
+  throw RunFailure(std::exchange(bad_end_, ""));
 }
 
 void Program::Start() {
@@ -128,7 +161,7 @@ std::string Program::EndText() const {
 }
 
 std::string Program::LastWords() const {
-  std::string words = complained_.empty() ? said_ : complained_;
+  std::string words = AsUtf8(complained_.empty() ? said_ : complained_);
   for (char& letter : words) {
     if (letter == '\n') letter = ' ';
     // Keeps the terminal sequences of other programs out of our reports.
@@ -136,14 +169,16 @@ std::string Program::LastWords() const {
   }
   while (!words.empty() && words.back() == ' ') words.pop_back();
   if (words.size() > kMaxWords) {
-    words = "..." + words.substr(words.size() - kMaxWords);
+    size_t begin = words.size() - kMaxWords;  // of a whole character
+    while ((static_cast<unsigned char>(words[begin]) & 0xc0) == 0x80) ++begin;
+    words = "..." + words.substr(begin);
   }
   return words.empty() ? "" : "; its last words: " + words;
 }
 
 void Program::Call(const std::filesystem::path& cases,
                    const std::filesystem::path& outputs, double seconds) {
-  if (process_ && process_->HasEnded()) process_.reset();
+  if (process_ && process_->HasEnded()) NoteEnd(Leave());
   if (!process_) Start();
   said_.clear();
   // If it has ended meanwhile, the code below finds out.
@@ -166,18 +201,21 @@ void Program::Call(const std::filesystem::path& cases,
     Listen(kTickMilliseconds);
   }
   if (!process_->HasEnded()) return;
+  const std::string end = Leave();
+  if (IsDone()) return NoteEnd(end);
+  throw RunFailure(end.empty() ? "the program ended without the line \"done\"" +
+                                     LastWords()
+                               : end);
+}
+
+std::string Program::Leave() {
   // Its last words are still in the pipes.
   for (int i = 0; i < 16 && Listen(0); ++i) {
   }
   const bool well = process_->Signal() == 0 && process_->ExitStatus() == 0;
-  const std::string end = EndText();
+  const std::string end = well ? "" : "the program " + EndText() + LastWords();
   process_.reset();
-  if (well && IsDone()) return;
-  if (well) {
-    throw RunFailure("the program ended without the line \"done\"" +
-                     LastWords());
-  }
-  throw RunFailure("the program " + end + LastWords());
+  return end;
 }
 
 constexpr int kBatch = 64;
@@ -215,7 +253,7 @@ class ServeImplementation : public Implementation {
     for (const Case& c : cases) {
       if (Holds(c) || bytes > kMaxBatchBytes) continue;
       const Case other = OtherData(c);
-      requests.push_back(requests_.Make(op, other, op.Inputs(other)));
+      requests.push_back(requests_.Make(op, other, InputsOf(op, other)));
       requests.push_back(requests_.Make(op, c, InputsOf(op, c)));
       bytes += InputBytes(requests.back()) + OutputBytes(requests.back());
       asked.push_back(c);
@@ -243,6 +281,7 @@ class ServeImplementation : public Implementation {
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     (void)schedule;
+    program_.CheckEnd();
     for (auto held = held_.begin(); held != held_.end(); ++held) {
       if (held->asked != c || held->inputs != inputs) continue;
       Answer answer = std::move(held->answer);
@@ -250,6 +289,10 @@ class ServeImplementation : public Implementation {
       return TakeOutputs(std::move(answer));
     }
     return TakeOutputs(Ask({requests_.Make(op, c, inputs)}).front());
+  }
+  void Finish() override {
+    program_.Finish();
+    program_.CheckEnd();
   }
 
  private:
@@ -260,7 +303,6 @@ class ServeImplementation : public Implementation {
     Answer answer;
   };
   static constexpr int kMaxLostBatches = 3;
-  static constexpr size_t kMaxHeld = 4 * kBatch;
 
   // The case and the one before it.
   bool Holds(const Case& c) {
@@ -271,8 +313,9 @@ class ServeImplementation : public Implementation {
 
   void Hold(const Case& asked, TensorMap inputs, Answer answer) {
     held_.push_back({asked, std::move(inputs), std::move(answer)});
-    // Cases that were announced but not yet asked for.
-    while (held_.size() > kMaxHeld) held_.pop_front();
+    // Cases that were announced but not yet asked for: two requests each, of a
+    // batch of every operation, and as many that nobody asked for any more.
+    while (held_.size() > 4 * kBatch * Operations().size()) held_.pop_front();
   }
 
   std::vector<Answer> Ask(const std::vector<Request>& requests) {

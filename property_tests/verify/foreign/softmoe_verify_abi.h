@@ -51,7 +51,7 @@ extern "C" {
 #define SOFTMOE_VERIFY_OK 0
 /* the case fails, with the message */
 #define SOFTMOE_VERIFY_FAILED 1
-/* the operation is reported as not run */
+/* the case is reported as not run, with the message */
 #define SOFTMOE_VERIFY_UNSUPPORTED 2
 
 typedef struct softmoe_verify_tensor {

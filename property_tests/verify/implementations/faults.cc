@@ -114,6 +114,7 @@ class FaultyImplementation : public Implementation {
     base_->Prepare(op, cases);
   }
   int batch() const override { return base_->batch(); }
+  void Finish() override { base_->Finish(); }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     TensorMap outputs = base_->Run(op, c, inputs, schedule);

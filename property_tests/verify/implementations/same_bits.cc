@@ -45,6 +45,10 @@ class SameBitsImplementation : public Implementation {
     return why.empty() ? says_->WhyUnsupported(op, dtype) : why;
   }
   int schedules() const override { return computes_->schedules(); }
+  void Finish() override {
+    computes_->Finish();
+    says_->Finish();
+  }
 
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {

@@ -154,12 +154,14 @@ const Derivation& LapSumGradientDerivation() {
 
 const Derivation& SoftmaxDerivation() {
   static const Derivation derivation = {
-      "softmax-f32/2",
+      "softmax-f32/3",
       "s_i = e^(r_i - max) / sum: exp and log within 2 u, every rounding u "
       "|x|,\n"
       "the sum of n terms in any order n u sum |x|; carried through the "
       "formula\n"
-      "operation by operation; 64 * 2^-125 for what exp flushes to 0."};
+      "operation by operation; 64 * 2^-125 for what exp flushes to 0. There "
+      "is no\n"
+      "k_l in it: d_k is 0, exactly."};
   return derivation;
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/operations/adamw/adamw_case.h"
@@ -11,27 +13,56 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Vector;
 
-constexpr char kUpdate[] = "adamw-f32/2";
-constexpr char kNorm[] = "norm-f64/1";
+constexpr char kUpdate[] = "adamw-f32/3";
+constexpr char kNorm[] = "norm-f64/2";
 
-// One step over numbers that carry their error; every constant of the formula
-// is rounded to float once.
+// What a driver of the update computes in double at every dtype, with the error
+// of one side.
+using InDouble = BoundedNumber<DoubleRounding>;
+
+// Squares of floats are exact in double.
+InDouble NormOf(const Vector& gradient, double norm, Dtype dtype) {
+  if (dtype == Dtype::kF64) {
+    BoundedSum<InDouble> squares;
+    for (const double x : gradient) squares.AddProduct(x, x);
+    return sqrt(squares.Get());
+  }
+  const double roundings = (static_cast<double>(gradient.size()) + 1) / 2;
+  return InDouble(norm).Rounded(roundings);
+}
+
+// 1, exactly, unless one of both sides may have a norm that is clipped.
+InDouble ClipOf(const InDouble& norm, double clip_norm) {
+  if (clip_norm == 0 || norm.value + 2 * norm.error < clip_norm) return 1;
+  return {reference::ClipFactor(norm.value, clip_norm),
+          (InDouble(clip_norm) / norm).error};
+}
+
+// 1 - beta^t, and its reciprocal: the power within 1 ulp, or e^(t ln beta).
+InDouble CorrectionOf(double beta, double t) {
+  if (beta == 0) return 1;
+  const double roundings = 2 + 3 * t * std::abs(std::log(beta));
+  return (1 - InDouble(std::pow(beta, t)).Rounded(roundings)).Rounded();
+}
+
+// One step over numbers that carry their error. Every constant of the formula
+// is rounded to float once; at f64 it has its own error, in units of float's
+// bounds, of which 2^-28 then remain, for both sides (AtF64Derivation).
 reference::formula::AdamWStep<Bounded> StepBounds(
     const TrainingConfig& training, double learning_rate, int64_t completed,
-    double norm) {
+    const InDouble& norm, Dtype dtype) {
   const double t = static_cast<double>(completed) + 1;
-  const auto correction = [&](double beta) {
-    return Bounded(reference::formula::Correction(beta, t)).Rounded();
+  const auto constant = [&](const InDouble& x) {
+    return dtype == Dtype::kF64 ? Bounded(x.value, 0x1p29 * x.error)
+                                : Bounded(x.value).Rounded();
   };
-  return {
-      .clip =
-          Bounded(reference::ClipFactor(norm, training.clip_norm)).Rounded(),
-      .learning_rate = learning_rate,
-      .beta1 = training.beta1,
-      .beta2 = training.beta2,
-      .epsilon = training.adam_epsilon,
-      .first_correction = correction(training.beta1),
-      .second_correction = correction(training.beta2)};
+  return {.clip = constant(ClipOf(norm, training.clip_norm)),
+          .learning_rate = learning_rate,
+          .beta1 = training.beta1,
+          .beta2 = training.beta2,
+          .epsilon = training.adam_epsilon,
+          .first_correction = constant(CorrectionOf(training.beta1, t)),
+          .second_correction = constant(CorrectionOf(training.beta2, t))};
 }
 
 // A few updates of the optimizer (SPEC.md 4).
@@ -56,7 +87,8 @@ class AdamW : public Operation {
         {.name = "completed",
          .text = "updates before the first",
          .low = 0,
-         .high = 50000},
+         .high = 50000,
+         .low_in_fill = "first_update"},
         Real("gradient_scale", "standard deviation of the gradient", 1e-8, 1e3,
              {1e-8, 1e-3, 3, 1e3}, 1),
         Real("learning_rate", "of every step", 0, 1, {0, 1e-5, 1e-3, 0.3},
@@ -77,7 +109,7 @@ class AdamW : public Operation {
     return {"matrix_size=0", "vector_size=0", "matrix_size=40001 steps=1"};
   }
   std::vector<std::string> fills() const override {
-    return {"generic", "subnormal", "huge"};
+    return {"generic", "subnormal", "huge", "first_update"};
   }
   std::vector<Dtype> dtypes() const override {
     return {Dtype::kF32, Dtype::kF64};
@@ -97,10 +129,21 @@ class AdamW : public Operation {
          "their\n"
          "error, u = 2^-24. Products below 2^-125 may be flushed; a root errs "
          "by\n"
-         "min(e/root, sqrt e). Gradients are given, so no step is chaotic."},
+         "min(e/root, sqrt e). Gradients are given, so no step is chaotic. At "
+         "f64\n"
+         "the scale has the error of its norm (norm-f64) and of a quotient, if "
+         "there\n"
+         "may be clipping, and a correction 1 - beta^t that of the power, 2 u "
+         "as a\n"
+         "power and 3 u |t ln beta| as an exponential, of the difference, "
+         "which may\n"
+         "cancel, and of a reciprocal."},
         {kNorm,
-         "Squares of floats are exact in double, n additions and the root:\n"
-         "(n + 1) u/2 relative, u = 2^-53, for both sides."}};
+         "Squares of floats are exact in double, n - 1 additions and the "
+         "root:\n"
+         "(n + 1) u/2 relative, u = 2^-53, for each of both sides. At f64, "
+         "squares\n"
+         "are rounded, and may underflow, too: (n + 3) u/2."}};
     return derivations;
   }
 
@@ -115,6 +158,11 @@ class AdamW : public Operation {
     inputs["second_moment"] = filler.Data("second_moment", all, scale);
     for (double& v : inputs["second_moment"].values) v *= v;
     RoundValues(inputs["second_moment"]);
+    if (c.fill.name == "first_update") {
+      for (const char* moment : {"first_moment", "second_moment"}) {
+        inputs[moment] = Tensor(c.dtype, {size});
+      }
+    }
     inputs["gradient"] =
         filler.Data("gradient", {filler.Axis("steps"), all[0]}, scale);
     for (const char* name : {"learning_rate", "beta1", "beta2", "epsilon",
@@ -137,7 +185,6 @@ class AdamW : public Operation {
                   const TensorMap& got) const override {
     (void)got;
     const AdamWCase update(c, inputs);
-    const int64_t size = update.layout.total;
     const double rate = ScalarOf(inputs, "learning_rate");
     const reference::Matrix gradients = ToMatrix(At(inputs, "gradient"));
     Vector parameters = ToVector(At(inputs, "parameter"));
@@ -152,11 +199,10 @@ class AdamW : public Operation {
       const Vector gradient = gradients.row(s);
       norms[s] = reference::AdamWUpdate(update.training, update.layout, rate,
                                         gradient, &parameters, &state);
-      norm_bounds.emplace_back(
-          norms[s],
-          norms[s] * Bounded::kRoundoff * (static_cast<double>(size) + 1) / 2);
-      const reference::formula::AdamWStep<Bounded> step =
-          StepBounds(update.training, rate, update.completed + s, norms[s]);
+      const InDouble norm = NormOf(gradient, norms[s], c.dtype);
+      norm_bounds.emplace_back(norm.value, 0x1p29 * norm.error);
+      const reference::formula::AdamWStep<Bounded> step = StepBounds(
+          update.training, rate, update.completed + s, norm, c.dtype);
       for (const ParameterTensor& tensor : update.layout.tensors) {
         const Bounded decay(tensor.weight_decay ? update.training.weight_decay
                                                 : 0);

@@ -202,7 +202,7 @@ class Attention : public Operation {
     const std::vector<Window> tokens = {filler.Axis("sequences"),
                                         filler.Axis("length")};
     TensorMap inputs;
-    if (c.fill.name == "exact" && ScaleIsExact(shape)) {
+    if (c.fill.name == "exact" && HasExactData(c, shape)) {
       inputs["qkv"] = ExactData(c, filler);
     } else {
       // Addressed by (sequence, token, part and head, column), and stored flat.
@@ -235,7 +235,7 @@ class Attention : public Operation {
                                 ToMatrix(qkv), shape.sequences, shape.heads,
                                 ToMatrix(d_out)),
                             qkv.shape)}},
-        kDerivation, ScaleIsExact(shape), shape, qkv, d_out);
+        kDerivation, HasExactData(c, shape), shape, qkv, d_out);
   }
 
   TensorMap Forward(const Case& c, const TensorMap& inputs,
@@ -250,9 +250,11 @@ class Attention : public Operation {
 
  private:
   // Scores are rounded when they are scaled by 1/sqrt(head_dim), unless that is
-  // a power of 2.
-  static bool ScaleIsExact(const AttentionShape& shape) {
-    return shape.dim == 4 || shape.dim == 16;
+  // a power of 2. bf16 has n 2^e for whole n up to 256, and not all for larger
+  // ones.
+  static bool HasExactData(const Case& c, const AttentionShape& shape) {
+    const bool fits = c.dtype != Dtype::kBf16 || shape.length - 1 <= 256;
+    return fits && (shape.dim == 4 || shape.dim == 16);
   }
   // Keys are 1024 times a whole number that no other key of their sequence and
   // head has, queries 1 or 2, values small whole numbers: the softmax of a

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
@@ -12,7 +14,7 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "rope-f32/1";
+constexpr char kDerivation[] = "rope-f32/2";
 
 // The additional data for rotating all queries and keys.
 struct Rotation {
@@ -46,6 +48,40 @@ struct RopeFormula {
   }
 };
 
+// The roundings of a pair's angle in double, position times p =
+// base^(-2i/head_dim), whoever computes it: quotient, logarithm (2 u) and
+// product of the exponent, (4 |ln p|) u; the power, within 1 ulp (2 u), of it
+// or of its reciprocal, and the product, 4 u. Pair 0 turns by whole numbers.
+double AngleRoundings(int64_t pair, int64_t head_dim, double base) {
+  if (pair == 0) return 0;
+  const double exponent =
+      2 * static_cast<double>(pair) / static_cast<double>(head_dim);
+  return 4 + 4 * exponent * std::log(base);
+}
+
+// At f64, sine and cosine are no more accurate than the rest: adds what the
+// angle's error does to them, and that they are within 1 ulp. In the units of
+// float's bounds, of which 2^-28 then remain, for both sides (AtF64Derivation).
+void AddAngleErrors(const Rotation& rotation, const Matrix& x,
+                    ExpectedOutput* rotated) {
+  const int64_t turned = 2 * x.cols() / 3,
+                length = x.rows() / rotation.sequences;
+  const int64_t dim = x.cols() / 3 / rotation.heads, half = dim / 2;
+  for (int64_t t = 0; t < x.rows(); ++t) {
+    for (int64_t j = 0; j < turned; ++j) {
+      const int64_t pair = j % half;
+      const int64_t partner = j % dim < half ? j + half : j - half;
+      const double angle =
+          reference::RopeAngle(t % length, pair, dim, rotation.base);
+      const double roundings =
+          AngleRoundings(pair, dim, rotation.base) * angle + 1;
+      rotated->bounds[t * x.cols() + j] +=
+          roundings * kFloatUnit *
+          (std::abs(x(t, j)) + std::abs(x(t, partner)));
+    }
+  }
+}
+
 // Queries and keys turned by their position (SPEC.md 3.2).
 // inputs   qkv, d_rotated [sequences*length, 3*heads*head_dim]; base []
 // outputs  rotated, d_qkv
@@ -53,8 +89,8 @@ class Rope : public Operation {
  public:
   std::string name() const override { return "rope"; }
   std::string text() const override {
-    return "the pairs of q and k turned by position base^(-2i/head_dim), and "
-           "gradients turned back";
+    return "the pairs of q and k turned by position base^(-2i/head_dim), an "
+           "angle in double at every dtype, and gradients turned back";
   }
   const std::vector<Parameter>& parameters() const override {
     static const std::vector<Parameter> parameters = {
@@ -96,10 +132,18 @@ class Rope : public Operation {
   const std::vector<Derivation>& derivations() const override {
     static const std::vector<Derivation> derivations = WithStoredBf16({
         {kDerivation,
-         "Sine and cosine of the angle are rounded to float, u each, their "
-         "two\n"
-         "products and the difference or sum, u |x| each, fused or not. v is\n"
-         "not touched: equality."},
+         "The angle a is computed in double. Its sine and cosine are rounded "
+         "to\n"
+         "float, u each, their two products and the difference or sum, u |x| "
+         "each,\n"
+         "fused or not. v is not touched: equality. At f64 the angle errs, "
+         "too, by\n"
+         "(4 + 4 |ln p|) u a for the power p = base^(-2i/head_dim), i > 0 "
+         "(quotient,\n"
+         "logarithm and product of the exponent; power, reciprocal, product), "
+         "and\n"
+         "sine and cosine are within 1 ulp, u more: so often |x_i| + "
+         "|x_(i+h/2)|."},
     });
     return derivations;
   }
@@ -133,7 +177,7 @@ class Rope : public Operation {
     const Matrix qkv = ToMatrix(At(inputs, "qkv"));
     const Matrix d_rotated = ToMatrix(At(inputs, "d_rotated"));
     const std::vector<int64_t> shape = {qkv.rows(), qkv.cols()};
-    return StoredAsBf16(
+    Expected expected = StoredAsBf16(
         *this, c,
         ExpectInFloat<RopeFormula>(
             c,
@@ -146,6 +190,11 @@ class Rope : public Operation {
                                                rotation.heads, rotation.base),
                        shape)}},
             kDerivation, /*exact=*/false, rotation, qkv, d_rotated));
+    if (c.dtype == Dtype::kF64) {
+      AddAngleErrors(rotation, qkv, &expected.outputs.at("rotated"));
+      AddAngleErrors(rotation, d_rotated, &expected.outputs.at("d_qkv"));
+    }
+    return expected;
   }
 
   TensorMap Forward(const Case& c, const TensorMap& inputs,

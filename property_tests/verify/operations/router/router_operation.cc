@@ -74,8 +74,9 @@ std::vector<int64_t> Order(const Matrix& scores, int64_t row) {
 
 // The selection that follows from soft weights as an implementation returned
 // them: weights strictly above the cutoff, at most max_active of them by
-// largest score (ties to the lower expert), and the fallback. Scores and cutoff
-// are exact on both sides, so nothing is ambiguous.
+// largest score (ties to the lower expert), and the fallback; of a sparse
+// router, that of the scores alone. Scores and cutoff are exact on both sides,
+// so nothing is ambiguous.
 BoolMatrix OwnSelection(const RouterSettings& settings, const Matrix& scores,
                         const Tensor& weights) {
   const bool soft = settings.kind != RouterKind::kSparse;
@@ -99,11 +100,20 @@ std::string OwnSelectionDefect(const RouterSettings& settings,
   const BoolMatrix wanted = OwnSelection(settings, scores, weights);
   for (int64_t i = 0; i < scores.size(); ++i) {
     if (active.data()[i] == wanted.data()[i]) continue;
-    return fmt::format(
-        "row {}, expert {} is {}active against its own soft weight {:.9g} "
-        "with cutoff {:.9g} and cap {}",
-        i / scores.cols(), i % scores.cols(), active.data()[i] ? "" : "not ",
-        weights.values[i], settings.cutoff, settings.max_active);
+    const std::string what =
+        fmt::format("row {}, expert {} is {}active", i / scores.cols(),
+                    i % scores.cols(), active.data()[i] ? "" : "not ");
+    if (settings.kind == RouterKind::kSparse) {
+      return what + fmt::format(
+                        " with score {:.9g}: the {} largest are, ties to the "
+                        "lower expert",
+                        scores.data()[i], settings.max_active);
+    }
+    return what +
+           fmt::format(
+               " against its own soft weight {:.9g} with cutoff {:.9g} and cap "
+               "{}",
+               weights.values[i], settings.cutoff, settings.max_active);
   }
   return "";
 }
@@ -311,9 +321,11 @@ class Router : public Operation {
     add("gates", saved.gates, gates, LapSumWeightsDerivation());
     add("d_scores", gradients.d_scores, d_scores, LapSumGradientDerivation());
     expected.outputs["active"] = Exactly(selection, "selection/1");
-    expected.outputs["d_mean_active"] = FromBounds(
-        "d_mean_active", d_mean_active, {d_k.Get().Rounded()},
-        Sparse(c) ? SoftmaxDerivation().id : LapSumGradientDerivation().id);
+    expected.outputs["d_mean_active"] =
+        Sparse(c)
+            ? Exactly(d_mean_active, SoftmaxDerivation().id)
+            : FromBounds("d_mean_active", d_mean_active, {d_k.Get().Rounded()},
+                         LapSumGradientDerivation().id);
     return expected;
   }
 
@@ -396,7 +408,7 @@ class Router : public Operation {
       *active = theirs;
     }
     const auto own = got.find("soft_weights");
-    if (defect.empty() && !Sparse(c) && own != got.end() &&
+    if (defect.empty() && own != got.end() &&
         own->second.size() == theirs.size()) {
       defect = OwnSelectionDefect(settings, scores, theirs, own->second);
     }
