@@ -485,11 +485,12 @@ int64_t PlannableMemory(int64_t free_bytes, int ranks) {
 }
 
 void RequireStepMemory(const Config& config, Recompute recompute,
-                       int64_t free_bytes, int ranks, int on_device) {
+                       int64_t free_bytes, int ranks, int on_device,
+                       int new_queues) {
   constexpr int64_t kInTheQueue = 0;
   const int64_t share =
       (PlannableMemory(free_bytes, on_device == 1 ? ranks : 1) -
-       (on_device - 1) * kProductWorkspaces) /
+       new_queues * kProductWorkspaces) /
       on_device;
   const MemoryPlan plan = PlanFirstStep(config, recompute, kInTheQueue, ranks);
   if (plan.bytes() <= share) return;

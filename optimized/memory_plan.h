@@ -236,11 +236,14 @@ int64_t PlannableMemory(int64_t free_bytes, int ranks);
 // a device that already has its queue: names the setting that recomputes least
 // and fits, if one does.
 //
-//   ranks      that train together
-//   on_device  that share this device: each needs its part, and all but the one
-//              that already has it, a queue
+//   ranks       that train together
+//   on_device   that share this device: each needs its part
+//   new_queues  that ranks on this device have still to make: all but one where
+//               they are threads, none where they are processes, which had
+//               their own before the free memory was measured
 void RequireStepMemory(const Config& config, Recompute recompute,
-                       int64_t free_bytes, int ranks = 1, int on_device = 1);
+                       int64_t free_bytes, int ranks = 1, int on_device = 1,
+                       int new_queues = 0);
 
 // The setting that recomputes least with which a device of `memory` bytes holds
 // PlanStep; nullopt if none does.

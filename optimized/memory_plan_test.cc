@@ -256,17 +256,21 @@ TEST(PlannableMemory, LeavesRoomForWhatIsLoadedLater) {
   const int64_t one = PlanStep(config, InitialAllocations(config, 0), 30,
                                Recompute::kNone, 0, 2)
                           .bytes();
-  const auto fits = [&](int64_t free_bytes, int on_device) {
+  const auto fits = [&](int64_t free_bytes, int on_device, int new_queues) {
     return MessageOf<EnvironmentError>([&] {
              RequireStepMemory(config, Recompute::kNone, free_bytes, 2,
-                               on_device);
+                               on_device, new_queues);
            }) == kNoError;
   };
-  EXPECT_TRUE(fits(one + 3'000'000'000, 1));
-  EXPECT_FALSE(fits(one + 2'999'999'999, 1));
-  const int64_t two = 2 * one + kProductWorkspaces + 2'000'000'000;
-  EXPECT_TRUE(fits(two, 2));
-  EXPECT_FALSE(fits(two - 2, 2));
+  EXPECT_TRUE(fits(one + 3'000'000'000, 1, 0));
+  EXPECT_FALSE(fits(one + 2'999'999'999, 1, 0));
+  // Two processes have their queues, two threads one.
+  for (const int new_queues : {0, 1}) {
+    const int64_t two =
+        2 * one + new_queues * kProductWorkspaces + 2'000'000'000;
+    EXPECT_TRUE(fits(two, 2, new_queues));
+    EXPECT_FALSE(fits(two - 2, 2, new_queues));
+  }
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
                      RequireStepMemory(config, Recompute::kNone, 0, 2);
                    }),

@@ -578,8 +578,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
     const optimized::CarrierKind carrier = ChooseCarrier(
         options.exchange, *device, options.ranks, on_device, processes);
     if (options.runtime.device == "cuda") {
-      optimized::RequireStepMemory(config, options.runtime.recompute,
-                                   device->FreeMemory(), ranks, on_device);
+      optimized::RequireStepMemory(
+          config, options.runtime.recompute, device->FreeMemory(), ranks,
+          on_device, /*new_queues=*/options.ranks == 1 ? 0 : on_device - 1);
       if (ranks > 1 && leads && !options.quiet) {
         fmt::print("{}\n", DeviceRanksText(on_device, carrier));
       }
