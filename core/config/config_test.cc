@@ -201,6 +201,7 @@ TEST(ValidateConfig, RefusesSizesWhoseProductsOverflow) {
   };
   Config config;
   config.router.kind = RouterKind::kSoftFixed;
+  config.model.num_layers = 2;
   config.model.sequence_length = 1 << 20;
   config.training.global_batch_sequences = 1 << 20;
   config.training.micro_batch_sequences = 1 << 8;
