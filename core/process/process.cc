@@ -18,6 +18,7 @@
 #include <cstring>
 #include <limits>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -208,22 +209,29 @@ void Process::ListenToEnd(const Sink& sink) {
   Wait(std::numeric_limits<double>::infinity());
 }
 
-bool Process::Reap(int flags) {
+bool Process::SeeEnd(int flags) {
   while (!ended_) {
-    const pid_t done = ::waitpid(child_, &status_, flags);
-    if (done == 0) return false;
-    if (done < 0 && errno == EINTR) continue;
+    siginfo_t end = {};
+    // The number of a group is its own as long as its first process is not
+    // reaped, which Kill does.
+    const int failure = ::waitid(P_PID, static_cast<id_t>(child_), &end,
+                                 WEXITED | flags | (own_group_ ? WNOWAIT : 0));
+    if (failure != 0 && errno == EINTR) continue;
+    if (failure == 0 && end.si_pid == 0) return false;
     ended_ = true;
-    lost_ = done < 0;  // where SIGCHLD is ignored, nobody knows how it ended
+    lost_ =
+        failure != 0;  // where SIGCHLD is ignored, nobody knows how it ended
+    status_ = end.si_code == CLD_EXITED ? W_EXITCODE(end.si_status, 0)
+                                        : W_EXITCODE(0, end.si_status);
   }
   return true;
 }
 
-bool Process::HasEnded() { return Reap(WNOHANG); }
+bool Process::HasEnded() { return SeeEnd(WNOHANG); }
 
 bool Process::Wait(double seconds) {
   using Clock = std::chrono::steady_clock;
-  if (std::isinf(seconds)) return Reap(0);
+  if (std::isinf(seconds)) return SeeEnd(0);
   const auto start = Clock::now();
   while (!HasEnded()) {
     const std::chrono::duration<double> passed = Clock::now() - start;
@@ -234,13 +242,14 @@ bool Process::Wait(double seconds) {
 }
 
 void Process::Kill() {
-  if (own_group_) {
-    ::kill(-child_, SIGKILL);  // and whatever it has left in its group
-  } else if (!HasEnded()) {
-    ::kill(child_, SIGKILL);
+  if (!HasEnded() || (own_group_ && !lost_)) {
+    // And whatever it has left in its group.
+    ::kill(own_group_ ? -child_ : child_, SIGKILL);
   }
-  Reap(0);
+  SeeEnd(0);
+  if (!own_group_) return;
   own_group_ = false;  // the number may be another group's from now on
+  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 int Process::Signal() const {
@@ -282,8 +291,13 @@ bool HaveProgram(const std::string& program) {
   std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
   while (true) {
     const size_t colon = rest.find(':');
-    const std::filesystem::path folder(rest.substr(0, colon));
-    if (::access((folder / program).c_str(), X_OK) == 0) return true;
+    const std::filesystem::path path =
+        std::filesystem::path(rest.substr(0, colon)) / program;
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored) &&
+        ::access(path.c_str(), X_OK) == 0) {
+      return true;
+    }
     if (colon == std::string_view::npos) return false;
     rest.remove_prefix(colon + 1);
   }

@@ -77,7 +77,8 @@ class Process {
   int ExitStatus() const;
 
  private:
-  bool Reap(int flags);
+  // Whether the program has ended; `flags` are those of waitid.
+  bool SeeEnd(int flags);
 
   pid_t child_ = -1;
   bool own_group_;

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
@@ -174,6 +175,26 @@ TEST(Process, AGroupOfItsOwnEndsWithItsChildren) {
   Listened(process);
 }
 
+// Else Kill would reach whoever has got its number meanwhile.
+TEST(Process, AGroupOfItsOwnKeepsItsNumberUntilItIsKilled) {
+  ProcessOptions options = Shell("sleep 1000 & echo $$; exit 3");
+  options.own_group = true;
+  Process process(options);
+  std::string said;
+  while (!said.ends_with('\n')) {
+    ASSERT_TRUE(process.Listen(
+        -1, [&](Process::Stream, std::string_view part) { said += part; }));
+  }
+  ASSERT_TRUE(process.Wait(kForever));
+  EXPECT_EQ(process.ExitStatus(), 3);
+  const pid_t leader = std::stoi(said);
+  EXPECT_EQ(kill(leader, 0), 0);
+  process.Kill();
+  EXPECT_EQ(kill(leader, 0), -1);
+  EXPECT_EQ(process.ExitStatus(), 3);
+  Listened(process);  // what held the output open is gone, too
+}
+
 TEST(Process, WhatCannotBeStartedIsAnEnvironmentError) {
   const auto message = [](const ProcessOptions& options) -> std::string {
     return MessageOf<EnvironmentError>([&] { Process process(options); });
@@ -228,6 +249,13 @@ TEST(RunProgram, NamesAProgramThatDoesNotExist) {
 TEST(HaveProgram, LooksInPath) {
   EXPECT_TRUE(HaveProgram("sh"));
   EXPECT_FALSE(HaveProgram("no-such-program-of-ours"));
+  const fs::path folder = FreshFolder("in_path");
+  fs::create_directory(folder / "a-folder-of-ours");
+  const std::string before = getenv("PATH");
+  ASSERT_EQ(setenv("PATH", (folder.string() + ":" + before).c_str(), 1), 0);
+  EXPECT_FALSE(HaveProgram("a-folder-of-ours"));
+  EXPECT_TRUE(HaveProgram("sh"));
+  ASSERT_EQ(setenv("PATH", before.c_str(), 1), 0);
 }
 
 }  // namespace
