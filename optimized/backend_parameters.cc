@@ -106,7 +106,7 @@ std::span<float> BackendParameters::Masters(const Shard& part) {
 
 void BackendParameters::CopyMasters(const Shard& part) {
   (void)CastTo(queue_, part.size(), Masters(part).data(),
-               weights_.data() + part.begin);
+               PartOf(weights(), part).data());
   if (!shared()) return;
   for (const PackedPiece& piece : tensors_.PiecesOf(part)) {
     CopyArray(queue_, piece.size, Masters(piece.range()).data(),
