@@ -642,8 +642,14 @@ class GridRunner {
 }  // namespace
 
 void RequireTaskItems(const Grid& grid, const GridRunOptions& options) {
+  std::vector<RunOutcome> runs;
+  try {
+    runs = SelectedRuns(grid, options);
+  } catch (const DataError&) {
+    return;  // the grid names all damaged files, checkpoints, too
+  }
   std::set<std::string> names;
-  for (const RunOutcome& run : SelectedRuns(grid, options)) {
+  for (const RunOutcome& run : runs) {
     trainer::EvaluationPlan plan = run.run.evaluations;
     if (run.state == RunState::kFinished) {
       if (Lacking(run).empty() ||
