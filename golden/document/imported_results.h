@@ -26,10 +26,10 @@ struct NamedText {
 //   values  CSV with the columns row, seed, column and value
 //   set_up  TOML: whose numbers, of which table, seeds, units, facts
 // Errors   DataError and ConfigError, FILE:LINE: names, units, seeds and facts
-//          that the golden or the set-up does not know, a cell or a fact that is
-//          given twice, what is not a number or no percentage, a fact that must
-//          match and is not said. For a placeholder, FILE and the place in the
-//          document.
+//          that the golden or the set-up does not know, a cell or a fact that
+//          is given twice, what is not a number or no percentage, a fact that
+//          must match and is not said. For a placeholder, FILE and the place in
+//          the document.
 Document ImportResults(const NamedText& values, const NamedText& set_up,
                        const Document& golden);
 

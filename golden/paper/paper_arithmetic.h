@@ -45,8 +45,8 @@ struct ArithmeticCheck {
 //   mean_active         Infer-AE is at most k, "the mean number of active
 //                       experts"
 //   tau_order           a smaller tau leaves no fewer experts active
-// Throws DataError for a document that is not the paper's, or lacks a table, row
-// or column of it.
+// Throws DataError for a document that is not the paper's, or lacks a table,
+// row or column of it.
 std::vector<ArithmeticCheck> CheckArithmetic(const Document& paper);
 
 }  // namespace softmoe::golden

@@ -177,9 +177,9 @@ class Communicator {
   virtual void Move(std::span<const Outgoing> sends,
                     std::span<const Incoming> receives) = 0;
 
-  // No rank is waited for any more: one of them has been silent for too long, or
-  // this one has left an operation that the others are still in. May be called
-  // again.
+  // No rank is waited for any more: one of them has been silent for too long,
+  // or this one has left an operation that the others are still in. May be
+  // called again.
   virtual void GiveUp() {}
 
   // This rank begins to wait for others, and still does, for `whom`.

@@ -32,9 +32,9 @@ class MpiSession {
 
   // This process is about to end with `code`. Waits until all ranks are here: a
   // rank that has something to print prints it before, since mpirun ends the
-  // others when the first has failed. After an error of MPI itself, an operation
-  // that this rank alone has left, or a rank that was silent for too long, it
-  // waits for nobody, and ends them all.
+  // others when the first has failed. After an error of MPI itself, an
+  // operation that this rank alone has left, or a rank that was silent for too
+  // long, it waits for nobody, and ends them all.
   void Leave(int code);
 
  private:

@@ -61,10 +61,10 @@ class Cli : public testing::Test {
   ProgramResult Shell(const std::string& script) const {
     return RunProgram({"sh", "-c", script}, folder_);
   }
-  // Begins, or goes on with, a run that is too long to end before `signal`. That
-  // comes when more than `steps` steps are in the metrics file, and after the
-  // shell has run `meanwhile`. (Still more steps than these would need gigabytes
-  // of disk space.)
+  // Begins, or goes on with, a run that is too long to end before `signal`.
+  // That comes when more than `steps` steps are in the metrics file, and after
+  // the shell has run `meanwhile`. (Still more steps than these would need
+  // gigabytes of disk space.)
   ProgramResult TrainUntil(const std::string& signal, int64_t steps,
                            const std::string& log_every,
                            const std::string& redirection = "",

@@ -53,9 +53,9 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 // final parameters. A finished run is only read; evaluations that its result
 // lacks are measured on its checkpoint and added, if that is still there (else
 // see EvaluationObstacle in final_evaluations.h). On SIGINT, SIGTERM or SIGHUP
-// (stop_signal.h) it saves a checkpoint and throws StoppedError. The same config
-// and seed give the same bits, for any number of threads and ranks (but see
-// RanksInIdentity), interrupted or not, on one device (runtime.device).
+// (stop_signal.h) it saves a checkpoint and throws StoppedError. The same
+// config and seed give the same bits, for any number of threads and ranks (but
+// see RanksInIdentity), interrupted or not, on one device (runtime.device).
 // Errors   before anything is written: what ReadPlannedTasks throws, and
 //          DataError for tasks of a run whose tokens have no tokenizer;
 //          ConfigError as RanksInIdentity, and for
