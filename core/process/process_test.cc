@@ -251,7 +251,8 @@ TEST(HaveProgram, LooksInPath) {
   EXPECT_FALSE(HaveProgram("no-such-program-of-ours"));
   const fs::path folder = FreshFolder("in_path");
   fs::create_directory(folder / "a-folder-of-ours");
-  const std::string before = getenv("PATH");
+  const char* const path = getenv("PATH");
+  const std::string before = path != nullptr ? path : "/usr/bin:/bin";
   ASSERT_EQ(setenv("PATH", (folder.string() + ":" + before).c_str(), 1), 0);
   EXPECT_FALSE(HaveProgram("a-folder-of-ours"));
   EXPECT_TRUE(HaveProgram("sh"));
