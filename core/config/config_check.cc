@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <type_traits>
@@ -122,6 +123,10 @@ class Checker {
         problems_.begin(), problems_.end(),
         [&](const ConfigProblem& problem) { return problem.key == key; });
   }
+  bool HasAny(std::initializer_list<std::string> keys) const {
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](const std::string& key) { return Has(key); });
+  }
   std::vector<ConfigProblem> Take() { return std::move(problems_); }
 
  private:
@@ -233,9 +238,7 @@ void CheckBatchSizes(const TrainingConfig& t, Checker* checker) {
   const std::string batch_key = "training.global_batch_sequences";
   const std::string micro_key = "training.micro_batch_sequences";
   const std::string group_key = "training.balance_group_sequences";
-  for (const std::string& key : {batch_key, micro_key, group_key}) {
-    if (checker->Has(key)) return;  // out of range
-  }
+  if (checker->HasAny({batch_key, micro_key, group_key})) return;
   const int64_t batch = t.global_batch_sequences;
   const int64_t group = t.balance_group_sequences;
   int64_t micro = t.micro_batch_sequences;  // one that would do
@@ -267,12 +270,11 @@ void CheckProducts(const Config& config, Checker* checker) {
   constexpr double kMost = 0x1p62;
   const std::string steps_key = "training.steps";
   const std::string calibration_key = "router.calibration_batches";
-  for (const std::string& key :
-       {steps_key, calibration_key, std::string("model.num_layers"),
-        std::string("model.num_experts"), std::string("model.sequence_length"),
-        std::string("training.global_batch_sequences"),
-        std::string("training.balance_group_sequences")}) {
-    if (checker->Has(key)) return;
+  if (checker->HasAny({steps_key, calibration_key, "model.num_layers",
+                       "model.num_experts", "model.sequence_length",
+                       "training.global_batch_sequences",
+                       "training.balance_group_sequences"})) {
+    return;
   }
   const auto number = [](int64_t size) { return static_cast<double>(size); };
   const ModelConfig& m = config.model;
@@ -305,10 +307,10 @@ void CheckProducts(const Config& config, Checker* checker) {
 void CheckRows(const Config& config, Checker* checker) {
   const ModelConfig& m = config.model;
   const char* const group_key = "training.balance_group_sequences";
-  for (const char* const key :
-       {group_key, "model.num_layers", "model.num_experts",
-        "model.sequence_length", "router.mean_active_experts"}) {
-    if (checker->Has(key)) return;
+  if (checker->HasAny({group_key, "model.num_layers", "model.num_experts",
+                       "model.sequence_length",
+                       "router.mean_active_experts"})) {
+    return;
   }
   const double k = config.router.mean_active_experts;
   // All that a learned budget has to spare may go to one layer.
