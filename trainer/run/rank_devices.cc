@@ -39,12 +39,6 @@ std::string ThisMachine() {
   return name;
 }
 
-// The device of every process, which tells it among those of all machines.
-std::vector<std::string> GatherDevices(const optimized::Device& device,
-                                       optimized::Communicator& processes) {
-  return GatherTexts(device.id() + " " + ThisMachine(), processes);
-}
-
 }  // namespace
 
 int RankOnMachine(optimized::Communicator& processes) {
@@ -55,23 +49,18 @@ int RankOnMachine(optimized::Communicator& processes) {
                                      machines[processes.rank()]));
 }
 
-int RanksOnDevice(const optimized::Device& device, int ranks,
-                  optimized::Communicator& processes) {
-  if (device.id().empty()) return 1;  // the CPU
+DeviceSharing ShareDevices(const optimized::Device& device, int ranks,
+                           optimized::Communicator& processes) {
+  if (device.id().empty()) return {};  // the CPU
   // How many ranks of a process share a device: ranks / count(), rounded up.
   const int of_process = ranks / device.count() + (ranks % device.count() != 0);
-  const std::vector<std::string> devices = GatherDevices(device, processes);
-  return of_process * static_cast<int>(std::ranges::count(
-                          devices, devices[processes.rank()]));
-}
-
-int DevicesOfRanks(const optimized::Device& device, int ranks,
-                   optimized::Communicator& processes) {
-  if (device.id().empty()) return 0;  // the CPU
-  if (processes.size() == 1) return std::min(ranks, device.count());
-  const std::vector<std::string> devices = GatherDevices(device, processes);
-  return static_cast<int>(
-      std::set<std::string>(devices.begin(), devices.end()).size());
+  const std::vector<std::string> devices =
+      GatherTexts(device.id() + " " + ThisMachine(), processes);
+  const auto count = std::ranges::count(devices, devices[processes.rank()]);
+  const std::set<std::string> used(devices.begin(), devices.end());
+  return {.ranks_on_device = of_process * static_cast<int>(count),
+          .devices = processes.size() == 1 ? std::min(ranks, device.count())
+                                           : static_cast<int>(used.size())};
 }
 
 const char* NameOf(ExchangeChoice choice) {

@@ -16,17 +16,16 @@ namespace softmoe::trainer {
 // MakeDevice counts devices by. All of them call it.
 int RankOnMachine(optimized::Communicator& processes);
 
-// The most ranks that share a device of this process, at least 1. All processes
-// call it.
+struct DeviceSharing {
+  int ranks_on_device = 1;  // the most that share a device of this process
+  int devices = 0;          // on which all ranks compute; 0: the CPU
+};
+
+// How ranks share devices. All processes call it.
 //
 //   ranks  that are threads of this process, at least 1
-int RanksOnDevice(const optimized::Device& device, int ranks,
-                  optimized::Communicator& processes);
-
-// On how many devices the ranks of all processes compute; 0 for the CPU. As
-// RanksOnDevice.
-int DevicesOfRanks(const optimized::Device& device, int ranks,
-                   optimized::Communicator& processes);
+DeviceSharing ShareDevices(const optimized::Device& device, int ranks,
+                           optimized::Communicator& processes);
 
 // What a user asks to carry gradients and parameters between ranks.
 enum class ExchangeChoice {
@@ -41,7 +40,7 @@ const char* NameOf(ExchangeChoice choice);
 // the same.
 //
 //   ranks      that are threads of this process
-//   on_device  what RanksOnDevice has found
+//   on_device  ranks_on_device of ShareDevices
 // Errors       where NCCL was chosen and cannot be, on every process:
 //              ConfigError on the CPU; EnvironmentError if ranks share a
 //              device, which NCCL refuses, or if the library is missing or too

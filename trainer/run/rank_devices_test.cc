@@ -41,22 +41,22 @@ TEST(RankDevices, ThreadsBeyondTheDevicesShareThem) {
   optimized::SingleCommunicator alone;
   EXPECT_EQ(RankOnMachine(alone), 0);
   const auto on_device = [&](int devices, int ranks) {
-    return RanksOnDevice(FakeDevice(devices, "a"), ranks, alone);
+    return ShareDevices(FakeDevice(devices, "a"), ranks, alone).ranks_on_device;
   };
   EXPECT_EQ(on_device(1, 1), 1);
   EXPECT_EQ(on_device(1, 4), 4);
   EXPECT_EQ(on_device(4, 4), 1);
   EXPECT_EQ(on_device(3, 4), 2);
   EXPECT_EQ(on_device(8, 4), 1);
-  EXPECT_EQ(RanksOnDevice(optimized::Cpu(), 4, alone), 1);
+  EXPECT_EQ(ShareDevices(optimized::Cpu(), 4, alone).ranks_on_device, 1);
   const auto used = [&](int devices, int ranks) {
-    return DevicesOfRanks(FakeDevice(devices, "a"), ranks, alone);
+    return ShareDevices(FakeDevice(devices, "a"), ranks, alone).devices;
   };
   EXPECT_EQ(used(1, 4), 1);
   EXPECT_EQ(used(4, 4), 4);
   EXPECT_EQ(used(3, 4), 3);
   EXPECT_EQ(used(8, 4), 4);
-  EXPECT_EQ(DevicesOfRanks(optimized::Cpu(), 4, alone), 0);
+  EXPECT_EQ(ShareDevices(optimized::Cpu(), 4, alone).devices, 0);
 }
 
 // Ranks of one process stand for processes of one machine.
@@ -64,13 +64,13 @@ TEST(RankDevices, ProcessesOfAMachineAreCountedAndShareWhatHasOneId) {
   optimized::RunInProcessRanks(4, [](optimized::Communicator& c) {
     SOFTMOE_CHECK(RankOnMachine(c) == c.rank());
     const auto shared = [&](const std::string& id) {
-      return RanksOnDevice(FakeDevice(1, id), 1, c);
+      return ShareDevices(FakeDevice(1, id), 1, c).ranks_on_device;
     };
     SOFTMOE_CHECK(shared("same") == 4);
     SOFTMOE_CHECK(shared(std::to_string(c.rank())) == 1);
     SOFTMOE_CHECK(shared(c.rank() == 0 ? "a" : "b") == (c.rank() == 0 ? 1 : 3));
     const auto used = [&](const std::string& id) {
-      return DevicesOfRanks(FakeDevice(1, id), 1, c);
+      return ShareDevices(FakeDevice(1, id), 1, c).devices;
     };
     SOFTMOE_CHECK(used("same") == 1);
     SOFTMOE_CHECK(used(std::to_string(c.rank())) == 4);

@@ -573,8 +573,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   if (!is_finished()) {
     const std::vector<TaskItems> tasks =
         TasksOfRun(options.evaluations, options, identity, processes);
-    const int on_device = RanksOnDevice(*device, options.ranks, processes);
-    const int devices = DevicesOfRanks(*device, options.ranks, processes);
+    const DeviceSharing sharing =
+        ShareDevices(*device, options.ranks, processes);
+    const int on_device = sharing.ranks_on_device;
     const optimized::CarrierKind carrier = ChooseCarrier(
         options.exchange, *device, options.ranks, on_device, processes);
     if (options.runtime.device == "cuda") {
@@ -606,7 +607,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
       RunResult result =
           RunOnRanks(identity, options, tasks, processes, carrier, *device);
       if (!leads) return result;
-      result.devices = devices;
+      result.devices = sharing.devices;
       WriteRunResult(result, result_path);
       if (!options.evaluations.keep_checkpoint) {
         RemoveCheckpoint(options.folder / kCheckpointName);
