@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -115,11 +116,11 @@ Experiments of one scale share the folder runs/SCALE, and a run that several
 need is trained once, whoever asks first; their reports are in folders of their
 own there, EXPERIMENT/report.html.
 
-Stopped by Ctrl-C, SIGTERM or a crash, the same command goes on: finished runs
-are read, the interrupted one resumes at its checkpoint, and the bits are those
-of an unbroken run. A run that fails does not keep the others from running; the
-same command tries it again. --threads and --jobs never change a result, nor do
---ranks, unless a line says so.
+Stopped by Ctrl-C, SIGTERM, SIGHUP or a crash, the same command goes on:
+finished runs are read, the interrupted one resumes at its checkpoint, and the
+bits are those of an unbroken run. A run that fails does not keep the others
+from running; the same command tries it again. --threads and --jobs never change
+a result, nor do --ranks, unless a line says so.
 
 The same command, given again while the first is at work, here or on another
 machine that has the folder, shares the work: each takes runs that nobody holds,
@@ -212,8 +213,8 @@ std::unique_ptr<FolderLock> LockForReport(const fs::path& grid_folder) {
   return WaitForFolder(grid_folder, [&](const LockHolder& holder) {
     stop.ThrowIfRequested("no report yet; the same command writes it");
     if (!std::exchange(said, true)) {
-      fmt::print(stderr, "{}: waiting for {}\n", grid_folder.string(),
-                 Describe(holder));
+      std::cerr << grid_folder.string() << ": waiting for " << Describe(holder)
+                << "\n";
     }
   });
 }

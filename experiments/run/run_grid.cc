@@ -49,11 +49,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path& Made(const fs::path& folder) {
-  MakeFolder(folder);
-  return folder;
-}
-
 ProgressOptions Quiet(bool quiet) {
   ProgressOptions options;
   options.quiet = quiet;
@@ -116,19 +111,6 @@ void AgreeOnGrid(const Grid& grid, const GridRunOptions& options) {
                              {"folder", options.folder.string()}}});
 }
 
-// The selected runs, whether or not their folder exists.
-std::vector<RunOutcome> SelectedRuns(const Grid& grid,
-                                     const GridRunOptions& options) {
-  GridOutcome outcome = ReadGrid(grid, options.folder,
-                                 /*check_checkpoints=*/false);
-  if (!options.record.empty()) {
-    TakeRecordedRuns(ReadRunRecord(options.record), outcome);
-  }
-  std::vector<RunOutcome> runs;
-  for (const size_t r : options.selected) runs.push_back(outcome.runs[r]);
-  return runs;
-}
-
 // What a finished run's result lacks, in words.
 std::string Lacking(const RunOutcome& run) {
   return trainer::MissingEvaluations(run.run.evaluations, *run.result);
@@ -173,10 +155,11 @@ std::string TokenDisk(const Config& config, const RuntimeConfig& runtime) {
 
 class GridRunner {
  public:
-  GridRunner(const Grid& grid, const GridRunOptions& options)
+  // `found`: of ReadGrid, with checkpoints.
+  GridRunner(GridOutcome found, const GridRunOptions& options)
       : options_(options),
-        paper_scale_(grid.scale == "paper"),
-        outcome_(ReadRuns(grid, /*check_checkpoints=*/true)),
+        paper_scale_(found.grid.scale == "paper"),
+        outcome_(WithRecord(std::move(found))),
         progress_(outcome_, options.selected, Quiet(options.quiet)) {
     for (size_t i = 0; i < options_.selected.size(); ++i) {
       open_.push_back(i);
@@ -185,6 +168,7 @@ class GridRunner {
   }
 
   GridOutcome Run() {
+    MakeFolder(options_.folder);
     RequireDevices();
     NoteOtherBits();
     RequireDiskSpace();
@@ -199,16 +183,15 @@ class GridRunner {
     TrainSelected();
     // Includes runs finished by others, in the order in which a later `report`
     // reads them.
-    outcome_ = ReadRuns(outcome_.grid, /*check_checkpoints=*/false);
+    outcome_ = WithRecord(ReadGrid(outcome_.grid, options_.folder,
+                                   /*check_checkpoints=*/false));
     CheckFinishedRuns();
     return outcome_;
   }
 
  private:
-  // Reads the state on disk and adds the runs of a record.
-  GridOutcome ReadRuns(const Grid& grid, bool check_checkpoints) {
-    GridOutcome outcome =
-        ReadGrid(grid, Made(options_.folder), check_checkpoints);
+  // Adds the runs of the record to what the folder has.
+  GridOutcome WithRecord(GridOutcome outcome) {
     if (options_.record.empty()) return outcome;
     const RunRecord record = ReadRunRecord(options_.record);
     // A recorded run counts only if its tokens are the ones here.
@@ -641,13 +624,18 @@ class GridRunner {
 
 }  // namespace
 
-void RequireTaskItems(const Grid& grid, const GridRunOptions& options) {
-  std::vector<RunOutcome> runs;
-  try {
-    runs = SelectedRuns(grid, options);
-  } catch (const DataError&) {
-    return;  // the grid names all damaged files, checkpoints, too
+std::vector<RunOutcome> SelectedRuns(GridOutcome outcome,
+                                     const GridRunOptions& options) {
+  if (!options.record.empty()) {
+    TakeRecordedRuns(ReadRunRecord(options.record), outcome);
   }
+  std::vector<RunOutcome> runs;
+  for (const size_t r : options.selected) runs.push_back(outcome.runs[r]);
+  return runs;
+}
+
+void RequireTaskItems(const std::vector<RunOutcome>& runs,
+                      const GridRunOptions& options) {
   std::set<std::string> names;
   for (const RunOutcome& run : runs) {
     trainer::EvaluationPlan plan = run.run.evaluations;
@@ -681,10 +669,10 @@ void RequireTokens(const Grid& grid, const GridRunOptions& options) {
   }
 }
 
-void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
-                       bool trains_here) {
+void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
+                       const GridRunOptions& options, bool trains_here) {
   if (grid.scale != "paper") return;
-  std::vector<RunOutcome> open = SelectedRuns(grid, options);
+  std::vector<RunOutcome> open = runs;
   std::erase_if(open, [](const RunOutcome& run) {
     return run.state == RunState::kFinished;
   });
@@ -720,7 +708,7 @@ void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
     flops += cost.train_flops;
     gpu_hours += cost.gpu_hours;
   }
-  ask("tasks", [&] { RequireTaskItems(grid, options); });
+  ask("tasks", [&] { RequireTaskItems(open, options); });
   ask("disk",
       [&] { RequireGridDiskSpace(open, options.jobs, options.folder); });
   if (missing.empty()) return;
@@ -786,10 +774,13 @@ GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {
   for (const size_t r : options.selected) {
     (void)trainer::RanksInIdentity(grid.runs[r].config, NumRanks(options));
   }
-  RequirePaperScale(grid, options, /*trains_here=*/true);
-  RequireTaskItems(grid, options);
+  GridOutcome found = ReadGrid(grid, options.folder,
+                               /*check_checkpoints=*/true);
+  const std::vector<RunOutcome> runs = SelectedRuns(found, options);
+  RequirePaperScale(grid, runs, options, /*trains_here=*/true);
+  RequireTaskItems(runs, options);
   RequireTokens(grid, options);
-  return GridRunner(grid, options).Run();
+  return GridRunner(std::move(found), options).Run();
 }
 
 ExitCode FollowGrid(const Grid& grid, const GridRunOptions& options) {

@@ -40,18 +40,24 @@ struct GridRunOptions {
   trainer::ExchangeChoice exchange = trainer::ExchangeChoice::kAuto;
 };
 
-// Throws what trainer::ReadPlannedTasks throws for the tasks that the selected
-// runs will be asked: those that are not finished, and those whose result lacks
+// The selected ones among the runs that ReadGrid found, in their order; what
+// the record has counts as finished.
+std::vector<RunOutcome> SelectedRuns(GridOutcome outcome,
+                                     const GridRunOptions& options);
+
+// Throws what trainer::ReadPlannedTasks throws for the tasks that `runs` will
+// be asked: those that are not finished, and those whose result lacks
 // evaluations that its checkpoint can still give.
-void RequireTaskItems(const Grid& grid, const GridRunOptions& options);
+void RequireTaskItems(const std::vector<RunOutcome>& runs,
+                      const GridRunOptions& options);
 
 // For a grid whose file states the paper's scale, checked before anything is
-// written. Throws EnvironmentError that names everything missing for its
-// unfinished runs: a device, unless runtime.device is "cpu" (only if
+// written. Throws EnvironmentError that names everything missing for the
+// unfinished ones of `runs`: a device, unless runtime.device is "cpu" (only if
 // `trains_here`); corpora that are not prepared, which no GPU shall wait for;
 // items of tasks; and disk.
-void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
-                       bool trains_here);
+void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
+                       const GridRunOptions& options, bool trains_here);
 
 // Bytes that the unfinished ones of `runs` will still write at their peak, if
 // any `jobs` of them run at a time.
@@ -86,7 +92,7 @@ void RequireTokens(const Grid& grid, const GridRunOptions& options);
 // PrepareCorpus throw: ConfigError (balance groups that do not divide among the
 // ranks, before anything is written), EnvironmentError (no device, disk full, a
 // lock of a machine that cannot be asked), DataError (damaged files found in
-// the folder, before anything is trained), StoppedError (SIGINT or SIGTERM,
+// the folder, before anything is trained), StoppedError (stop_signal.h;
 // state saved), and what RequireTaskItems and RequireTokens throw, before
 // anything is written.
 GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options);

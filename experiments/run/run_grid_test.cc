@@ -117,8 +117,10 @@ std::string MissingFor(const Grid& grid, bool trains_here) {
   GridRunOptions options;
   options.folder = FreshFolder("paper_scale") / "runs";
   for (size_t r = 0; r < grid.runs.size(); ++r) options.selected.push_back(r);
+  const std::vector<RunOutcome> runs = SelectedRuns(
+      ReadGrid(grid, options.folder, /*check_checkpoints=*/true), options);
   const std::string missing = MessageOf<EnvironmentError>(
-      [&] { RequirePaperScale(grid, options, trains_here); });
+      [&] { RequirePaperScale(grid, runs, options, trains_here); });
   EXPECT_FALSE(std::filesystem::exists(options.folder));
   return missing;
 }

@@ -219,8 +219,8 @@ const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
 }
 
 // What `run` lacks of the evaluations that `other` has, in words.
-std::string Lacking(const trainer::RunResult& run,
-                    const trainer::RunResult& other) {
+std::string LackingBeside(const trainer::RunResult& run,
+                          const trainer::RunResult& other) {
   return trainer::MissingEvaluations(trainer::WithEarlierPlans({}, other), run);
 }
 
@@ -246,8 +246,8 @@ void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
             trainer::PlaceText(there.result.identity), run.result->code_version,
             trainer::PlaceText(run.result->identity)));
       }
-      if (!Lacking(there.result, *run.result).empty() &&
-          Lacking(*run.result, there.result).empty()) {
+      if (!LackingBeside(there.result, *run.result).empty() &&
+          LackingBeside(*run.result, there.result).empty()) {
         there.result.final_evaluations = run.result->final_evaluations;
         ++change.completed;
       }

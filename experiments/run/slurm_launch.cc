@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -222,11 +223,20 @@ std::optional<Submitted> ReadRecord(const fs::path& path, const SlurmJob& job) {
 
 class SlurmLauncher {
  public:
-  SlurmLauncher(const Grid& grid, const SlurmLaunchOptions& options)
-      : grid_(grid), options_(options) {}
+  // `runs`: selected, in the order of the grid, in which EstimateGrid finds the
+  // seeds of a row, one after the other; a task trains them in the order of
+  // their waves.
+  SlurmLauncher(const Grid& grid, const SlurmLaunchOptions& options,
+                const std::vector<RunOutcome>& runs)
+      : grid_(grid), options_(options) {
+    for (const RunOutcome& run : runs) {
+      if (run.state == RunState::kFinished && !CanBeMeasured(run)) continue;
+      open_.push_back(run);
+    }
+  }
 
   void Run() {
-    FindOpenRuns();
+    MakeFolder(options_.run.folder);
     if (open_.empty()) return;
     RequireGridDiskSpace(open_, static_cast<int64_t>(open_.size()),
                          options_.run.folder);
@@ -236,24 +246,6 @@ class SlurmLauncher {
   }
 
  private:
-  void FindOpenRuns() {
-    MakeFolder(options_.run.folder);
-    GridOutcome outcome =
-        ReadGrid(grid_, options_.run.folder, /*check_checkpoints=*/true);
-    if (!options_.run.record.empty()) {
-      TakeRecordedRuns(ReadRunRecord(options_.run.record), outcome);
-    }
-    // In the order of the grid, in which EstimateGrid finds the seeds of a row,
-    // one after the other; a task trains them in the order of their waves.
-    std::vector<size_t> selected = options_.run.selected;
-    std::ranges::sort(selected);
-    for (const size_t r : selected) {
-      const RunOutcome& run = outcome.runs[r];
-      if (run.state == RunState::kFinished && !CanBeMeasured(run)) continue;
-      open_.push_back(run);
-    }
-  }
-
   // Whether a finished run lacks evaluations that its checkpoint could give.
   static bool CanBeMeasured(const RunOutcome& run) {
     return !trainer::MissingEvaluations(run.run.evaluations, *run.result)
@@ -409,17 +401,17 @@ class SlurmLauncher {
   void Say(const std::string& job, const std::string& text) {
     if (options_.run.quiet || std::exchange(said_[job], text) == text) return;
     const auto finished = std::ranges::count_if(open_, &HasResult);
-    fmt::print(stderr, "job {}: {}; {} of {} runs have ended\n", job, text,
-               finished, open_.size());
+    std::cerr << fmt::format("job {}: {}; {} of {} runs have ended\n", job,
+                             text, finished, open_.size());
   }
 
   void SayWhatIsMissing() const {
     for (const RunOutcome& run : open_) {
       if (HasResult(run)) continue;
-      fmt::print(stderr,
-                 "{}: not finished, and Slurm has ended its task; the reason "
-                 "is in {}\n",
-                 run.run.id, LogOf(run.run));
+      std::cerr << fmt::format(
+          "{}: not finished, and Slurm has ended its task; the reason is in "
+          "{}\n",
+          run.run.id, LogOf(run.run));
     }
   }
 
@@ -463,12 +455,16 @@ void CheckRanks(const Grid& grid, const SlurmLaunchOptions& options) {
 
 void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
   CheckRanks(grid, options);
+  GridRunOptions in_order = options.run;
+  std::ranges::sort(in_order.selected);
+  const std::vector<RunOutcome> runs = SelectedRuns(
+      ReadGrid(grid, options.run.folder, /*check_checkpoints=*/true), in_order);
   // The tasks run elsewhere, where there may be what this machine lacks.
-  RequirePaperScale(grid, options.run, /*trains_here=*/false);
-  RequireTaskItems(grid, options.run);
+  RequirePaperScale(grid, runs, options.run, /*trains_here=*/false);
+  RequireTaskItems(runs, options.run);
   RequireTokens(grid, options.run);
   RequireSlurm();
-  SlurmLauncher(grid, options).Run();
+  SlurmLauncher(grid, options, runs).Run();
 }
 
 }  // namespace softmoe::experiments

@@ -24,8 +24,8 @@ struct SlurmLaunchOptions {
 //
 // Scripts, logs and the numbers of jobs are in SlurmFolder. Throws what RunGrid
 // throws before it trains, ConfigError for --ranks with a corpus of GPUs, and
-// EnvironmentError if Slurm is missing or refuses a job; StoppedError (SIGINT
-// or SIGTERM while waiting) leaves the jobs.
+// EnvironmentError if Slurm is missing or refuses a job; StoppedError
+// (while waiting) leaves the jobs.
 void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options);
 
 }  // namespace softmoe::experiments

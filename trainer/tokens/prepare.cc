@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <future>
+#include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -246,7 +247,7 @@ class Preparation {
     if (options_.notify) {
       options_.notify(line);
     } else if (!options_.quiet) {
-      fmt::print(stderr, "prepare: {}\n", line);
+      std::cerr << "prepare: " << line << "\n";
     }
   }
 

@@ -41,7 +41,8 @@ struct PrepareOptions {
 //
 // Throws ConfigError (unknown corpus), DataError (empty or binary corpus, one
 // too small for the vocabulary, or changed while it was read), EnvironmentError
-// (offline, missing file, disk full), StoppedError (SIGINT or SIGTERM).
+// (offline, missing file, disk full), StoppedError
+// (stop_signal.h).
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
 
