@@ -11,6 +11,7 @@ load("@system//:key.bzl", "BUILD_KEY")
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("//bazel:shim.bzl", "ShimProgram")
+load("//bazel:together.bzl", "sources_of")
 
 # What a target is made of, with everything below it.
 _Code = provider(fields = {
@@ -100,9 +101,9 @@ def _listing(target, ctx, own, units, code_files, code_programs, program):
 
 def _code_aspect_impl(target, ctx):
     deps = [dep for dep in _of(ctx, ["deps", "runtime", "_variant"]) if _Code in dep]
-    own = depset(transitive = [
+    own = depset(sources_of(ctx.rule), transitive = [
         value.files
-        for value in _of(ctx, ["srcs", "hdrs", "textual_hdrs", "_sanitizer_options"])
+        for value in _of(ctx, ["hdrs", "textual_hdrs", "_sanitizer_options"])
     ]).to_list() if CcInfo in target or ShimProgram in target or ctx.rule.kind.startswith("cc_") else []
     if target.label.workspace_name != "":
         own = []
@@ -117,12 +118,11 @@ def _code_aspect_impl(target, ctx):
         ]).to_list()
         flags = ctx.rule.attr.copts + ["-D" + define for define in defines + ctx.rule.attr.local_defines]
         always_linked = ctx.rule.kind != "cc_library" or ctx.rule.attr.alwayslink
-        for value in ctx.rule.attr.srcs:
-            units += [
-                _unit(target, source, flags, always_linked)
-                for source in value.files.to_list()
-                if source.extension == "cc"
-            ]
+        units = [
+            _unit(target, source, flags, always_linked)
+            for source in sources_of(ctx.rule)
+            if source.extension == "cc"
+        ]
     elif CcInfo in target and ctx.rule.kind != "cc_library":  # made by nvcc
         for linker_input in target[CcInfo].linking_context.linker_inputs.to_list():
             if linker_input.owner == target.label:

@@ -7,6 +7,7 @@ other macros are for what differs.
 load("@system//:key.bzl", "BUILD_KEY")
 load("//bazel:fuzz.bzl", "softmoe_fuzz_test")
 load("//bazel:package.bzl", "package_checks")
+load("//bazel:together.bzl", "together")
 
 _COPTS = [
     "-Wall",
@@ -139,8 +140,8 @@ def softmoe_room(
     """The room that a folder is, with all that no target above has for itself:
 
         *.cc, *.h   a library of the folder's name
-        *_test.cc   one program of all tests, :test; --test_arg=--file=x_test
-                    runs those of one file
+        *_test.cc   one program of all tests, :test, compiled together;
+                    --test_arg=--file=x_test runs those of one file
         x_fuzz.cc   a fuzzer x_fuzz, and x_fuzz_test
 
     glob finds the files, so a new one is built and run at once. (*_main.cc and
@@ -176,10 +177,15 @@ def softmoe_room(
     test = {key[len("test_"):]: value for key, value in kwargs.items() if key.startswith("test_")}
     tests = test.pop("srcs", []) + native.glob(["*_test.cc"], allow_empty = True, exclude = taken)
     if tests:
+        together(
+            name = "tests",
+            testonly = True,
+            srcs = tests,
+        )
         softmoe_cc_test(
             name = "test",
-            srcs = tests,
-            deps = own + deps + test.pop("deps", []),
+            srcs = [":tests"],
+            deps = own + deps + test.pop("deps", []) + [":tests"],
             **test
         )
     elif test:

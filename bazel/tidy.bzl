@@ -11,6 +11,7 @@ or .clang-tidy change.
 
 load("//bazel:citations.bzl", "PACKAGES")
 load("//bazel:compilation.bzl", "LANGUAGE", "PROCESSOR")
+load("//bazel:together.bzl", "sources_of")
 
 _CLANG_TIDY = "/usr/bin/clang-tidy-14"
 
@@ -54,8 +55,8 @@ def _tidy_impl(target, ctx):
     stamps = []
     groups = {}
     commands = []
-    for source in _files(ctx.rule, "srcs", ["cc"]):
-        if not source.is_source:
+    for source in sources_of(ctx.rule):
+        if source.extension != "cc" or not source.is_source:
             continue
         name = "%s.tidy/%s" % (target.label.name, source.basename)
         stamp = ctx.actions.declare_file(name + ".stamp")

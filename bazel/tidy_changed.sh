@@ -30,16 +30,17 @@ if [ ${#sources[@]} -eq 0 ]; then
   exit 0
 fi
 
-# The targets that compile these sources: rules of a file's own package.
+# The targets that compile these sources: rules of a file's own package, some
+# through a target of together.bzl.
 targets_of() {
-  ./bazelw query --noshow_progress -k "kind('cc_(library|binary|test) rule',
-    same_pkg_direct_rdeps(set($(
+  ./bazelw query --noshow_progress -k "let users = same_pkg_direct_rdeps(set($(
       for file in "$@"; do
         folder=$(dirname "$file")
         while [ ! -f "$folder/BUILD" ]; do folder=$(dirname "$folder"); done
         echo "//${folder#.}:${file#"$folder"/} "
       done
-    ))))" 2>/dev/null
+    ))) in kind('cc_(library|binary|test) rule',
+      \$users + same_pkg_direct_rdeps(kind('together rule', \$users)))" 2>/dev/null
 }
 
 status=0 checked=0

@@ -23,7 +23,7 @@ namespace {
 using Floats = std::vector<float>;
 
 // The gradient of a group.
-void FillLeaf(int64_t group, std::span<float> gradient) {
+void FillGradient(int64_t group, std::span<float> gradient) {
   std::ranges::copy(
       FloatsOfManyBinades(std::ssize(gradient),
                           {.seed = 5, .layer = static_cast<uint32_t>(group)}),
@@ -33,7 +33,7 @@ void FillLeaf(int64_t group, std::span<float> gradient) {
 Floats TreeSum(int64_t size, GroupRange groups, ThreadPool& pool) {
   Floats sum(static_cast<size_t>(size), NAN);
   GradientTree(size, groups.size(), pool)
-      .Sum(groups.begin, groups.end, FillLeaf, sum);
+      .Sum(groups.begin, groups.end, FillGradient, sum);
   return sum;
 }
 

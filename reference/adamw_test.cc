@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "core/testing/message_test_util.h"
 #include "reference/flat_parameters.h"
 #include "reference/testing/random_matrix.h"
@@ -17,8 +18,6 @@ namespace softmoe::reference {
 namespace {
 
 using testing::RandomVector;
-
-constexpr double kUlp = 0x1p-52;
 
 // The smallest layout with both kinds of tensors: matrices and 1-D tensors.
 class AdamWTest : public ::testing::Test {

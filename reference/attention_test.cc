@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "reference/rope.h"
 #include "reference/testing/random_matrix.h"
 
@@ -14,8 +14,6 @@ namespace softmoe::reference {
 namespace {
 
 using testing::RandomMatrix;
-
-constexpr double kUlp = std::numeric_limits<double>::epsilon();
 
 // head_dim 4, so the scale is 1/2; q_1.k_0 = 2 ln 3, q_1.k_1 = 0: weights 3:1.
 TEST(Attention, MatchesTheHandComputedWeights) {

@@ -12,10 +12,7 @@
 namespace softmoe::reference {
 namespace {
 
-// Standard normals, a different matrix for every `which`.
-Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {
-  return testing::RandomMatrix(rows, cols, 13, which);
-}
+using testing::RandomMatrix;
 
 TEST(CalibrateTau, IsTheMidpointAfterTheNthRatio) {
   EXPECT_EQ(CalibrateTau({1.0, 3.0, 2.0, 5.0}, 1, 2), 2.5);    // n = 2
@@ -39,7 +36,7 @@ TEST(CalibrateTau, NeedsTwoRatios) {
 }
 
 TEST(CalibrationRatios, AreTheCappedWeightsOverTheUniformOne) {
-  const Matrix scores = Normals(3, 6, 1);
+  const Matrix scores = RandomMatrix(3, 6, 13, 1);
   const RouterSettings settings{.kind = RouterKind::kSoftFixed,
                                 .mean_active = 1.5,
                                 .temperature = 5,
@@ -72,16 +69,16 @@ TEST(Calibration, ActivatesTheWantedNumberOnItsOwnData) {
                           .temperature = temperature,
                           .max_active = MaxActive(4, allocation[l], experts)});
         const auto layer = CalibrationRatios(
-            layers[l], 0.5 * Normals(tokens, experts, 10 + l));
+            layers[l], 0.5 * RandomMatrix(tokens, experts, 13, 10 + l));
         ratios.insert(ratios.end(), layer.begin(), layer.end());
       }
       const double tau = CalibrateTau(ratios, k, tokens * 3);
       int64_t active = 0;
       for (int l = 0; l < 3; ++l) {
         layers[l].cutoff = tau * allocation[l] / experts;
-        active +=
-            RouterForward(layers[l], 0.5 * Normals(tokens, experts, 10 + l))
-                .active.count();
+        active += RouterForward(layers[l],
+                                0.5 * RandomMatrix(tokens, experts, 13, 10 + l))
+                      .active.count();
       }
       EXPECT_EQ(active, std::llround(k * tokens * 3)) << k << temperature;
     }

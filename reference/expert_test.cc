@@ -4,17 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "reference/testing/random_matrix.h"
 
 namespace softmoe::reference {
 namespace {
 
 using testing::RandomMatrix;
-
-constexpr double kUlp = std::numeric_limits<double>::epsilon();
 
 TEST(Silu, MatchesHandComputedValuesAndLimits) {
   EXPECT_EQ(Silu(0), 0);

@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,7 +32,6 @@ constexpr double kDerivatives = 1e-12;
 
 constexpr int kSizes[] = {1, 2, 3, 8, 32, 64, 256};
 constexpr double kTemperatures[] = {1e-3, 1e-2, 0.1, 1, 5, 1e2, 1e3};
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 enum class Shape {
   kNormal,
@@ -81,7 +79,7 @@ std::vector<double> MakeScores(Shape shape, int n) {
         break;
       case Shape::kNearTies:
         scores.push_back(i % 2 == 0 ? z
-                                    : std::nextafter(scores.back(), kInfinity));
+                                    : std::nextafter(scores.back(), HUGE_VAL));
         break;
     }
   }

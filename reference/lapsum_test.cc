@@ -21,14 +21,12 @@ namespace {
 
 using testing::Row;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 TEST(LapSumEdge, NothingIsSelectedAtOrBelowZero) {
   const Vector scores = Row({0.5, -1, 3});
-  for (double k : {0.0, -0.0, -1e-300, -2.0, -kInfinity}) {
+  for (double k : {0.0, -0.0, -1e-300, -2.0, -HUGE_VAL}) {
     const LapSum solution = SolveLapSum(scores, k, 2);
     EXPECT_EQ(solution.weights, Vector::Zero(3)) << k;
-    EXPECT_EQ(solution.root(), kInfinity);
+    EXPECT_EQ(solution.root(), HUGE_VAL);
     // dp/dk by continuity: softmax(r/T), here e^(r-3)/2 normalised. Three
     // exponentials of <= 1 ulp, a sum and a division: below 8 roundings.
     const double z = std::exp(-1.25) + std::exp(-2) + 1;
@@ -44,10 +42,10 @@ TEST(LapSumEdge, NothingIsSelectedAtOrBelowZero) {
 
 TEST(LapSumEdge, EverythingIsSelectedAtOrAboveN) {
   const Vector scores = Row({0.5, -1, 3});
-  for (double k : {3.0, 3.5, kInfinity}) {
+  for (double k : {3.0, 3.5, HUGE_VAL}) {
     const LapSum solution = SolveLapSum(scores, k, 2);
     EXPECT_EQ(solution.weights, Vector::Ones(3)) << k;
-    EXPECT_EQ(solution.root(), -kInfinity);
+    EXPECT_EQ(solution.root(), -HUGE_VAL);
     // dp/dk: softmax(-r/T).
     const double z = std::exp(-0.75) + 1 + std::exp(-2);
     EXPECT_NEAR(solution.shares[0], std::exp(-0.75) / z, 8 * kDoubleUnit);
@@ -132,7 +130,7 @@ TEST(LapSumEdge, HugeGapsStayFinite) {
     for (int i = 0; i < 5; ++i) {
       EXPECT_NEAR(solution.shares[i], expected[i], 4 * kDoubleUnit) << score;
     }
-    EXPECT_EQ(LapSumRootGradient(solution).d_mean_active, -kInfinity);
+    EXPECT_EQ(LapSumRootGradient(solution).d_mean_active, -HUGE_VAL);
     const LapSumGradient gradient = LapSumVjp(solution, Row({1, 2, 3, 4, 5}));
     EXPECT_EQ(gradient.d_scores, Vector::Zero(5));
     EXPECT_EQ(gradient.d_temperature, 0);
@@ -153,7 +151,7 @@ TEST(LapSumEdge, IntegerKInAGapHasItsRootInTheMiddle) {
 
 TEST(LapSumMask, MaskedScoresAreDroppedFromTheProblem) {
   const LapSum masked =
-      SolveLapSum(Row({-kInfinity, 1, 0.5, -kInfinity, -2}), 1.75, 0.5);
+      SolveLapSum(Row({-HUGE_VAL, 1, 0.5, -HUGE_VAL, -2}), 1.75, 0.5);
   const LapSum plain = SolveLapSum(Row({1, 0.5, -2}), 1.75, 0.5);
   EXPECT_EQ(masked.weights[0], 0);
   EXPECT_EQ(masked.weights[3], 0);
@@ -170,8 +168,8 @@ TEST(LapSumMask, MaskedScoresAreDroppedFromTheProblem) {
   EXPECT_EQ(gradient.d_temperature, expected.d_temperature);
   const Vector moved = LapSumJvp(masked, Row({1, 1, 2, 1, 3}), 0.5, 0.25);
   EXPECT_EQ(moved[0], 0);
-  EXPECT_EQ(SolveLapSum(Row({-kInfinity, 1}), 0, 1).weights, Row({0, 0}));
-  EXPECT_EQ(SolveLapSum(Row({-kInfinity, 1}), 0, 1).shares, Row({0, 1}));
+  EXPECT_EQ(SolveLapSum(Row({-HUGE_VAL, 1}), 0, 1).weights, Row({0, 0}));
+  EXPECT_EQ(SolveLapSum(Row({-HUGE_VAL, 1}), 0, 1).shares, Row({0, 1}));
 }
 
 template <typename ErrorType>
@@ -185,18 +183,18 @@ void ExpectError(const Vector& scores, double k, double temperature,
 TEST(LapSumErrors, NameTheElementAndTheRemedy) {
   const double nan = std::nan("");
   ExpectError<NumericsError>(Row({0, nan, 1}), 1, 1, "score 1 of 3 is nan");
-  ExpectError<NumericsError>(Row({0, 1, kInfinity}), 1, 1,
+  ExpectError<NumericsError>(Row({0, 1, HUGE_VAL}), 1, 1,
                              "score 2 of 3 is inf");
   // Refused even where the answer would not depend on the scores.
   ExpectError<NumericsError>(Row({nan}), 0, 1, "score 0 of 1 is nan");
   ExpectError<NumericsError>(Row({0, 1}), nan, 1, "mean_active is NaN");
-  for (double temperature : {0.0, -1.0, nan, kInfinity}) {
+  for (double temperature : {0.0, -1.0, nan, HUGE_VAL}) {
     ExpectError<ConfigError>(Row({0, 1}), 1, temperature, "temperature is");
   }
-  ExpectError<ConfigError>(Row({0, -kInfinity, 1}), 2, 1,
+  ExpectError<ConfigError>(Row({0, -HUGE_VAL, 1}), 2, 1,
                            "2 of 3 scores are finite");
-  ExpectError<ConfigError>(Row({0, -kInfinity, 1}), 2.5, 1, "mask fewer");
-  ExpectError<ConfigError>(Row({-kInfinity}), 0, 1, "0 of 1 scores");
+  ExpectError<ConfigError>(Row({0, -HUGE_VAL, 1}), 2.5, 1, "mask fewer");
+  ExpectError<ConfigError>(Row({-HUGE_VAL}), 0, 1, "0 of 1 scores");
   ExpectError<ConfigError>(Vector(), 0, 1, "0 of 0 scores");
 }
 

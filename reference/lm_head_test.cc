@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "core/testing/message_test_util.h"
 #include "reference/testing/random_matrix.h"
 
@@ -18,7 +19,6 @@ namespace {
 using testing::RandomMatrix;
 using testing::RandomVector;
 
-constexpr double kUlp = std::numeric_limits<double>::epsilon();
 const std::vector<int32_t> kTargets = {2, 0, 6, 2};
 
 TEST(TokenLosses, UniformLogitsGiveTheLogOfTheVocabulary) {

@@ -15,10 +15,7 @@
 namespace softmoe::reference {
 namespace {
 
-// Standard normals, a different matrix for every `which`.
-Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {
-  return testing::RandomMatrix(rows, cols, 7, which);
-}
+using testing::RandomMatrix;
 
 // Token t prefers experts t, t+1, ... (cyclically): perfectly balanced.
 Matrix Circulant(int64_t experts) {
@@ -67,7 +64,7 @@ TEST(LoadBalance, IsLargestWhereOneExpertTakesAll) {
 TEST(LoadBalance, MegatronReadsAsInTheSource) {
   // coeff * E / (top N^2) sum_i (sum_t s_ti) n_i, written out.
   const int64_t tokens = 7, experts = 5, top = 2;
-  const Matrix scores = Normals(tokens, experts, 1);
+  const Matrix scores = RandomMatrix(tokens, experts, 7, 1);
   const RouterSaved routed =
       RouterForward({.kind = RouterKind::kSparse, .max_active = top}, scores);
   double sum = 0;

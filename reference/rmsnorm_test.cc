@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "reference/testing/random_matrix.h"
 
 namespace softmoe::reference {
@@ -14,8 +14,6 @@ namespace {
 
 using testing::RandomMatrix;
 using testing::RandomVector;
-
-constexpr double kUlp = std::numeric_limits<double>::epsilon();
 
 // x = (3, 4), mean of squares 12.5; with epsilon 12.5 the divisor is 5. Its
 // reciprocal, two products and the 0.8 below round by half an ulp each.

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/errors.h"
 #include "core/testing/bounded.h"
@@ -14,8 +13,6 @@ namespace softmoe::reference {
 namespace {
 
 using testing::RandomMatrix;
-
-constexpr double kUlp = std::numeric_limits<double>::epsilon();
 
 // head_dim 4, base 100: pair 0 turns by the position, pair 1 by position/10.
 TEST(Rope, MatchesTheHandComputedRotation) {

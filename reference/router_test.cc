@@ -17,10 +17,7 @@
 namespace softmoe::reference {
 namespace {
 
-// Standard normals, a different matrix for every `which`.
-Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {
-  return testing::RandomMatrix(rows, cols, 99, which);
-}
+using testing::RandomMatrix;
 
 std::vector<int> ActiveOf(const RouterSaved& saved, int64_t token) {
   std::vector<int> active;
@@ -76,7 +73,7 @@ TEST(SparseRouter, TiesOfManyExpertsGoToTheLowerOnes) {
 // --- soft: which experts are active --------------------------------------
 
 TEST(SoftRouter, GatesAreTheLapSumWeightsOfTheActiveExperts) {
-  const Matrix scores = Normals(20, 16, 4);
+  const Matrix scores = RandomMatrix(20, 16, 99, 4);
   const RouterSettings settings = Soft(1.5, 0.7, 1.2, 16, 2);
   const RouterSaved saved = RouterForward(settings, scores);
   int active = 0, cut_off = 0, capped = 0;
@@ -169,7 +166,8 @@ TEST(MaxActive, IsTheCeilingWithALittleSlack) {
 // --- soft: gradients with the active set frozen --------------------------
 
 TEST(SoftRouter, SoftWeightsAreGatesOfExpertsThatAreAllActive) {
-  const Matrix scores = Normals(4, 8, 10), d_gates = Normals(4, 8, 11);
+  const Matrix scores = RandomMatrix(4, 8, 99, 10),
+               d_gates = RandomMatrix(4, 8, 99, 11);
   const RouterSettings settings = Soft(1.5, 1, 0, 8, 8);
   const RouterSaved saved = RouterForward(settings, scores);
   ASSERT_EQ(saved.active.count(), 4 * 8);
@@ -179,10 +177,10 @@ TEST(SoftRouter, SoftWeightsAreGatesOfExpertsThatAreAllActive) {
 
 // d_gates of inactive experts is not read, and yet their scores get gradient.
 TEST(SoftRouter, InactiveExpertsAffectTheirScoresOnly) {
-  const Matrix scores = Normals(6, 8, 50);
+  const Matrix scores = RandomMatrix(6, 8, 99, 50);
   const RouterSettings settings = Soft(1.5, 1, 1.2, 8, 2);
   const RouterSaved saved = RouterForward(settings, scores);
-  Matrix d_gates = Normals(6, 8, 51);
+  Matrix d_gates = RandomMatrix(6, 8, 99, 51);
   const RouterGradients before =
       RouterBackward(settings, scores, saved, d_gates);
   for (int64_t t = 0; t < 6; ++t) {
@@ -213,7 +211,7 @@ TEST(RouterErrors, NameTokenAndExpert) {
                                -std::numeric_limits<double>::infinity()};
   for (RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed}) {
     for (double bad : bad_values) {
-      Matrix scores = Normals(3, 4, 60);
+      Matrix scores = RandomMatrix(3, 4, 99, 60);
       scores(2, 1) = bad;
       EXPECT_TRUE(Says(MessageOf<NumericsError>(
                            [&] { RouterForward({.kind = kind}, scores); }),
@@ -225,19 +223,20 @@ TEST(RouterErrors, NameTokenAndExpert) {
 
 // A budget of K > L can give one layer more than there are experts.
 TEST(Router, AllocationsAboveTheExpertsMakeEveryWeightOne) {
-  const Matrix scores = Normals(3, 4, 62);
+  const Matrix scores = RandomMatrix(3, 4, 99, 62);
   for (const double mean_active : {4.0, 4.5, 70.0}) {
     const RouterSettings settings = Soft(mean_active, 1, 1, 4, 4);
     const RouterSaved saved = RouterForward(settings, scores);
     EXPECT_EQ(saved.soft_weights, Matrix::Ones(3, 4));
-    EXPECT_EQ(RouterBackward(settings, scores, saved, Normals(3, 4, 63))
-                  .d_scores.norm(),
-              0);
+    EXPECT_EQ(
+        RouterBackward(settings, scores, saved, RandomMatrix(3, 4, 99, 63))
+            .d_scores.norm(),
+        0);
   }
 }
 
 TEST(RouterErrors, RefuseSettingsOutsideTheirRange) {
-  const Matrix scores = Normals(2, 4, 61);
+  const Matrix scores = RandomMatrix(2, 4, 99, 61);
   const RouterSettings good = Soft(1.5, 1, 1, 4, 2);
   EXPECT_NO_THROW(RouterForward(good, scores));
   RouterSettings bad = good;

@@ -14,6 +14,7 @@
 
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "core/testing/config_test_util.h"
 #include "reference/decoder_block.h"
 #include "reference/embedding.h"
@@ -29,8 +30,6 @@ using testing::TinyConfig;
 using testing::TinyParameters;
 using testing::TinyRouting;
 using testing::TinyTokens;
-
-constexpr double kUlp = 0x1p-52;
 
 // For sums taken in another order. The longest path through one layer of the
 // tiny model has sums of 8, 8, 4, 6, 8, 8, 8, 5, 8, 12 and 5 terms, the head 8

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-const Hdf5Kind kKind = {"test-file", 3};
+const Hdf5Kind kFileKind = {"test-file", 3};
 
 TEST(Hdf5File, ReadsBackEveryTypeBitForBit) {
   const fs::path path = FreshFolder("types") / "a.h5";
@@ -42,7 +42,7 @@ TEST(Hdf5File, ReadsBackEveryTypeBitForBit) {
   const std::vector<int64_t> longs = {INT64_MIN, INT64_MAX};
   const std::vector<uint8_t> bytes = {0, 255};
   const Strings strings = {"", "Łódź", "plain", " spaces "};
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kFileKind);
   writer.WriteDataset<double>("/numbers/f64", doubles, {2, 3});
   writer.WriteDataset("/numbers/f32", floats);
   writer.WriteDataset("/numbers/deeper/i32", ints);
@@ -51,7 +51,7 @@ TEST(Hdf5File, ReadsBackEveryTypeBitForBit) {
   writer.WriteDataset("/strings", strings);
   writer.Commit();
 
-  const Hdf5Reader reader(path, kKind);
+  const Hdf5Reader reader(path, kFileKind);
   const auto read = reader.ReadDataset<double>("/numbers/f64");
   EXPECT_EQ(read.shape, (std::vector<int64_t>{2, 3}));
   EXPECT_TRUE(SameBits(read.values, doubles));
@@ -67,7 +67,7 @@ TEST(Hdf5File, ReadsBackAttributes) {
   const fs::path path = FreshFolder("attributes") / "a.h5";
   // Longer than the 64 KiB that an object header holds.
   const std::string text(100'000, 'q');
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kFileKind);
   writer.CreateGroup("/group");
   writer.WriteAttribute("/", "name", "Zoë");
   writer.WriteAttribute("/", "empty", "");
@@ -76,7 +76,7 @@ TEST(Hdf5File, ReadsBackAttributes) {
   writer.WriteAttribute("/group", "rate", 0.1);
   writer.Commit();
 
-  const Hdf5Reader reader(path, kKind);
+  const Hdf5Reader reader(path, kFileKind);
   EXPECT_EQ(reader.ReadString("/", "name"), "Zoë");
   EXPECT_EQ(reader.ReadString("/", "empty"), "");
   EXPECT_EQ(reader.ReadString("/group", "text"), text);
@@ -89,7 +89,7 @@ TEST(Hdf5File, ReadsBackAttributes) {
 
 TEST(Hdf5File, ListsChildrenAndKnowsWhatItHas) {
   const fs::path path = FreshFolder("children") / "a.h5";
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kFileKind);
   // More children than a group holds compactly.
   Strings names;
   for (char c = 'a'; c <= 'z'; ++c) names.push_back(std::string(3, c));
@@ -99,7 +99,7 @@ TEST(Hdf5File, ListsChildrenAndKnowsWhatItHas) {
   writer.CreateGroup("/none");
   writer.Commit();
 
-  const Hdf5Reader reader(path, kKind);
+  const Hdf5Reader reader(path, kFileKind);
   EXPECT_EQ(reader.Children("/"), Strings({"none", "rows"}));
   EXPECT_EQ(reader.Children("/rows"), names);
   EXPECT_EQ(reader.Children("/none"), Strings());
@@ -111,13 +111,13 @@ TEST(Hdf5File, ListsChildrenAndKnowsWhatItHas) {
 
 TEST(Hdf5File, KeepsEmptyAndScalarShapes) {
   const fs::path path = FreshFolder("shapes") / "a.h5";
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kFileKind);
   writer.WriteDataset<float>("/empty", std::span<const float>(), {0, 5});
   writer.WriteDataset("/no_strings", Strings());
   writer.WriteDataset<double>("/scalar", std::vector<double>{2.5}, {});
   writer.Commit();
 
-  const Hdf5Reader reader(path, kKind);
+  const Hdf5Reader reader(path, kFileKind);
   EXPECT_EQ(reader.ReadDataset<float>("/empty").shape,
             (std::vector<int64_t>{0, 5}));
   EXPECT_TRUE(reader.ReadDataset<std::string>("/no_strings").values.empty());
@@ -128,11 +128,11 @@ TEST(Hdf5File, KeepsEmptyAndScalarShapes) {
 
 TEST(Hdf5File, ReadsIntoNoOtherShape) {
   const fs::path path = FreshFolder("other_shapes") / "a.h5";
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kFileKind);
   writer.WriteDataset<float>("/d", NormalFloats(6, 5, 0), {2, 3});
   writer.Commit();
 
-  const Hdf5Reader reader(path, kKind);
+  const Hdf5Reader reader(path, kFileKind);
   const std::vector<std::vector<int64_t>> others = {
       {3, 2}, {6}, {2, 3, 1}, {2, 2}};
   for (const std::vector<int64_t>& other : others) {
@@ -168,14 +168,14 @@ TYPED_TEST(Hdf5LargeDataset, OfAnyShapeIsReadBack) {
     for (int64_t extent : shape) count *= static_cast<size_t>(extent);
     return std::span<const TypeParam>(values).first(count);
   };
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kFileKind);
   for (size_t i = 0; i < shapes.size(); ++i) {
     writer.WriteDataset<TypeParam>("/d" + std::to_string(i), part(shapes[i]),
                                    shapes[i]);
   }
   writer.Commit();
 
-  const Hdf5Reader reader(path, kKind);
+  const Hdf5Reader reader(path, kFileKind);
   for (size_t i = 0; i < shapes.size(); ++i) {
     const std::span<const TypeParam> expected = part(shapes[i]);
     std::vector<TypeParam> read(expected.size());
@@ -186,7 +186,7 @@ TYPED_TEST(Hdf5LargeDataset, OfAnyShapeIsReadBack) {
 }
 
 void WriteSample(const fs::path& path) {
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kFileKind);
   writer.WriteAttribute("/", "name", "sample");
   const std::vector<float> values = NormalFloats(100'000, 5, 0);
   writer.WriteDataset<float>("/large", values, {100, 1000});
@@ -214,7 +214,7 @@ TEST(Hdf5File, EqualWritesGiveEqualBytes) {
   WriteSample(folder / "second_with_another_name.h5");
   const std::string first = ReadWholeFile(folder / "first.h5");
   EXPECT_TRUE(first == ReadWholeFile(folder / "second_with_another_name.h5"));
-  EXPECT_EQ(Hdf5Reader(folder / "first.h5", kKind).content_sha256(),
+  EXPECT_EQ(Hdf5Reader(folder / "first.h5", kFileKind).content_sha256(),
             Sha256Hex(std::string_view(first).substr(512)));
 }
 
@@ -233,7 +233,7 @@ TEST(Hdf5File, AbandonedWriterLeavesTheOldFileAndNothingElse) {
   WriteSample(folder / "a.h5");
   const std::string before = ReadWholeFile(folder / "a.h5");
   {
-    Hdf5Writer writer(folder / "a.h5", kKind);
+    Hdf5Writer writer(folder / "a.h5", kFileKind);
     writer.WriteDataset("/x", std::vector<double>{1, 2, 3});
   }
   EXPECT_EQ(FilesIn(folder), Strings({"a.h5"}));
@@ -244,7 +244,7 @@ TEST(Hdf5File, BrokenPromisesOfTheCallerAreInternalErrors) {
   const fs::path folder = FreshFolder("promises");
   EXPECT_THROW(Hdf5Writer(folder / "a.h5", {std::string(32, 'k'), 1}),
                InternalError);
-  Hdf5Writer writer(folder / "a.h5", kKind);
+  Hdf5Writer writer(folder / "a.h5", kFileKind);
   const std::vector<double> values = {1, 2, 3};
   EXPECT_THROW(writer.WriteDataset<double>("/x", values, {2}), InternalError);
   writer.WriteDataset("/x", values);
@@ -258,7 +258,7 @@ TEST(Hdf5File, BrokenPromisesOfTheCallerAreInternalErrors) {
   writer.Commit();
   EXPECT_THROW(writer.CreateGroup("/late"), InternalError);
   EXPECT_THROW(writer.Commit(), InternalError);
-  EXPECT_EQ(Hdf5Reader(folder / "a.h5", kKind).ReadDouble("/x", "a"), 1.0);
+  EXPECT_EQ(Hdf5Reader(folder / "a.h5", kFileKind).ReadDouble("/x", "a"), 1.0);
 }
 
 }  // namespace

@@ -21,14 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Hdf5Kind kKind = {"forged", 1};
+const Hdf5Kind kForgedKind = {"forged", 1};
 
 // A good file with its HDF5 part changed by `change` and a new envelope.
 fs::path Forge(const std::string& name,
                const std::function<void(hid_t file)>& change) {
   const fs::path path = FreshFolder(name) / "a.h5";
   {
-    Hdf5Writer writer(path, kKind);
+    Hdf5Writer writer(path, kForgedKind);
     writer.WriteDataset("/group/data", std::vector<double>{1, 2});
     writer.Commit();
   }
@@ -39,8 +39,9 @@ fs::path Forge(const std::string& name,
     change(file.id());
   }
   const int descriptor = open(path.c_str(), O_RDWR);
-  const EnvelopeBytes bytes = EncodeEnvelope(
-      {kKind, lseek(descriptor, 0, SEEK_END), HashContent(descriptor, path)});
+  const EnvelopeBytes bytes =
+      EncodeEnvelope({kForgedKind, lseek(descriptor, 0, SEEK_END),
+                      HashContent(descriptor, path)});
   EXPECT_EQ(pwrite(descriptor, bytes.data(), bytes.size(), 0), kEnvelopeBytes);
   close(descriptor);
   return path;
@@ -65,7 +66,7 @@ void Create(hid_t file, const std::vector<hsize_t>& extents,
 
 // The error that reading `object` as numbers gives.
 std::string ErrorOf(const fs::path& path, const std::string& object) {
-  const Hdf5Reader reader(path, kKind);
+  const Hdf5Reader reader(path, kForgedKind);
   const std::string text =
       MessageOf<DataError>([&] { reader.ReadDataset<double>(object); });
   EXPECT_TRUE(Says(text, path.string()));
@@ -86,12 +87,14 @@ TEST(Hdf5Forged, LinksToOtherNamesAndFilesAreNotFollowed) {
   for (const char* object :
        {"/group/soft", "/soft/data", "/out/data", "/out", "/group/out"}) {
     EXPECT_TRUE(Says(ErrorOf(path, object), "is a link")) << object;
-    EXPECT_THROW(Hdf5Reader(path, kKind).Has(object), DataError) << object;
+    EXPECT_THROW(Hdf5Reader(path, kForgedKind).Has(object), DataError)
+        << object;
   }
   // They are listed, so that a reader that accounts for every name sees them.
-  EXPECT_EQ(Hdf5Reader(path, kKind).Children("/group").size(), 3u);
-  EXPECT_EQ(Hdf5Reader(path, kKind).ReadDataset<double>("/group/data").values,
-            (std::vector<double>{1, 2}));
+  EXPECT_EQ(Hdf5Reader(path, kForgedKind).Children("/group").size(), 3u);
+  EXPECT_EQ(
+      Hdf5Reader(path, kForgedKind).ReadDataset<double>("/group/data").values,
+      (std::vector<double>{1, 2}));
 }
 
 TEST(Hdf5Forged, DimensionsWithoutBytesAllocateNothing) {
@@ -118,9 +121,10 @@ TEST(Hdf5Forged, DimensionsWithoutBytesAllocateNothing) {
       H5Pset_deflate(creation, 4);
     });
   });
-  EXPECT_EQ(
-      Hdf5Reader(path, kKind).ReadDataset<double>("/group/x").values.size(),
-      2'097'152u);
+  EXPECT_EQ(Hdf5Reader(path, kForgedKind)
+                .ReadDataset<double>("/group/x")
+                .values.size(),
+            2'097'152u);
 }
 
 TEST(Hdf5Forged, BytesOfOtherFilesAndOtherFiltersAreRefused) {

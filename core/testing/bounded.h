@@ -30,6 +30,8 @@ struct DoubleRounding {
 // The units of rounding, u, of the two types.
 inline constexpr double kFloatUnit = FloatRounding::kRoundoff;
 inline constexpr double kDoubleUnit = DoubleRounding::kRoundoff;
+// From 1 to the next double.
+inline constexpr double kUlp = 2 * kDoubleUnit;
 
 // How the roundings of a sum of n terms, each at most u S for S = sum |x|, add
 // up, in units of u S:

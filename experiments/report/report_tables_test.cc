@@ -22,7 +22,8 @@ using golden::Paper;
 using Texts = std::vector<std::string>;
 
 // The cell of row `row` under `title`.
-std::string Cell(const GridTable& table, size_t row, const std::string& title) {
+std::string CellText(const GridTable& table, size_t row,
+                     const std::string& title) {
   const auto found = std::ranges::find(table.header, title);
   if (found == table.header.end()) return "no column " + title;
   return table.rows.at(row).cells.at(
@@ -33,19 +34,19 @@ TEST(GridTable, GroupsRowsByTheExpertsTheyUse) {
   const GridTable table = MakeGridTable(ExampleOutcome());
   ASSERT_EQ(table.rows.size(), 4u);
   // Infer-AE 1, 2, 1.75 and 2.25.
-  EXPECT_EQ(Cell(table, 0, "experts"), "= 1");
-  EXPECT_EQ(Cell(table, 1, "experts"), "<= 2");
-  EXPECT_EQ(Cell(table, 1, "model"), "Sparse MoE");
-  EXPECT_EQ(Cell(table, 1, "alpha"), "-");
-  EXPECT_EQ(Cell(table, 2, "experts"), "<= 2");
-  EXPECT_EQ(Cell(table, 2, "model"), "SoftMoE*");
-  EXPECT_EQ(Cell(table, 2, "train AE"), "1.62");  // 1.625, to even
-  EXPECT_EQ(Cell(table, 2, "infer AE"), "1.75");
-  EXPECT_EQ(Cell(table, 2, "tau"), "1.174 c");
-  EXPECT_EQ(Cell(table, 3, "experts"), "<= 3");
-  EXPECT_EQ(Cell(table, 3, "unigram"), "5.1000");
-  EXPECT_EQ(Cell(table, 3, "zero AE"), "0.0%");
-  EXPECT_EQ(Cell(table, 3, "sd"), "no column sd");
+  EXPECT_EQ(CellText(table, 0, "experts"), "= 1");
+  EXPECT_EQ(CellText(table, 1, "experts"), "<= 2");
+  EXPECT_EQ(CellText(table, 1, "model"), "Sparse MoE");
+  EXPECT_EQ(CellText(table, 1, "alpha"), "-");
+  EXPECT_EQ(CellText(table, 2, "experts"), "<= 2");
+  EXPECT_EQ(CellText(table, 2, "model"), "SoftMoE*");
+  EXPECT_EQ(CellText(table, 2, "train AE"), "1.62");  // 1.625, to even
+  EXPECT_EQ(CellText(table, 2, "infer AE"), "1.75");
+  EXPECT_EQ(CellText(table, 2, "tau"), "1.174 c");
+  EXPECT_EQ(CellText(table, 3, "experts"), "<= 3");
+  EXPECT_EQ(CellText(table, 3, "unigram"), "5.1000");
+  EXPECT_EQ(CellText(table, 3, "zero AE"), "0.0%");
+  EXPECT_EQ(CellText(table, 3, "sd"), "no column sd");
   for (const GridTable::Row& row : table.rows) {
     EXPECT_EQ(row.cells.size(), table.header.size());
   }
@@ -54,7 +55,7 @@ TEST(GridTable, GroupsRowsByTheExpertsTheyUse) {
 // d_model 8, 3 layers, 8 experts of width 12, vocabulary 50; one expert active:
 // 2*50*8 + 8 + 3*(2*8 + 4*64 + 8*8) + 3*1*(3*8*12) = 800 + 8 + 1008 + 864.
 TEST(GridTable, CountsActiveParameters) {
-  EXPECT_EQ(Cell(MakeGridTable(ExampleOutcome()), 0, "active"), "0.003M");
+  EXPECT_EQ(CellText(MakeGridTable(ExampleOutcome()), 0, "active"), "0.003M");
 }
 
 TEST(GridTable, SeedsGiveMeanAndDeviation) {
@@ -64,9 +65,9 @@ TEST(GridTable, SeedsGiveMeanAndDeviation) {
         3 + 0.1 * static_cast<double>(i);
   }
   const GridTable table = MakeGridTable(outcome);
-  EXPECT_EQ(Cell(table, 0, "val loss"), "3.1000");
-  EXPECT_EQ(Cell(table, 0, "sd"), "0.1000");
-  EXPECT_EQ(Cell(table, 0, "seeds"), "3/3");
+  EXPECT_EQ(CellText(table, 0, "val loss"), "3.1000");
+  EXPECT_EQ(CellText(table, 0, "sd"), "0.1000");
+  EXPECT_EQ(CellText(table, 0, "seeds"), "3/3");
 }
 
 TEST(GridTable, WhatIsNotFinishedComesLastAndSaysSo) {
@@ -74,12 +75,12 @@ TEST(GridTable, WhatIsNotFinishedComesLastAndSaysSo) {
   Fail(RunOf(outcome, "sparse-1"), "diverged");
   Interrupt(RunOf(outcome, "star-1.5"));
   const GridTable table = MakeGridTable(outcome);
-  EXPECT_EQ(Cell(table, 0, "model"), "Sparse MoE");
+  EXPECT_EQ(CellText(table, 0, "model"), "Sparse MoE");
   EXPECT_EQ(table.rows[0].problem, "");
   EXPECT_EQ(table.rows[2].problem, "FAILED");
   EXPECT_EQ(table.rows[2].cells.back(), "FAILED");
-  EXPECT_EQ(Cell(table, 2, "experts"), "");
-  EXPECT_EQ(Cell(table, 2, "val loss"), "");
+  EXPECT_EQ(CellText(table, 2, "experts"), "");
+  EXPECT_EQ(CellText(table, 2, "val loss"), "");
   EXPECT_EQ(table.rows[3].problem, "not finished");
   EXPECT_NE(DescribeGridTable(outcome).find("FAILED"), std::string::npos);
 }
@@ -87,13 +88,15 @@ TEST(GridTable, WhatIsNotFinishedComesLastAndSaysSo) {
 TEST(GridTable, ShowsNoColumnThatNoRowHas) {
   GridOutcome outcome = ExampleOutcome();
   outcome.runs[0].result->unigram_loss = std::nan("");
-  EXPECT_EQ(Cell(MakeGridTable(outcome), 0, "unigram"), "");
+  EXPECT_EQ(CellText(MakeGridTable(outcome), 0, "unigram"), "");
   for (RunOutcome& run : outcome.runs) {
     run.result->unigram_loss = std::nan("");
   }
-  EXPECT_EQ(Cell(MakeGridTable(outcome), 0, "unigram"), "no column unigram");
+  EXPECT_EQ(CellText(MakeGridTable(outcome), 0, "unigram"),
+            "no column unigram");
   for (RunOutcome& run : outcome.runs) Interrupt(run);
-  EXPECT_EQ(Cell(MakeGridTable(outcome), 0, "val loss"), "no column val loss");
+  EXPECT_EQ(CellText(MakeGridTable(outcome), 0, "val loss"),
+            "no column val loss");
 }
 
 TEST(GridTable, FitsATerminalAndExplainsItsColumns) {
@@ -109,13 +112,6 @@ TEST(GridTable, FitsATerminalAndExplainsItsColumns) {
               column.in_table)
         << column.metric.name;
   }
-}
-
-trainer::FinalEvaluations& EvaluationsOf(RunOutcome& run) {
-  if (!run.result->final_evaluations) {
-    run.result->final_evaluations = trainer::FinalEvaluations();
-  }
-  return *run.result->final_evaluations;
 }
 
 void AddTau(RunOutcome& run, double factor, double loss) {

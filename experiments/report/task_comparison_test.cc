@@ -31,11 +31,6 @@ TaskResult Answered(size_t begin, size_t end,
   return task;
 }
 
-trainer::FinalEvaluations& EvaluationsOf(RunOutcome& run) {
-  if (!run.result->final_evaluations) run.result->final_evaluations.emplace();
-  return *run.result->final_evaluations;
-}
-
 RunOutcome& RunOf(GridOutcome& outcome, const std::string& row, int64_t seed) {
   for (RunOutcome& run : outcome.runs) {
     if (run.run.row.id == row && run.run.seed == seed) return run;

@@ -45,7 +45,7 @@ Json Sample(const std::string& name, double active_experts, double speed) {
           {"label", LabelOf("mini")}};
 }
 
-Json Example() {
+Json ExampleBench() {
   Json json = {{"context", {{"isa", "v3"}, {"cores", "2"}}},
                {"benchmarks", Json::array()}};
   const auto add = [&](const std::string& name, double active, double speed) {
@@ -71,7 +71,7 @@ std::string Refusal(const std::string& text) {
 }
 
 TEST(ParseBenchSamples, TakesTheRepetitionsOfEachNumberOfExperts) {
-  const auto samples = ParseBenchSamples(Example().dump(2), "bench.json");
+  const auto samples = ParseBenchSamples(ExampleBench().dump(2), "bench.json");
   ASSERT_EQ(samples.size(), 6u);
   const double experts[] = {1, 1.5, 2, 2, 3, 4};
   const double speeds[] = {9000, 8000, 6000, 7000, 5500, 4000};
@@ -88,7 +88,7 @@ TEST(ParseBenchSamples, TakesTheRepetitionsOfEachNumberOfExperts) {
 
 TEST(ParseBenchSamples, RefusesWhatIsNotOfTheMiniGrid) {
   const auto changed = [](const std::function<void(Json&)>& change) {
-    Json json = Example();
+    Json json = ExampleBench();
     change(json["benchmarks"][0]);
     return json.dump();
   };
@@ -97,7 +97,7 @@ TEST(ParseBenchSamples, RefusesWhatIsNotOfTheMiniGrid) {
     std::string says;
   } kCases[] = {
       {"", "no JSON of //:bench"},
-      {Example().dump().substr(0, 500), "no JSON of //:bench"},
+      {ExampleBench().dump().substr(0, 500), "no JSON of //:bench"},
       {"{}", "no JSON of //:bench"},
       {R"({"benchmarks": []})", "has no benchmark mini/soft_ae1"},
       {changed([](Json& each) { each["label"] = LabelOf("smoke"); }),

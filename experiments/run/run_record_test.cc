@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 using trainer::StepRecord;
 
 // Eight finished runs, four rows with two seeds, as a grid leaves them.
-GridOutcome Example() {
+GridOutcome FinishedGrid() {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
   for (size_t i = 0; i < outcome.runs.size(); ++i) {
     RunOutcome& run = outcome.runs[i];
@@ -92,7 +92,7 @@ TEST(RunRecord, ThinsCurvesToPointsThatClaimsNeed) {
 
 TEST(RunRecord, ReadsBackEveryBit) {
   const fs::path path = FreshFolder("record") / "example.h5";
-  const GridOutcome outcome = Example();
+  const GridOutcome outcome = FinishedGrid();
   const RunRecord record = Recorded(outcome, path);
   EXPECT_EQ(record.Missing(), std::vector<std::string>());
   ASSERT_EQ(record.runs.size(), 8u);
@@ -118,7 +118,7 @@ TEST(RunRecord, ReadsBackEveryBit) {
 
 TEST(RunRecord, GrowsAndNeverDropsARun) {
   const fs::path path = FreshFolder("grows") / "example.h5";
-  const GridOutcome all = Example();
+  const GridOutcome all = FinishedGrid();
   GridOutcome some = all;
   for (size_t i = 2; i < some.runs.size(); ++i) Interrupt(some.runs[i]);
   some.runs[0].result->final_evaluations.reset();
@@ -165,7 +165,7 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
 
 TEST(RunRecord, RefusesAChangedByte) {
   const fs::path path = FreshFolder("changed") / "example.h5";
-  Recorded(Example(), path);
+  Recorded(FinishedGrid(), path);
   const std::string bytes = ReadWholeFile(path);
   for (const size_t at : {size_t{20}, bytes.size() / 2, bytes.size() - 1}) {
     std::string changed = bytes;
@@ -184,7 +184,7 @@ TEST(RunRecord, RefusesAChangedByte) {
 
 TEST(RunRecord, RefusesWhatCannotBe) {
   const fs::path path = FreshFolder("refuses") / "example.h5";
-  const GridOutcome all = Example();
+  const GridOutcome all = FinishedGrid();
   const RunRecord record = Recorded(all, path);
   const std::string bytes = ReadWholeFile(path);
   const auto writing = [&](const std::function<void(RunRecord&)>& change,
@@ -269,7 +269,7 @@ std::string Bench(double speed) {
 TEST(RunRecord, KeepsTheBenchmarkThatItHas) {
   const fs::path path = FreshFolder("bench") / "example.h5";
   RunRecord record = OpenRunRecord(path);
-  AddFinishedRuns(Example(), record);
+  AddFinishedRuns(FinishedGrid(), record);
   AddBenchmark(Bench(1000), "bench.json", record);
   AddBenchmark(Bench(1000), "bench.json", record);
   WriteRunRecord(record);
@@ -283,7 +283,7 @@ TEST(RunRecord, KeepsTheBenchmarkThatItHas) {
                              [&] { AddBenchmark("{}", "b.json", record); }),
                    "b.json: is no JSON of //:bench"));
   EXPECT_EQ(record.bench, Bench(1000));
-  GridOutcome outcome = Example();
+  GridOutcome outcome = FinishedGrid();
   TakeRecordedRuns(record, outcome);
   ASSERT_EQ(outcome.throughput.size(), 1u);
   EXPECT_EQ(outcome.throughput[0].tokens_per_second, std::vector<double>{1000});
@@ -294,7 +294,7 @@ TEST(RunRecord, KeepsTheBenchmarkThatItHas) {
 // belong to neither.
 TEST(RunRecord, RefusesMixedReadings) {
   const fs::path path = FreshFolder("mixed") / "example.h5";
-  GridOutcome outcome = Example();
+  GridOutcome outcome = FinishedGrid();
   RunRecord record = Recorded(outcome, path);
   const std::string before = ReadWholeFile(path);
   for (RunOutcome& run : outcome.runs) {
@@ -347,7 +347,7 @@ TEST(RunRecord, ReadsVersion3) {
 
 TEST(RunRecord, StandsInForFolders) {
   const fs::path path = FreshFolder("stands") / "example.h5";
-  const GridOutcome all = Example();
+  const GridOutcome all = FinishedGrid();
   RunRecord record = Recorded(all, path);
   GridOutcome here = all;
   for (RunOutcome& run : here.runs) Interrupt(run);

@@ -30,7 +30,7 @@ RecordedRun Run(const std::string& row, double learning_rate, int64_t seed,
 
 // Two rows of two seeds: squares 2 * 0.01^2 and 2 * 0.02^2 over 2 degrees of
 // freedom, a deviation of sqrt(0.0005); a third row has one seed.
-RunRecord Example() {
+RunRecord ExampleRecord() {
   RunRecord record;
   record.path = "a.h5";
   record.runs = {Run("a", 1e-3, 1, 3.01), Run("a", 1e-3, 2, 2.99),
@@ -48,7 +48,7 @@ void Expect(const RunVerdict& verdict, ExitCode code, const std::string& says) {
 }
 
 TEST(VerifyRecord, PoolsDeviationsOverRowsOfTheCorpus) {
-  const RunRecord record = Example();
+  const RunRecord record = ExampleRecord();
   const SeedDeviation pooled = PooledDeviation(record, record.runs[4]);
   EXPECT_EQ(pooled.freedom, 2);
   EXPECT_NEAR(pooled.deviation, std::sqrt(0.0005), 1e-14);
@@ -56,7 +56,7 @@ TEST(VerifyRecord, PoolsDeviationsOverRowsOfTheCorpus) {
 }
 
 TEST(VerifyRecord, Judges) {
-  const RunRecord record = Example();
+  const RunRecord record = ExampleRecord();
   const RecordedRun& run = record.runs[0];
   trainer::RunResult again = run.result;
   Expect(JudgeAgain(record, run, again, ""), ExitCode::kDone, "same bits");

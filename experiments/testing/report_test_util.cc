@@ -219,6 +219,11 @@ RunOutcome& RunOf(GridOutcome& outcome, const std::string& row_id) {
   throw std::logic_error("no row " + row_id);
 }
 
+trainer::FinalEvaluations& EvaluationsOf(RunOutcome& run) {
+  if (!run.result->final_evaluations) run.result->final_evaluations.emplace();
+  return *run.result->final_evaluations;
+}
+
 NoPrograms::NoPrograms() {
   const char* path = std::getenv("PATH");
   path_ = path == nullptr ? "/usr/bin:/bin" : path;

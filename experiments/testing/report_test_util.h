@@ -28,6 +28,9 @@ trainer::RunResult ExampleResult(const GridRun& run);
 // The first run of row `row_id`.
 RunOutcome& RunOf(GridOutcome& outcome, const std::string& row_id);
 
+// Those of a finished run, which has some from then on.
+trainer::FinalEvaluations& EvaluationsOf(RunOutcome& run);
+
 // Hides all programs during its lifetime: PATH leads nowhere.
 class NoPrograms {
  public:

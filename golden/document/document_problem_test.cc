@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct BadDocument {
@@ -40,15 +39,15 @@ Column& Loss(Document* document) { return document->tables[0].columns[0]; }
 std::vector<BadDocument> BadDocuments() {
   const std::string loss = "'/tables/main/cells/loss";
   return {
-      {"nan", [](Document* d) { LossCell(d).value = kNan; },
+      {"nan", [](Document* d) { LossCell(d).value = NAN; },
        loss + "/value[0]' is nan", "DIVERGED"},
       {"infinity", [](Document* d) { LossCell(d).high = kInfinity; },
        loss + "/value_hi[0]' is inf", "DIVERGED"},
       {"minus_infinity", [](Document* d) { LossCell(d).low = -kInfinity; },
        loss + "/value_lo[0]' is -inf", "DIVERGED"},
-      {"nan_deviation", [](Document* d) { LossCell(d).deviation = kNan; },
+      {"nan_deviation", [](Document* d) { LossCell(d).deviation = NAN; },
        loss + "/sd[0]' is nan", "store what was measured"},
-      {"nan_margin", [](Document* d) { Loss(d).margin = kNan; },
+      {"nan_margin", [](Document* d) { Loss(d).margin = NAN; },
        loss + "@margin' is nan", "store what was measured"},
       {"sentinel",
        [](Document* d) {
@@ -135,7 +134,7 @@ std::vector<BadDocument> BadDocuments() {
        [](Document* d) { d->tables[0].rows[1].cells[1].flip_share = -0.5; },
        "'/tables/main/cells/piqa/flip_share[1]' is -0.5", "from 0 to 1"},
       {"nan_flips",
-       [](Document* d) { d->tables[0].rows[1].cells[1].flip_share = kNan; },
+       [](Document* d) { d->tables[0].rows[1].cells[1].flip_share = NAN; },
        "'/tables/main/cells/piqa/flip_share[1]' is nan", "measured"},
       {"flips_of_one_run",
        [](Document* d) {

@@ -4,8 +4,8 @@
 // the message. For meaningless documents see document_problem_test.cc.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
-#include <limits>
 
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
@@ -18,8 +18,6 @@ namespace softmoe::golden {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Writes a document as the schema says, except for one object: `skip` is left
 // out, and `extra` adds to the file.
@@ -298,7 +296,7 @@ TEST(ReadDocument, RefusesNanInTheFile) {
   ExpectRefused(
       "nan_value",
       [](FileMaker* m) {
-        m->values = {2.5, kNan};
+        m->values = {2.5, NAN};
       },
       "'/tables/t/cells/c/value[1]' is nan", "DIVERGED");
 }

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +22,8 @@ namespace {
 
 using enum MiniatureStatus;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // Sums of a hundred numbers near 3, each rounded once or twice.
-constexpr double kRounding = 1e-13;
+constexpr double kJudgeRounding = 1e-13;
 
 TEST(MiniatureJudge, RunsLikeThePaperShowEveryClaimThatHasNumbers) {
   const MiniatureVerdicts verdicts = JudgeMadeUp();
@@ -166,7 +164,7 @@ TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
   EXPECT_EQ(calm.left_out, noisy.own_deviation);
   EXPECT_DOUBLE_EQ(calm.freedom, 21);
   EXPECT_NEAR(calm.seed_error, 1e-3 * std::sqrt(32.0 / 21) * std::sqrt(0.5),
-              kRounding);
+              kJudgeRounding);
   // Compared with the seeds' effects its noise is small.
   const MiniatureResolution& gcide = verdicts.resolution[0];
   EXPECT_EQ(gcide.paired_own,
@@ -179,7 +177,7 @@ TEST(MiniatureJudge, RunThatDivergedIsNotTestable) {
       JudgeMadeUp([](size_t i, MiniatureRun* run) {
         if (run->row == "softmoe-2-calibrated" && run->corpus == "gcide" &&
             i == 2) {
-          run->loss = kNaN;
+          run->loss = NAN;
         }
       });
   EXPECT_EQ(ClaimOf(verdicts, "C1b").status, kNotTestable);
@@ -196,7 +194,7 @@ TEST(MiniatureJudge, AllocationWithoutNumbersIsNotTestable) {
   const MiniatureVerdicts verdicts =
       JudgeMadeUp([](size_t i, MiniatureRun* run) {
         if (run->row == "softmoe-2-calibrated" && i == 0) {
-          run->allocation.back().allocation[3] = kNaN;
+          run->allocation.back().allocation[3] = NAN;
         }
       });
   for (const char* claim : {"C2", "C3"}) {
@@ -226,7 +224,7 @@ TEST(MiniatureJudge, SaysWhyAnAllocationCannotBeRead) {
     EXPECT_EQ(reason({{100, {2}}, {200, {2}}}, measure),
               run + "has no learned allocation over two layers or more")
         << measure;
-    EXPECT_EQ(reason({{100, {2, kNaN}}}, measure), run + "gave no number")
+    EXPECT_EQ(reason({{100, {2, NAN}}}, measure), run + "gave no number")
         << measure;
   }
   EXPECT_EQ(reason({{100, {2, 2}, 9}, {200, {2, 2}, 9}}, "C3.early"),
@@ -239,7 +237,7 @@ TEST(MiniatureJudge, CurveNeedsAllSparseRows) {
       FrozenClaims(),
       MadeUpResults(FrozenClaims(), [](size_t i, MiniatureRun* run) {
         if (run->row == "sparse-1" && run->corpus == "gcide" && i == 2) {
-          run->loss = kNaN;
+          run->loss = NAN;
         }
       }));
   for (const char* row :
@@ -260,7 +258,7 @@ TEST(MiniatureJudge, RunWithoutActiveExpertsHasNoGroup) {
   const MiniatureVerdicts verdicts =
       JudgeMadeUp([](size_t i, MiniatureRun* run) {
         if (run->row == "softmoe-star-2-calibrated" && i == 0)
-          run->infer_ae = kNaN;
+          run->infer_ae = NAN;
       });
   for (const char* measure : {"C1a.group", "C1a.curve", "C4.balance"}) {
     EXPECT_EQ(MeasureOf(verdicts, measure).status, kNotTestable) << measure;
@@ -310,8 +308,8 @@ TEST(MiniatureJudge, MissingRunsMakeEveryVerdictInterim) {
   EXPECT_EQ(ClaimOf(nothing, "C1a").leaning, kNotTestable);
 }
 
-void ExpectRefused(const MiniatureResults& results,
-                   const std::string& message) {
+void ExpectResultsRefused(const MiniatureResults& results,
+                          const std::string& message) {
   EXPECT_TRUE(Says(
       MessageOf<DataError>([&] { TestMiniature(FrozenClaims(), results); }),
       message))
@@ -322,13 +320,13 @@ TEST(MiniatureJudge, RunsThatDoNotBelongAreRefused) {
   const MiniatureResults good = MadeUpResults(FrozenClaims());
   MiniatureResults bad = good;
   bad.runs.push_back(bad.runs[0]);
-  ExpectRefused(bad, "run gcide/sparse-1/seed1234 is there twice");
+  ExpectResultsRefused(bad, "run gcide/sparse-1/seed1234 is there twice");
   bad = good;
   bad.runs[0].seed = 99;
-  ExpectRefused(bad, "run gcide/sparse-1/seed99 is not planned");
+  ExpectResultsRefused(bad, "run gcide/sparse-1/seed99 is not planned");
   bad = good;
   bad.runs[0].row = "sparse-5";
-  ExpectRefused(bad, "run gcide/sparse-5/seed1234 is not planned");
+  ExpectResultsRefused(bad, "run gcide/sparse-5/seed1234 is not planned");
   auto soft = [](MiniatureResults* results) -> MiniatureRun& {
     for (MiniatureRun& run : results->runs) {
       if (run.row == "softmoe-2-calibrated") return run;
@@ -337,23 +335,25 @@ TEST(MiniatureJudge, RunsThatDoNotBelongAreRefused) {
   };
   bad = good;
   soft(&bad).at_tau[2].factor = 1;
-  ExpectRefused(bad, "tau factors must ascend, but 1 follows 1");
+  ExpectResultsRefused(bad, "tau factors must ascend, but 1 follows 1");
   bad = good;
   soft(&bad).allocation[1].step = 100;
-  ExpectRefused(bad, "steps must ascend, but 100 follows 100");
+  ExpectResultsRefused(bad, "steps must ascend, but 100 follows 100");
   bad = good;
   soft(&bad).allocation[1].allocation.pop_back();
-  ExpectRefused(bad, "9 layers at step 200, 10 before");
+  ExpectResultsRefused(bad, "9 layers at step 200, 10 before");
   bad = good;
   soft(&bad).allocation[1].learning_rate_sum = 0.5;
-  ExpectRefused(bad, "sums of learning rates must not fall, but 0.5 follows 1");
-  soft(&bad).allocation[1].learning_rate_sum = kNaN;
-  ExpectRefused(bad, "sums of learning rates must not fall");
+  ExpectResultsRefused(
+      bad, "sums of learning rates must not fall, but 0.5 follows 1");
+  soft(&bad).allocation[1].learning_rate_sum = NAN;
+  ExpectResultsRefused(bad, "sums of learning rates must not fall");
   bad = good;
   bad.throughput = {{1, {100, 0, 100}, "soft"}};
-  ExpectRefused(bad, "0 tokens/s is not a speed");
+  ExpectResultsRefused(bad, "0 tokens/s is not a speed");
   bad.throughput = {{1, {100}, "soft"}, {1, {100}, "soft"}};
-  ExpectRefused(bad, "throughput of 'soft' at 1 active experts is there twice");
+  ExpectResultsRefused(
+      bad, "throughput of 'soft' at 1 active experts is there twice");
 }
 
 // The hash of procedure 1, under which golden/runs/mini.h5 was recorded.
@@ -442,12 +442,12 @@ TEST(MiniatureJudge, ResolutionTellsTheGainOfPairing) {
   EXPECT_EQ(gcide.corpus, "gcide");
   EXPECT_EQ(gcide.rows, 9);
   EXPECT_EQ(gcide.seeds, 4);
-  EXPECT_NEAR(gcide.paired, MadeUpDeviation(), kRounding);
+  EXPECT_NEAR(gcide.paired, MadeUpDeviation(), kJudgeRounding);
   // Every row has the effects of the seeds, eight have noise.
   EXPECT_NEAR(
       gcide.plain,
       std::sqrt((9 * 2 * (0.05 * 0.05 + 0.03 * 0.03) + 8 * 4 * 1e-6) / 27),
-      kRounding);
+      kJudgeRounding);
   EXPECT_DOUBLE_EQ(gcide.paired_freedom, 24);
   // The grid's planned resolution: 2.1 deviations for one test, 2.8 among
   // twelve, to their last printed digit.

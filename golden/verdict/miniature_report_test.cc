@@ -142,7 +142,7 @@ TEST(MiniatureJson, HasEveryNumberOfTheText) {
 }
 
 // Two claims with every kind of measure and case, in binary fractions.
-MiniatureVerdicts Everything() {
+MiniatureVerdicts WholeMiniature() {
   MiniatureCase holds;
   holds.label = "a - b";
   holds.corpus = "gcide";
@@ -276,19 +276,19 @@ MiniatureVerdicts Everything() {
 }
 
 TEST(DescribeMiniature, WritesEverything) {
-  EXPECT_TRUE(EqualsFile(DescribeMiniature(Everything()),
+  EXPECT_TRUE(EqualsFile(DescribeMiniature(WholeMiniature()),
                          "golden/verdict/testdata/miniature.txt"));
 }
 
 TEST(MiniatureMarkdown, WritesEveryMeasureOfEveryClaim) {
-  MiniatureVerdicts verdicts = Everything();
+  MiniatureVerdicts verdicts = WholeMiniature();
   verdicts.claims[1].measures[0].unit = "1";  // which is not written
   EXPECT_TRUE(EqualsFile(MiniatureMarkdown(verdicts),
                          "golden/verdict/testdata/miniature_markdown.txt"));
 }
 
 TEST(DescribeMiniature, SixMissingRunsAreAllNamed) {
-  MiniatureVerdicts verdicts = Everything();
+  MiniatureVerdicts verdicts = WholeMiniature();
   verdicts.missing.pop_back();
   const std::string text = DescribeMiniature(verdicts);
   EXPECT_TRUE(Says(
@@ -297,7 +297,7 @@ TEST(DescribeMiniature, SixMissingRunsAreAllNamed) {
 
 TEST(DescribeMiniatureCases, WritesEverything) {
   EXPECT_EQ(
-      DescribeMiniatureCases(Everything()),
+      DescribeMiniatureCases(WholeMiniature()),
       R"(measure         corpus  case       effect   from         to  seeds  p holds  p reversed  remarks
 --------------  ------  ---------  ------  -----  ---------  -----  -------  ----------  ------------------------------------------------------------------------------------------------------------------------------------------------
 C1.one          gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99
@@ -350,7 +350,7 @@ foldoc  a        1                 8                    16                     3
 }
 
 TEST(MiniatureJson, WritesEverything) {
-  EXPECT_TRUE(EqualsFile(MiniatureJson(Everything()),
+  EXPECT_TRUE(EqualsFile(MiniatureJson(WholeMiniature()),
                          "golden/verdict/testdata/miniature.json"));
 }
 

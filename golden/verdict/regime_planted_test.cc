@@ -17,7 +17,7 @@
 namespace softmoe::golden {
 namespace {
 
-constexpr uint64_t kSeed = 20261124;
+constexpr uint64_t kRegimeSeed = 20261124;
 constexpr uint32_t kRecords = 20000;
 // Three standard errors of a share p of that many records.
 double ThreeErrors(double p) { return 3 * std::sqrt(p * (1 - p) / kRecords); }
@@ -37,7 +37,7 @@ RegimeTable Draw(uint32_t record, double effect) {
   auto truth = [](double active) {
     return ReadSmoothCurve(kExperts, kLosses, kTruth, active);
   };
-  Normals normals(kSeed, record);
+  Normals normals(kRegimeSeed, record);
   RegimeTable table;
   table.k = kExperts;
   for (int s = 0; s < kSeeds; ++s) {

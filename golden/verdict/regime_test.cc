@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -31,15 +30,12 @@
 namespace softmoe::golden {
 namespace {
 
-using enum RegimeStatus;
 using nlohmann::json;
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // ---- Definitions.
 
 // The file with the first `from` replaced.
-std::string Changed(const std::string& from, const std::string& to) {
+std::string ChangedRegime(const std::string& from, const std::string& to) {
   std::string text = ReadWholeFile(RunfilePath("golden/paper/regime.toml"));
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -81,7 +77,7 @@ TEST(RegimeDefinitions, HashIsTheFrozenOne) {
 TEST(RegimeDefinitions, HashCoversWhatDecidesAndNothingElse) {
   const std::string frozen = FrozenRegime().Hash();
   auto hash = [](const std::string& from, const std::string& to) {
-    return ParseRegime(Changed(from, to), "changed").Hash();
+    return ParseRegime(ChangedRegime(from, to), "changed").Hash();
   };
   EXPECT_EQ(hash("# The experiment", "# An experiment"), frozen);
   const std::pair<const char*, const char*> kDeciding[] = {
@@ -114,110 +110,117 @@ TEST(RegimeDefinitions, HashCoversWhatDecidesAndNothingElse) {
   }
 }
 
-void ExpectRefused(const std::string& from, const std::string& to,
-                   const std::string& message) {
+void ExpectRegimeRefused(const std::string& from, const std::string& to,
+                         const std::string& message) {
   const std::string what = MessageOf<DataError>(
-      [&] { ParseRegime(Changed(from, to), "changed.toml"); });
+      [&] { ParseRegime(ChangedRegime(from, to), "changed.toml"); });
   EXPECT_TRUE(Says(what, message)) << to;
   EXPECT_EQ(what.find("changed.toml:"), 0u) << what;
 }
 
 TEST(RegimeDefinitions, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
-  ExpectRefused("procedure = 1", "procedure = 2", "must be 1");
-  ExpectRefused("[rule]", "[rules]", "the table [rule] is missing");
-  ExpectRefused("[controls]", "[control]", "the table [controls] is missing");
-  ExpectRefused("margin = 0.01", "margn = 0.01", "'margin' is missing");
+  ExpectRegimeRefused("procedure = 1", "procedure = 2", "must be 1");
+  ExpectRegimeRefused("[rule]", "[rules]", "the table [rule] is missing");
+  ExpectRegimeRefused("[controls]", "[control]",
+                      "the table [controls] is missing");
+  ExpectRegimeRefused("margin = 0.01", "margn = 0.01", "'margin' is missing");
   for (const char* key :
        {"margin = 0.01", "infer_ae_within = 0.2", "train_ae_within = 0.3",
         "infer_ae = 3.78", "infer_ae = 1.0", "relabelled_at = 2.0"}) {
     const std::string name =
         std::string(key).substr(0, std::string_view(key).find(" = "));
     for (const char* value : {"0.0", "-1.0", "inf", "nan"}) {
-      ExpectRefused(key, name + " = " + value,
-                    "'" + name + "' must be positive and finite");
+      ExpectRegimeRefused(key, name + " = " + value,
+                          "'" + name + "' must be positive and finite");
     }
   }
   for (const char* value : {"0.0", "1.0", "nan"}) {
-    ExpectRefused("confidence = 0.95", std::string("confidence = ") + value,
-                  "must be between 0 and 1");
-    ExpectRefused("halves_level = 0.01", std::string("halves_level = ") + value,
-                  "must be between 0 and 1");
+    ExpectRegimeRefused("confidence = 0.95",
+                        std::string("confidence = ") + value,
+                        "must be between 0 and 1");
+    ExpectRegimeRefused("halves_level = 0.01",
+                        std::string("halves_level = ") + value,
+                        "must be between 0 and 1");
   }
   for (const char* ends : {"[1.0]", "[0.0, 1.0]", "[2.0, 2.0]", "[1.0, inf]",
                            "[1.0, 2.0, 3.0]", "[nan, 2.0]"}) {
-    ExpectRefused("[0.1, 10.0]", ends, "two positive numbers, ascending");
-    ExpectRefused("[3.60, 3.64]", ends, "two positive numbers, ascending");
+    ExpectRegimeRefused("[0.1, 10.0]", ends, "two positive numbers, ascending");
+    ExpectRegimeRefused("[3.60, 3.64]", ends,
+                        "two positive numbers, ascending");
   }
 }
 
 TEST(RegimeDefinitions, ASeedOfAPilotIsNeverJudged) {
-  ExpectRefused("[7001, 7002]", "[7001, 1240]",
-                "judges 1240, which is a pilot");
-  ExpectRefused("[1234, 1235, 1236, 1237]\n\n[[rows]]",
-                "[1234, 1235, 1236, 7002]\n\n[[rows]]",
-                "judges 7002, which is a pilot");
+  ExpectRegimeRefused("[7001, 7002]", "[7001, 1240]",
+                      "judges 1240, which is a pilot");
+  ExpectRegimeRefused("[1234, 1235, 1236, 1237]\n\n[[rows]]",
+                      "[1234, 1235, 1236, 7002]\n\n[[rows]]",
+                      "judges 7002, which is a pilot");
 }
 
 TEST(RegimeDefinitions, RowsAreRefusedThatCannotBeCompared) {
-  ExpectRefused("id = \"sparse-2\"", "id = \"sparse-1\"",
-                "is 'sparse-1' a second time");
-  ExpectRefused("role = \"secondary\"", "role = \"third\"",
-                "one of sparse, primary, secondary, learned is needed");
-  ExpectRefused("seeds = [1234, 1235,", "seeds = [1234, 1234,",
-                "two or more, all different");
-  ExpectRefused("known_seeds = [1234, 1235, 1236, 1237]",
-                "known_seeds = [1234]", "two or more, all different");
-  ExpectRefused("known_seeds = [1234, 1235, 1236, 1237]",
-                "known_seeds = [1234, 1299]",
-                "'sparse-1' lacks a seed of 'known_seeds'");
-  ExpectRefused("role = \"sparse\"\ninfer_ae = 2.0",
-                "role = \"sparse\"\ninfer_ae = 1.0",
-                "must be above that of the row before it");
-  ExpectRefused("role = \"sparse\"\ninfer_ae = 2.0",
-                "role = \"secondary\"\ninfer_ae = 2.0",
-                "must begin with the sparse ones");
-  ExpectRefused("role = \"sparse\"\ninfer_ae = 4.0",
-                "role = \"secondary\"\ninfer_ae = 4.0",
-                "has 3 sparse ones, but the curve needs 4");
-  ExpectRefused("[1234, 1235, 1236, 1237]\n\n[[rows]]",
-                "[1234, 1299]\n\n[[rows]]", "has 1299, which 'sparse-1' lacks");
-  ExpectRefused("fixed = \"regime-2\"", "fixed = \"regime-22\"",
-                "is no soft row of fixed allocation before this one; did you "
-                "mean 'regime-2'?");
-  ExpectRefused("fixed = \"regime-2\"", "fixed = \"sparse-2\"",
-                "no soft row of fixed allocation");
-  ExpectRefused("fixed = \"regime-2\"", "fixed = \"regime-learned-1.5\"",
-                "no soft row of fixed allocation");
-  ExpectRefused("fixed = \"regime-2\"", "fixed = \"regime-1.5-quiet\"",
-                "has 1238, which 'regime-1.5-quiet' lacks");
-  ExpectRefused("role = \"secondary\"", "role = \"primary\"",
-                "are primary, but have other seeds");
+  ExpectRegimeRefused("id = \"sparse-2\"", "id = \"sparse-1\"",
+                      "is 'sparse-1' a second time");
+  ExpectRegimeRefused("role = \"secondary\"", "role = \"third\"",
+                      "one of sparse, primary, secondary, learned is needed");
+  ExpectRegimeRefused("seeds = [1234, 1235,", "seeds = [1234, 1234,",
+                      "two or more, all different");
+  ExpectRegimeRefused("known_seeds = [1234, 1235, 1236, 1237]",
+                      "known_seeds = [1234]", "two or more, all different");
+  ExpectRegimeRefused("known_seeds = [1234, 1235, 1236, 1237]",
+                      "known_seeds = [1234, 1299]",
+                      "'sparse-1' lacks a seed of 'known_seeds'");
+  ExpectRegimeRefused("role = \"sparse\"\ninfer_ae = 2.0",
+                      "role = \"sparse\"\ninfer_ae = 1.0",
+                      "must be above that of the row before it");
+  ExpectRegimeRefused("role = \"sparse\"\ninfer_ae = 2.0",
+                      "role = \"secondary\"\ninfer_ae = 2.0",
+                      "must begin with the sparse ones");
+  ExpectRegimeRefused("role = \"sparse\"\ninfer_ae = 4.0",
+                      "role = \"secondary\"\ninfer_ae = 4.0",
+                      "has 3 sparse ones, but the curve needs 4");
+  ExpectRegimeRefused("[1234, 1235, 1236, 1237]\n\n[[rows]]",
+                      "[1234, 1299]\n\n[[rows]]",
+                      "has 1299, which 'sparse-1' lacks");
+  ExpectRegimeRefused(
+      "fixed = \"regime-2\"", "fixed = \"regime-22\"",
+      "is no soft row of fixed allocation before this one; did you "
+      "mean 'regime-2'?");
+  ExpectRegimeRefused("fixed = \"regime-2\"", "fixed = \"sparse-2\"",
+                      "no soft row of fixed allocation");
+  ExpectRegimeRefused("fixed = \"regime-2\"", "fixed = \"regime-learned-1.5\"",
+                      "no soft row of fixed allocation");
+  ExpectRegimeRefused("fixed = \"regime-2\"", "fixed = \"regime-1.5-quiet\"",
+                      "has 1238, which 'regime-1.5-quiet' lacks");
+  ExpectRegimeRefused("role = \"secondary\"", "role = \"primary\"",
+                      "are primary, but have other seeds");
 }
 
 TEST(RegimeDefinitions, ControlsAreRefusedThatCannotBePut) {
-  ExpectRefused("relabelled = \"sparse-3\"", "relabelled = \"regime-1\"",
-                "must name a sparse row");
+  ExpectRegimeRefused("relabelled = \"sparse-3\"", "relabelled = \"regime-1\"",
+                      "must name a sparse row");
   for (const char* at : {"0.9", "3.0", "3.5"}) {
-    ExpectRefused("relabelled_at = 2.0", std::string("relabelled_at = ") + at,
-                  "at fewer experts than the 3 of 'sparse-3'");
+    ExpectRegimeRefused("relabelled_at = 2.0",
+                        std::string("relabelled_at = ") + at,
+                        "at fewer experts than the 3 of 'sparse-3'");
   }
   for (const char* row : {"sparse-1", "sparse-4", "regime-1"}) {
-    ExpectRefused("left_out = \"sparse-2\"",
-                  fmt::format("left_out = \"{}\"", row),
-                  "must name a sparse row between two others");
+    ExpectRegimeRefused("left_out = \"sparse-2\"",
+                        fmt::format("left_out = \"{}\"", row),
+                        "must name a sparse row between two others");
   }
-  ExpectRefused("halved = \"regime-1.5\"", "halved = \"sparse-1\"",
-                "must name a primary row");
+  ExpectRegimeRefused("halved = \"regime-1.5\"", "halved = \"sparse-1\"",
+                      "must name a primary row");
   for (const char* half : {"[1234, 1235, 1236, 1237, 1238]",
                            "[1234, 1235, 1236, 1237, 1238, 1240]",
                            "[1234, 1235, 1236, 1237, 1238, 1239, 1240]"}) {
-    ExpectRefused("first_half = [1234, 1235, 1236, 1237, 1238, 1239]",
-                  std::string("first_half = ") + half,
-                  "'second_half' and 'first_half' must be the seeds of "
-                  "'regime-1.5', each once");
+    ExpectRegimeRefused("first_half = [1234, 1235, 1236, 1237, 1238, 1239]",
+                        std::string("first_half = ") + half,
+                        "'second_half' and 'first_half' must be the seeds of "
+                        "'regime-1.5', each once");
   }
-  ExpectRefused("first_half = [1234, 1235, 1236, 1237, 1238, 1239]",
-                "first_half = [1234]", "two or more, all different");
+  ExpectRegimeRefused("first_half = [1234, 1235, 1236, 1237, 1238, 1239]",
+                      "first_half = [1234]", "two or more, all different");
 }
 
 // An unread key would be a rule without effect.
@@ -227,14 +230,14 @@ TEST(RegimeDefinitions, UnknownKeysAreRefusedInEveryTable) {
     const std::string to = before == std::string("[rule]")
                                ? "odd = 1\n[rule]"
                                : std::string("odd = 1\n") + before;
-    ExpectRefused(before, to, "unknown key 'odd'");
+    ExpectRegimeRefused(before, to, "unknown key 'odd'");
   }
-  ExpectRefused("role = \"secondary\"",
-                "role = \"secondary\"\nfixed = \"regime-1\"",
-                "unknown key 'fixed'");
-  ExpectRefused("role = \"sparse\"",
-                "role = \"sparse\"\npaper_train_ae = [1.0, 2.0]",
-                "unknown key 'paper_train_ae'");
+  ExpectRegimeRefused("role = \"secondary\"",
+                      "role = \"secondary\"\nfixed = \"regime-1\"",
+                      "unknown key 'fixed'");
+  ExpectRegimeRefused("role = \"sparse\"",
+                      "role = \"sparse\"\npaper_train_ae = [1.0, 2.0]",
+                      "unknown key 'paper_train_ae'");
 }
 
 // ---- Arithmetic.
@@ -332,20 +335,21 @@ TEST(RegimeRule, IsTheFrozenOne) {
     RegimeStatus status;
     bool worse;
   };
-  const Case kCases[] = {{{-0.02, -0.001}, {-0.02, -0.001}, kSuperior, false},
-                         // Both readings must agree, for each verdict.
-                         {{-0.02, -0.001}, {-0.02, 0.0}, kMatches, false},
-                         {{-0.02, 0.001}, {-0.02, -0.001}, kMatches, false},
-                         {{-0.02, 0.0099}, {-0.02, 0.0099}, kMatches, false},
-                         {{-0.02, 0.0099}, {-0.02, 0.0101}, kUndecided, false},
-                         {{-0.02, 0.01}, {-0.02, 0.005}, kUndecided, false},
-                         {{0.001, 0.009}, {0.001, 0.009}, kMatches, true},
-                         {{-0.001, 0.009}, {0.001, 0.009}, kMatches, false},
-                         {{0.001, 0.02}, {0.001, 0.02}, kInferior, true},
-                         {{0.001, 0.02}, {0.001, 0.009}, kInferior, true},
-                         {{0.001, 0.02}, {0.0, 0.02}, kUndecided, false},
-                         {{-0.001, 0.02}, {0.001, 0.02}, kUndecided, false},
-                         {{-0.02, 0.02}, {-0.02, 0.02}, kUndecided, false}};
+  const Case kCases[] = {
+      {{-0.02, -0.001}, {-0.02, -0.001}, RegimeStatus::kSuperior, false},
+      // Both readings must agree, for each verdict.
+      {{-0.02, -0.001}, {-0.02, 0.0}, RegimeStatus::kMatches, false},
+      {{-0.02, 0.001}, {-0.02, -0.001}, RegimeStatus::kMatches, false},
+      {{-0.02, 0.0099}, {-0.02, 0.0099}, RegimeStatus::kMatches, false},
+      {{-0.02, 0.0099}, {-0.02, 0.0101}, RegimeStatus::kUndecided, false},
+      {{-0.02, 0.01}, {-0.02, 0.005}, RegimeStatus::kUndecided, false},
+      {{0.001, 0.009}, {0.001, 0.009}, RegimeStatus::kMatches, true},
+      {{-0.001, 0.009}, {0.001, 0.009}, RegimeStatus::kMatches, false},
+      {{0.001, 0.02}, {0.001, 0.02}, RegimeStatus::kInferior, true},
+      {{0.001, 0.02}, {0.001, 0.009}, RegimeStatus::kInferior, true},
+      {{0.001, 0.02}, {0.0, 0.02}, RegimeStatus::kUndecided, false},
+      {{-0.001, 0.02}, {0.001, 0.02}, RegimeStatus::kUndecided, false},
+      {{-0.02, 0.02}, {-0.02, 0.02}, RegimeStatus::kUndecided, false}};
   for (const Case& each : kCases) {
     const std::vector<RegimeReading> readings = {
         Between(each.linear.low, each.linear.high),
@@ -355,24 +359,24 @@ TEST(RegimeRule, IsTheFrozenOne) {
         << " " << each.smooth.high;
     EXPECT_EQ(IsWorse(readings), each.worse);
   }
-  EXPECT_EQ(DecideRegime({Between(-2, -1)}, 0.01), kSuperior);
+  EXPECT_EQ(DecideRegime({Between(-2, -1)}, 0.01), RegimeStatus::kSuperior);
 }
 
 // ---- The judge.
 
-RegimeVerdicts Judge(const std::vector<MiniatureRun>& runs) {
+RegimeVerdicts JudgeRuns(const std::vector<MiniatureRun>& runs) {
   return JudgeRegime(FrozenRegime(), runs);
 }
 
 RegimeStatus PrimaryOf(const std::vector<MiniatureRun>& runs) {
-  return Judge(runs).estimates.front().status;
+  return JudgeRuns(runs).estimates.front().status;
 }
 
 TEST(RegimeJudge, FindsTheEffectOfMadeUpRuns) {
-  const RegimeVerdicts better = Judge(MadeUpRegime(-0.02));
+  const RegimeVerdicts better = JudgeRuns(MadeUpRegime(-0.02));
   const RegimeEstimate& primary = better.estimates.front();
   EXPECT_EQ(primary.id, "primary");
-  EXPECT_EQ(primary.status, kSuperior);
+  EXPECT_EQ(primary.status, RegimeStatus::kSuperior);
   EXPECT_EQ(primary.reason, "");
   EXPECT_EQ(primary.rows,
             (std::vector<std::string>{"regime-1", "regime-1.5", "regime-2"}));
@@ -387,20 +391,20 @@ TEST(RegimeJudge, FindsTheEffectOfMadeUpRuns) {
   for (const RegimeControl& control : better.controls) {
     EXPECT_FALSE(control.failed) << control.id;
   }
-  EXPECT_EQ(PrimaryOf(MadeUpRegime(0.001)), kMatches);
-  EXPECT_EQ(PrimaryOf(MadeUpRegime(0.03)), kInferior);
-  const RegimeVerdicts worse = Judge(MadeUpRegime(0.0065));
-  EXPECT_EQ(worse.estimates.front().status, kMatches);
+  EXPECT_EQ(PrimaryOf(MadeUpRegime(0.001)), RegimeStatus::kMatches);
+  EXPECT_EQ(PrimaryOf(MadeUpRegime(0.03)), RegimeStatus::kInferior);
+  const RegimeVerdicts worse = JudgeRuns(MadeUpRegime(0.0065));
+  EXPECT_EQ(worse.estimates.front().status, RegimeStatus::kMatches);
   EXPECT_TRUE(worse.estimates.front().worse);
 }
 
 TEST(RegimeJudge, PilotsChooseAndAreNotCounted) {
   std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
-  const RegimeVerdicts before = Judge(runs);
+  const RegimeVerdicts before = JudgeRuns(runs);
   for (MiniatureRun& run : runs) {
     if (run.seed >= 7000) run.loss += 1, run.train_ae += 1;
   }
-  const RegimeVerdicts after = Judge(runs);
+  const RegimeVerdicts after = JudgeRuns(runs);
   EXPECT_EQ(RegimeJson(after), RegimeJson(before));
   for (const RegimeRowRuns& row : after.rows) {
     EXPECT_EQ(row.judged, row.planned) << row.id;
@@ -413,13 +417,14 @@ TEST(RegimeJudge, ARowWhosePilotsMissTheirAimIsNotTestable) {
   for (const int64_t seed : {7001, 7002}) {
     RunOf(runs, "regime-2", seed).infer_ae = 3.37 + 0.19;
   }
-  EXPECT_EQ(PrimaryOf(runs), kSuperior);
+  EXPECT_EQ(PrimaryOf(runs), RegimeStatus::kSuperior);
   RunOf(runs, "regime-2", 7002).infer_ae = 3.37 + 0.22;
-  const RegimeVerdicts verdicts = Judge(runs);
+  const RegimeVerdicts verdicts = JudgeRuns(runs);
   for (const char* id :
        {"primary", "primary.new_seeds", "primary.train_ae", "row.regime-2",
         "row.regime-2.train_ae", "C5.loss", "C5.loss.regime-learned-2"}) {
-    EXPECT_EQ(EstimateOf(verdicts, id).status, kNotTestable) << id;
+    EXPECT_EQ(EstimateOf(verdicts, id).status, RegimeStatus::kNotTestable)
+        << id;
     EXPECT_TRUE(
         Says(EstimateOf(verdicts, id).reason,
              "the pilots of 'regime-2' have 3.575 active experts, not within "
@@ -427,23 +432,24 @@ TEST(RegimeJudge, ARowWhosePilotsMissTheirAimIsNotTestable) {
   }
   EXPECT_TRUE(Says(verdicts.experts.problem, "the pilots of 'regime-2'"));
   for (const char* id : {"row.regime-1", "C1b", "C5.loss.regime-learned-1.5"}) {
-    EXPECT_NE(EstimateOf(verdicts, id).status, kNotTestable) << id;
+    EXPECT_NE(EstimateOf(verdicts, id).status, RegimeStatus::kNotTestable)
+        << id;
   }
   std::erase_if(runs, [](const MiniatureRun& run) {
     return run.row == "regime-2" && run.seed >= 7000;
   });
-  const RegimeEstimate without = EstimateOf(Judge(runs), "primary");
-  EXPECT_EQ(without.leaning, kNotTestable);
+  const RegimeEstimate without = EstimateOf(JudgeRuns(runs), "primary");
+  EXPECT_EQ(without.leaning, RegimeStatus::kNotTestable);
   EXPECT_TRUE(Says(without.reason, "'regime-2' has no pilot"));
 }
 
 TEST(RegimeJudge, EachReadingHasItsOwnActiveExperts) {
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
-  const RegimeVerdicts before = Judge(runs);
+  const RegimeVerdicts before = JudgeRuns(runs);
   for (MiniatureRun& run : runs) {
     if (run.row == "regime-1.5" && run.seed < 7000) run.train_ae -= 0.2;
   }
-  const RegimeVerdicts after = Judge(runs);
+  const RegimeVerdicts after = JudgeRuns(runs);
   auto same = [&](const std::string& id) {
     return EstimateOf(before, id).readings[1].estimate ==
            EstimateOf(after, id).readings[1].estimate;
@@ -461,9 +467,9 @@ TEST(RegimeJudge, EachReadingHasItsOwnActiveExperts) {
 
 TEST(RegimeJudge, TheNewSeedsAreJudgedWithoutTheKnownOnes) {
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
-  const RegimeVerdicts before = Judge(runs);
+  const RegimeVerdicts before = JudgeRuns(runs);
   RunOf(runs, "sparse-1", 1236).loss += 0.01;
-  const RegimeVerdicts after = Judge(runs);
+  const RegimeVerdicts after = JudgeRuns(runs);
   EXPECT_NE(EstimateOf(before, "primary").readings[0].estimate,
             EstimateOf(after, "primary").readings[0].estimate);
   for (const int reading : {0, 1}) {
@@ -477,41 +483,46 @@ TEST(RegimeJudge, BeyondTheSparseEndsThereIsNoDistance) {
   for (const double active : {0.99, 4.01}) {
     std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
     RunOf(runs, "regime-1", 1240).infer_ae = active;
-    const RegimeVerdicts verdicts = Judge(runs);
+    const RegimeVerdicts verdicts = JudgeRuns(runs);
     for (const char* id : {"primary", "primary.new_seeds", "row.regime-1"}) {
-      EXPECT_EQ(EstimateOf(verdicts, id).status, kNotTestable) << id;
+      EXPECT_EQ(EstimateOf(verdicts, id).status, RegimeStatus::kNotTestable)
+          << id;
       EXPECT_TRUE(Says(EstimateOf(verdicts, id).reason,
                        "run gcide/regime-1/seed1240 has"));
     }
-    EXPECT_EQ(EstimateOf(verdicts, "primary.train_ae").status, kSuperior);
-    EXPECT_EQ(EstimateOf(verdicts, "row.regime-2").status, kSuperior);
+    EXPECT_EQ(EstimateOf(verdicts, "primary.train_ae").status,
+              RegimeStatus::kSuperior);
+    EXPECT_EQ(EstimateOf(verdicts, "row.regime-2").status,
+              RegimeStatus::kSuperior);
   }
   std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
   RunOf(runs, "regime-1", 1240).infer_ae = 4;
   RunOf(runs, "regime-1.5", 1240).infer_ae = 1;
-  EXPECT_NE(PrimaryOf(runs), kNotTestable);
+  EXPECT_NE(PrimaryOf(runs), RegimeStatus::kNotTestable);
 }
 
 TEST(RegimeJudge, ARunWithoutItsNumberSpoilsWhatItIsIn) {
   std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
-  RunOf(runs, "regime-1.5-T1", 1236).loss = kNaN;
-  RegimeVerdicts verdicts = Judge(runs);
-  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1.5-T1").status, kNotTestable);
+  RunOf(runs, "regime-1.5-T1", 1236).loss = NAN;
+  RegimeVerdicts verdicts = JudgeRuns(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1.5-T1").status,
+            RegimeStatus::kNotTestable);
   EXPECT_TRUE(Says(EstimateOf(verdicts, "row.regime-1.5-T1").reason,
                    "run gcide/regime-1.5-T1/seed1236 gave no number"));
-  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kSuperior);
-  RunOf(runs, "sparse-4", 1245).loss = kNaN;
-  verdicts = Judge(runs);
-  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kNotTestable);
-  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1.5-quiet").status, kSuperior);
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, RegimeStatus::kSuperior);
+  RunOf(runs, "sparse-4", 1245).loss = NAN;
+  verdicts = JudgeRuns(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, RegimeStatus::kNotTestable);
+  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1.5-quiet").status,
+            RegimeStatus::kSuperior);
   EXPECT_TRUE(
       Says(verdicts.controls[0].problem, "sparse-4/seed1245 gave no number"));
   EXPECT_FALSE(verdicts.controls[0].failed);
   // Learned rows without caps: no statement about experts.
   runs = MadeUpRegime(-0.02);
   RunOf(runs, "regime-2", 1236).mean_cap = 0;
-  EXPECT_TRUE(
-      Says(Judge(runs).experts.problem, "regime-2/seed1236 gave no number"));
+  EXPECT_TRUE(Says(JudgeRuns(runs).experts.problem,
+                   "regime-2/seed1236 gave no number"));
 }
 
 TEST(RegimeJudge, OtherTrainAeIsSaidWhereverTheNumberStands) {
@@ -523,11 +534,11 @@ TEST(RegimeJudge, OtherTrainAeIsSaidWhereverTheNumberStands) {
   };
   for (const double within : {1.24, 1.94}) {
     shift(within);
-    EXPECT_EQ(EstimateOf(Judge(runs), "primary").infer_ae_only.size(), 0u);
+    EXPECT_EQ(EstimateOf(JudgeRuns(runs), "primary").infer_ae_only.size(), 0u);
   }
   for (const double outside : {1.22, 1.96}) {
     shift(outside);
-    const RegimeVerdicts verdicts = Judge(runs);
+    const RegimeVerdicts verdicts = JudgeRuns(runs);
     for (const char* id : {"primary", "primary.new_seeds", "primary.train_ae",
                            "row.regime-1.5", "row.regime-1.5.train_ae"}) {
       EXPECT_EQ(EstimateOf(verdicts, id).infer_ae_only,
@@ -549,24 +560,24 @@ TEST(RegimeJudge, EqualBitsUnderTwoSeedsAreNoEvidence) {
   std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
   RunOf(runs, "regime-learned-2", 1236).loss =
       RunOf(runs, "regime-learned-2", 1235).loss;
-  RegimeVerdicts verdicts = Judge(runs);
+  RegimeVerdicts verdicts = JudgeRuns(runs);
   EXPECT_EQ(verdicts.equal_seeds,
             std::vector<std::string>{"regime-learned-2: 1235 and 1236"});
   EXPECT_TRUE(verdicts.mistrusted());
   for (const char* id : {"C1b", "C5.loss", "row.regime-learned-2"}) {
-    EXPECT_EQ(EstimateOf(verdicts, id).status, kMistrusted) << id;
+    EXPECT_EQ(EstimateOf(verdicts, id).status, RegimeStatus::kMistrusted) << id;
     EXPECT_TRUE(Says(EstimateOf(verdicts, id).reason, "gave the same bits"));
   }
-  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kSuperior);
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, RegimeStatus::kSuperior);
   // A pilot that is a judged run under another name; and a repeated sparse row.
   runs = MadeUpRegime(-0.02);
   RunOf(runs, "regime-1", 7001).loss = RunOf(runs, "regime-1", 1240).loss;
-  EXPECT_EQ(PrimaryOf(runs), kMistrusted);
+  EXPECT_EQ(PrimaryOf(runs), RegimeStatus::kMistrusted);
   runs = MadeUpRegime(-0.02);
   RunOf(runs, "sparse-2", 1240).loss = RunOf(runs, "sparse-2", 1241).loss;
-  verdicts = Judge(runs);
-  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kMistrusted);
-  EXPECT_EQ(EstimateOf(verdicts, "C5.loss").status, kSuperior);
+  verdicts = JudgeRuns(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, RegimeStatus::kMistrusted);
+  EXPECT_EQ(EstimateOf(verdicts, "C5.loss").status, RegimeStatus::kSuperior);
 }
 
 TEST(RegimeJudge, AControlThatFailsMakesThePrimaryMistrusted) {
@@ -576,15 +587,16 @@ TEST(RegimeJudge, AControlThatFailsMakesThePrimaryMistrusted) {
     if (run.row == "sparse-3")
       run.loss = RunOf(runs, "sparse-2", run.seed).loss;
   }
-  RegimeVerdicts verdicts = Judge(runs);
+  RegimeVerdicts verdicts = JudgeRuns(runs);
   EXPECT_TRUE(verdicts.controls[0].failed);
   for (const char* id : {"primary", "primary.new_seeds", "primary.train_ae"}) {
-    EXPECT_EQ(EstimateOf(verdicts, id).status, kMistrusted) << id;
+    EXPECT_EQ(EstimateOf(verdicts, id).status, RegimeStatus::kMistrusted) << id;
     EXPECT_TRUE(
         Says(EstimateOf(verdicts, id).reason, "sparse-3, called a soft row"));
   }
   EXPECT_TRUE(verdicts.mistrusted());
-  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1").status, kSuperior);
+  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1").status,
+            RegimeStatus::kSuperior);
   EXPECT_TRUE(Says(RegimeBottomLine(verdicts),
                    "These runs are no evidence, because a "
                    "control failed"));
@@ -593,22 +605,22 @@ TEST(RegimeJudge, AControlThatFailsMakesThePrimaryMistrusted) {
   for (MiniatureRun& run : runs) {
     if (run.row == "regime-1.5" && run.seed >= 1240) run.loss += 0.02;
   }
-  verdicts = Judge(runs);
+  verdicts = JudgeRuns(runs);
   EXPECT_FALSE(verdicts.controls[0].failed);
   EXPECT_TRUE(verdicts.controls[1].failed);
   EXPECT_NEAR(verdicts.controls[1].readings[0].estimate, -0.02, 0.004);
-  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kMistrusted);
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, RegimeStatus::kMistrusted);
 }
 
 TEST(RegimeJudge, ReportsTheErrorOfTheCurveAndFailsNothing) {
   std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
-  const RegimeControl before = Judge(runs).controls[2];
+  const RegimeControl before = JudgeRuns(runs).controls[2];
   EXPECT_EQ(before.id, "left_out");
   EXPECT_NEAR(before.readings[0].estimate, 0, 0.004);
   for (MiniatureRun& run : runs) {
     if (run.row == "sparse-2") run.loss += 0.004;
   }
-  const RegimeControl after = Judge(runs).controls[2];
+  const RegimeControl after = JudgeRuns(runs).controls[2];
   // The row left out does not affect the curve.
   EXPECT_EQ(after.exponent, before.exponent);
   EXPECT_NEAR(after.readings[0].estimate, before.readings[0].estimate - 0.004,
@@ -617,7 +629,7 @@ TEST(RegimeJudge, ReportsTheErrorOfTheCurveAndFailsNothing) {
 }
 
 TEST(RegimeJudge, LearnedRowsAreComparedWithTheirFixedOnes) {
-  const RegimeVerdicts verdicts = Judge(MadeUpRegime(0));
+  const RegimeVerdicts verdicts = JudgeRuns(MadeUpRegime(0));
   const RegimeEstimate& both = EstimateOf(verdicts, "C5.loss");
   ASSERT_EQ(both.readings.size(), 1u);
   EXPECT_EQ(both.seeds.size(), 8u);
@@ -626,7 +638,7 @@ TEST(RegimeJudge, LearnedRowsAreComparedWithTheirFixedOnes) {
   const double expected =
       -0.02 + (curve(2.05) - curve(1.77)) / 2 + (curve(3.65) - curve(3.37)) / 2;
   EXPECT_NEAR(both.readings[0].estimate, expected, 0.003);
-  EXPECT_EQ(both.status, kSuperior);
+  EXPECT_EQ(both.status, RegimeStatus::kSuperior);
   EXPECT_NEAR(
       (EstimateOf(verdicts, "C5.loss.regime-learned-1.5").readings[0].estimate +
        EstimateOf(verdicts, "C5.loss.regime-learned-2").readings[0].estimate) /
@@ -645,13 +657,13 @@ TEST(RegimeJudge, NothingIsFinalBeforeAllPlannedRuns) {
     std::erase_if(runs, [&](const MiniatureRun& run) {
       return run.row == row && run.seed == 1237;
     });
-    const RegimeVerdicts verdicts = Judge(runs);
+    const RegimeVerdicts verdicts = JudgeRuns(runs);
     EXPECT_EQ(verdicts.missing,
               std::vector<std::string>{fmt::format("gcide/{}/seed1237", row)});
     for (const RegimeEstimate& each : verdicts.estimates) {
-      EXPECT_EQ(each.status, kInterim) << each.id;
+      EXPECT_EQ(each.status, RegimeStatus::kInterim) << each.id;
     }
-    EXPECT_EQ(verdicts.estimates.front().leaning, kSuperior);
+    EXPECT_EQ(verdicts.estimates.front().leaning, RegimeStatus::kSuperior);
     EXPECT_FALSE(verdicts.mistrusted());
     EXPECT_TRUE(Says(
         RegimeBottomLine(verdicts),
@@ -663,14 +675,14 @@ TEST(RegimeJudge, NothingIsFinalBeforeAllPlannedRuns) {
   std::erase_if(runs, [](const MiniatureRun& run) {
     return run.row == "regime-1" && run.seed == 7002;
   });
-  EXPECT_EQ(PrimaryOf(runs), kInterim);
+  EXPECT_EQ(PrimaryOf(runs), RegimeStatus::kInterim);
   // One seed is not enough, and neither is none.
   std::erase_if(runs, [](const MiniatureRun& run) { return run.seed > 1234; });
-  const RegimeVerdicts one = Judge(runs);
-  EXPECT_EQ(one.estimates.front().leaning, kNotTestable);
-  EXPECT_EQ(Judge({}).finished, 0);
-  EXPECT_TRUE(Says(DescribeRegime(Judge({})), "0 of 120 planned runs"));
-  EXPECT_TRUE(Says(EstimateOf(Judge({}), "row.regime-1.5-quiet").reason,
+  const RegimeVerdicts one = JudgeRuns(runs);
+  EXPECT_EQ(one.estimates.front().leaning, RegimeStatus::kNotTestable);
+  EXPECT_EQ(JudgeRuns({}).finished, 0);
+  EXPECT_TRUE(Says(DescribeRegime(JudgeRuns({})), "0 of 120 planned runs"));
+  EXPECT_TRUE(Says(EstimateOf(JudgeRuns({}), "row.regime-1.5-quiet").reason,
                    "0 seeds with all of its rows, and two are needed"));
 }
 
@@ -680,7 +692,7 @@ TEST(RegimeJudge, SeedsThatARowLacksAreLeftOut) {
     return (run.row == "sparse-3" && run.seed == 1240) ||
            (run.row == "regime-2" && run.seed == 1235);
   });
-  const RegimeVerdicts verdicts = Judge(runs);
+  const RegimeVerdicts verdicts = JudgeRuns(runs);
   EXPECT_EQ(EstimateOf(verdicts, "primary").seeds.size(), 10u);
   EXPECT_EQ(EstimateOf(verdicts, "row.regime-1").seeds.size(), 11u);
   EXPECT_EQ(EstimateOf(verdicts, "C5.loss").seeds.size(), 7u);
@@ -690,7 +702,7 @@ void ExpectNotJudged(const std::function<void(std::vector<MiniatureRun>&)>& by,
                      const std::string& message) {
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
   by(runs);
-  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Judge(runs); }), message));
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { JudgeRuns(runs); }), message));
 }
 
 TEST(RegimeJudge, RunsThatAreNotPlannedAreRefused) {
@@ -718,7 +730,7 @@ TEST(RegimeJudge, ReadingsOfTheBalanceLossAreNotMixed) {
   };
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
   set_soft(runs);
-  EXPECT_NO_THROW(Judge(runs));
+  EXPECT_NO_THROW(JudgeRuns(runs));
   for (const char* row : {"regime-1.5", "regime-learned-2", "sparse-3"}) {
     ExpectNotJudged(
         [&](auto& mixed) {
@@ -748,31 +760,32 @@ TEST(RegimeJudge, OtherDefinitionsAreRefused) {
 
 TEST(RegimeReport, SaysInPlainWordsWhateverCameOut) {
   EXPECT_TRUE(
-      Says(RegimeBottomLine(Judge(MadeUpRegime(-0.02))),
+      Says(RegimeBottomLine(JudgeRuns(MadeUpRegime(-0.02))),
            "Soft routing ends with a lower loss than sparse routing that "
            "activates as many experts. Mean over 3 rows and 12 seeds, 95 % "
            "intervals, nat/token: -0.0"));
   EXPECT_TRUE(
-      Says(RegimeBottomLine(Judge(MadeUpRegime(0.001))),
+      Says(RegimeBottomLine(JudgeRuns(MadeUpRegime(0.001))),
            "less than 0.01 nat/token behind, and is not shown to be ahead"));
-  EXPECT_TRUE(Says(RegimeBottomLine(Judge(MadeUpRegime(0.0065))),
+  EXPECT_TRUE(Says(RegimeBottomLine(JudgeRuns(MadeUpRegime(0.0065))),
                    "and it is worse by less than that"));
-  EXPECT_TRUE(Says(RegimeBottomLine(Judge(MadeUpRegime(0.03))),
+  EXPECT_TRUE(Says(RegimeBottomLine(JudgeRuns(MadeUpRegime(0.03))),
                    "Soft routing ends with a higher loss"));
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
   double sign = 1;
   for (MiniatureRun& run : runs) {
     if (run.row == "regime-2") run.loss += 0.2 * (sign = -sign);
   }
-  EXPECT_TRUE(Says(RegimeBottomLine(Judge(runs)), "These runs do not decide"));
+  EXPECT_TRUE(
+      Says(RegimeBottomLine(JudgeRuns(runs)), "These runs do not decide"));
   RunOf(runs, "regime-1", 1240).infer_ae = 4.5;
   EXPECT_TRUE(
-      Says(RegimeBottomLine(Judge(runs)),
+      Says(RegimeBottomLine(JudgeRuns(runs)),
            "cannot be tested, because run gcide/regime-1/seed1240 has 4.5"));
 }
 
 TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
-  const RegimeVerdicts verdicts = Judge(MadeUpRegime(0.0065));
+  const RegimeVerdicts verdicts = JudgeRuns(MadeUpRegime(0.0065));
   const std::string text = DescribeRegime(verdicts);
   const std::string markdown = RegimeMarkdown(verdicts);
   const json parsed = json::parse(RegimeJson(verdicts));
@@ -812,17 +825,18 @@ TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
                      "the curve's error"));
   }
   EXPECT_TRUE(Says(text, FrozenRegime().Hash()));
-  EXPECT_EQ(text, DescribeRegime(Judge(MadeUpRegime(0.0065))));
+  EXPECT_EQ(text, DescribeRegime(JudgeRuns(MadeUpRegime(0.0065))));
 }
 
 TEST(RegimeReport, SaysThatTheSparseLossesDoNotFixTheCurve) {
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
-  EXPECT_FALSE(Says(DescribeRegime(Judge(runs)), "end of its range"));
+  EXPECT_FALSE(Says(DescribeRegime(JudgeRuns(runs)), "end of its range"));
   // Losses that fall ever faster fit no such curve.
   for (MiniatureRun& run : runs) {
     if (run.row == "sparse-4") run.loss -= 1;
   }
-  EXPECT_TRUE(Says(DescribeRegime(Judge(runs)), "p is at an end of its range"));
+  EXPECT_TRUE(
+      Says(DescribeRegime(JudgeRuns(runs)), "p is at an end of its range"));
 }
 
 // ---- The independent program.
@@ -857,7 +871,7 @@ std::vector<MiniatureRun> RunsOf(const json& record) {
     run.row = made.at("row");
     run.corpus = made.at("corpus");
     run.seed = made.at("seed");
-    run.loss = made.at("loss").is_null() ? kNaN : made["loss"].get<double>();
+    run.loss = made.at("loss").is_null() ? NAN : made["loss"].get<double>();
     run.infer_ae = made.at("infer_ae");
     run.train_ae = made.at("train_ae");
     run.mean_cap = made.at("mean_cap");
@@ -872,7 +886,7 @@ void CompareEstimate(const RegimeEstimate& ours, const json& oracle,
   EXPECT_EQ(ours.id, oracle.at("id"));
   EXPECT_EQ(RegimeStatusName(ours.leaning), oracle.at("leaning"))
       << ours.reason;
-  EXPECT_EQ(ours.status, interim ? kInterim : ours.leaning);
+  EXPECT_EQ(ours.status, interim ? RegimeStatus::kInterim : ours.leaning);
   EXPECT_EQ(ours.infer_ae_only,
             oracle.at("infer_ae_only").get<std::vector<std::string>>());
   if (oracle.contains("problem")) {
@@ -892,7 +906,7 @@ TEST(RegimeOracle, JudgesEveryMadeUpRecordAlike) {
   ASSERT_EQ(records.size(), 25u);
   for (const json& record : records) {
     SCOPED_TRACE(record.at("name").get<std::string>());
-    const RegimeVerdicts ours = Judge(RunsOf(record));
+    const RegimeVerdicts ours = JudgeRuns(RunsOf(record));
     ASSERT_EQ(ours.estimates.size(), record.at("estimates").size());
     for (size_t i = 0; i < ours.estimates.size(); ++i) {
       CompareEstimate(ours.estimates[i], record["estimates"][i],

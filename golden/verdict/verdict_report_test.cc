@@ -12,8 +12,8 @@
 namespace softmoe::golden {
 namespace {
 
-CellVerdict Cell(const std::string& row, const std::string& column,
-                 Status status) {
+CellVerdict VerdictOfCell(const std::string& row, const std::string& column,
+                          Status status) {
   CellVerdict cell;
   cell.table = "main";
   cell.row = row;
@@ -36,7 +36,7 @@ Verdicts Everything() {
   verdicts.reported = {{{"cpu", "x", "y"}, {"main/a", "main/b"}}};
   verdicts.remarks = {"A remark."};
 
-  CellVerdict pass = Cell("a", "loss", Status::kPass);
+  CellVerdict pass = VerdictOfCell("a", "loss", Status::kPass);
   pass.golden_text = "2.84";
   pass.ours = 2.875;
   pass.difference = 0.03125;
@@ -44,31 +44,31 @@ Verdicts Everything() {
   pass.margin = 0.25;
   pass.assumptions = {6, 0, 2, 1};
   pass.notes = {"N1", "N2"};
-  CellVerdict fail = Cell("a", "piqa", Status::kFail);
+  CellVerdict fail = VerdictOfCell("a", "piqa", Status::kFail);
   fail.golden_text = "61.5";
   fail.ours = 61.5;
   fail.difference = 0;
   fail.reason = "outside";
   fail.assumptions = {3, 4};
-  CellVerdict missing = Cell("b", "loss", Status::kUnsupported);
+  CellVerdict missing = VerdictOfCell("b", "loss", Status::kUnsupported);
   missing.golden_text = "3";
   missing.reason = "no value";
   missing.notes = {"N3"};
   missing.assumptions = {0};
-  CellVerdict open = Cell("b", "piqa", Status::kInconclusive);
+  CellVerdict open = VerdictOfCell("b", "piqa", Status::kInconclusive);
   open.golden_text = "60";
   open.ours = 1234567.5;
   open.difference = -1234507.5;
   open.reason = "4 runs do not decide; 9 would";
   open.runs_needed = 9;
-  CellVerdict mistrusted = Cell("c", "loss", Status::kMistrusted);
+  CellVerdict mistrusted = VerdictOfCell("c", "loss", Status::kMistrusted);
   mistrusted.golden_text = "1";
   mistrusted.ours = 1;
   mistrusted.difference = 0.0009765625;
   mistrusted.reason = "equal bits";
   mistrusted.assumptions = {7};
   verdicts.cells = {pass, fail, missing, open, mistrusted};
-  CellVerdict recorded = Cell("c", "hours", Status::kPass);
+  CellVerdict recorded = VerdictOfCell("c", "hours", Status::kPass);
   recorded.golden_text = "7";
   recorded.ours = 8;
   recorded.difference = 1;

@@ -51,9 +51,9 @@ const std::map<std::string, std::string>& Sources() {
 }
 
 // `text`, which is in the file once, becomes `instead`.
-PlacedFault Fault(const std::string& id, const std::string& file,
-                  const std::string& text, const std::string& instead,
-                  Syntax syntax = Syntax::kExpression) {
+PlacedFault Planted(const std::string& id, const std::string& file,
+                    const std::string& text, const std::string& instead,
+                    Syntax syntax = Syntax::kExpression) {
   const size_t at = Sources().at(file).find(text);
   EXPECT_NE(at, std::string::npos) << text;
   return {id, file, {at, at + text.size()}, syntax, "constant", instead};
@@ -104,15 +104,15 @@ class BuildTest : public ::testing::Test {
 
 TEST_F(BuildTest, SeesWhatBecomesOfAFault) {
   const auto sampled = Kill({
-      Fault("s1.0", "golden/b.cc", "2 * x", "3 * x"),
-      Fault("s1.1", "golden/b.cc", "2", "4"),
-      Fault("s1.2", "golden/b.cc", "sum += i;", "", Syntax::kStatement),
-      Fault("s1.3", "golden/b.cc", "sum += i", "sum -= i"),
-      Fault("s1.4", "golden/b.cc", "i < n", "i <= n"),
-      Fault("s1.5", "golden/b.cc", "x + 5", "x - 5"),
-      Fault("s1.6", "golden/b.cc", "++i", "i += 0"),
-      Fault("s1.7", "golden/a.h", "a > b", "a < b"),
-      Fault("s1.8", "kernels/c.cc", "kSize", "*(int*)0"),
+      Planted("s1.0", "golden/b.cc", "2 * x", "3 * x"),
+      Planted("s1.1", "golden/b.cc", "2", "4"),
+      Planted("s1.2", "golden/b.cc", "sum += i;", "", Syntax::kStatement),
+      Planted("s1.3", "golden/b.cc", "sum += i", "sum -= i"),
+      Planted("s1.4", "golden/b.cc", "i < n", "i <= n"),
+      Planted("s1.5", "golden/b.cc", "x + 5", "x - 5"),
+      Planted("s1.6", "golden/b.cc", "++i", "i += 0"),
+      Planted("s1.7", "golden/a.h", "a > b", "a < b"),
+      Planted("s1.8", "kernels/c.cc", "kSize", "*(int*)0"),
   });
   const std::map<std::string, Fate> expected = {
       {"s1.0", Fate::kFailed},   {"s1.1", Fate::kFailed},
@@ -129,11 +129,11 @@ TEST_F(BuildTest, SeesWhatBecomesOfAFault) {
 
 TEST_F(BuildTest, ChecksEachFaultAlone) {
   const std::vector<std::string> problems = build_.Check({
-      Fault("s1.0", "golden/b.cc", "2 * x", "3 * x"),
-      Fault("s1.1", "golden/b.cc", "2 * x", "3 * y"),
+      Planted("s1.0", "golden/b.cc", "2 * x", "3 * x"),
+      Planted("s1.1", "golden/b.cc", "2 * x", "3 * y"),
       // Compiles without a switch, but has another type than the original.
-      Fault("s1.2", "golden/b.cc", "2 * x", "{}"),
-      Fault("s1.3", "golden/b.cc", "2 * x", "3 * x // why"),
+      Planted("s1.2", "golden/b.cc", "2 * x", "{}"),
+      Planted("s1.3", "golden/b.cc", "2 * x", "3 * x // why"),
   });
   EXPECT_EQ(problems[0], "");
   EXPECT_TRUE(Says(problems[1], "was not declared"));
@@ -145,11 +145,11 @@ TEST_F(BuildTest, ChecksEachFaultAlone) {
 // with the header: only that fault is left out.
 TEST_F(BuildTest, FindsWhatBreaksIt) {
   const std::vector<PlacedFault> faults = {
-      Fault("s1.0", "golden/b.cc", "2 * x", "3 * x"),
-      Fault("s1.1", "golden/a.h", "a > b", "a < b"),
-      Fault("s1.2", "golden/a.h", "return a > b ? a : b;",
-            "static_assert(sizeof(T) == 8); return b;", Syntax::kStatement),
-      Fault("s1.3", "kernels/c.cc", "kSize", "0"),
+      Planted("s1.0", "golden/b.cc", "2 * x", "3 * x"),
+      Planted("s1.1", "golden/a.h", "a > b", "a < b"),
+      Planted("s1.2", "golden/a.h", "return a > b ? a : b;",
+              "static_assert(sizeof(T) == 8); return b;", Syntax::kStatement),
+      Planted("s1.3", "kernels/c.cc", "kSize", "0"),
   };
   EXPECT_EQ(build_.Check(faults), std::vector<std::string>(4));
   const std::map<std::string, std::string> broken = build_.Make(faults);
@@ -167,16 +167,16 @@ TEST_F(BuildTest, BuildsOnlyWhatCanReachAFault) {
 
 TEST_F(BuildTest, ProvesEquivalenceByEqualObjects) {
   EXPECT_TRUE(
-      build_.HasEqualObjects(Fault("s1.0", "golden/b.cc", "2 * x", "x * 2")));
+      build_.HasEqualObjects(Planted("s1.0", "golden/b.cc", "2 * x", "x * 2")));
   EXPECT_TRUE(
-      build_.HasEqualObjects(Fault("s1.1", "golden/b.cc", "++i", "i++")));
+      build_.HasEqualObjects(Planted("s1.1", "golden/b.cc", "++i", "i++")));
   EXPECT_FALSE(
-      build_.HasEqualObjects(Fault("s1.2", "golden/b.cc", "2 * x", "3 * x")));
+      build_.HasEqualObjects(Planted("s1.2", "golden/b.cc", "2 * x", "3 * x")));
   // Equal in one unit, different in the other.
   EXPECT_FALSE(
-      build_.HasEqualObjects(Fault("s1.3", "golden/a.h", "a > b", "a < b")));
+      build_.HasEqualObjects(Planted("s1.3", "golden/a.h", "a > b", "a < b")));
   EXPECT_FALSE(
-      build_.HasEqualObjects(Fault("s1.4", "golden/b.cc", "2 * x", "3 * y")));
+      build_.HasEqualObjects(Planted("s1.4", "golden/b.cc", "2 * x", "3 * y")));
 }
 
 TEST(SourceTree, KnowsWhatAUnitIncludes) {

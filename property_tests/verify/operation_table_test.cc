@@ -26,17 +26,17 @@ constexpr char kKernelTable[] =
     "property_tests/verify/implementations/row_kernels.h";
 
 // A name, and the file that has it.
-using Names = std::map<std::string, std::string>;
+using NameMap = std::map<std::string, std::string>;
 
 // What the group in parentheses matches in lines of files of the folder, and of
 // folders in it, whose names match.
-Names NamesIn(const std::string& folder, const char* file_name,
-              const char* line) {
+NameMap NamesIn(const std::string& folder, const char* file_name,
+                const char* line) {
   const std::filesystem::path root = RunfilePath("README.md").parent_path();
   const std::regex files(file_name);
   const std::regex pattern(line,
                            std::regex::ECMAScript | std::regex::multiline);
-  Names names;
+  NameMap names;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(root / folder)) {
     if (!std::regex_match(entry.path().filename().string(), files)) continue;
@@ -50,7 +50,7 @@ Names NamesIn(const std::string& folder, const char* file_name,
   return names;
 }
 
-void ExpectEachIn(const Names& names, const std::set<std::string>& table,
+void ExpectEachIn(const NameMap& names, const std::set<std::string>& table,
                   const std::string& place) {
   for (const auto& [name, file] : names) {
     EXPECT_TRUE(table.contains(name))
@@ -94,7 +94,7 @@ TEST(OperationTable, HasTheNamesOfTheOperations) {
 // The hashes of what a device was checked with.
 TEST(OperationTable, HasTheOperationsThatHaveCudaSources) {
   constexpr char kSources[] = "kernels/cuda/operation_sources.txt";
-  const Names sources =
+  const NameMap sources =
       NamesIn("kernels/cuda", R"(operation_sources\.txt)", R"(^(\w+) )");
   std::set<std::string> on_a_device;
   for (const auto& [name, adapter] : AdapterTable().rows) {
@@ -109,7 +109,7 @@ TEST(OperationTable, HasTheOperationsThatHaveCudaSources) {
         << name << " is in " << kOperationTable << ", but not in " << kSources;
   }
   // queue.cu is what calls cuBLASLt.
-  const Names of_a_library = NamesIn(
+  const NameMap of_a_library = NamesIn(
       "kernels/cuda", R"(operation_sources\.txt)", R"(^(\w+) .*\bqueue\.cu\b)");
   for (const std::string& name : on_a_device) {
     EXPECT_EQ(HasSumsOfALibrary(name), of_a_library.contains(name))

@@ -20,11 +20,11 @@
 namespace softmoe::verify {
 namespace {
 
-struct Planted {
+struct PlantedImplementation {
   const char *op, *fault, *output, *base;
   bool hinted = true;  // one element alone shows no pattern
 };
-constexpr Planted kPlanted[] = {
+constexpr PlantedImplementation kPlanted[] = {
     {"router", "zero", "gates", "cpu:v3"},
     {"lapsum", "sign", "d_mean_active", "cpu:v3"},
     {"router", "times_temperature", "d_scores", "shim"},
@@ -50,10 +50,10 @@ int64_t ElementsToRead(const Case& c) {
   return count;
 }
 
-class PlantedFaults : public ::testing::TestWithParam<Planted> {};
+class PlantedFaults : public ::testing::TestWithParam<PlantedImplementation> {};
 
 TEST_P(PlantedFaults, IsFoundAndShrunkAsDocumented) {
-  const Planted& planted = GetParam();
+  const PlantedImplementation& planted = GetParam();
   CampaignOptions options;
   options.ops = {planted.op};
   options.impls = {fmt::format("faulty:{}:{}:{}", planted.fault, planted.output,

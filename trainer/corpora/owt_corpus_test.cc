@@ -64,8 +64,8 @@ std::string NestedTar(const Documents& documents) {
 }
 
 // Reads all shards in order. Their names go to `*names`.
-Documents Read(const fs::path& path, Documents* names = nullptr,
-               const ReadOptions& options = {}) {
+Documents ReadOwt(const fs::path& path, Documents* names = nullptr,
+                  const ReadOptions& options = {}) {
   const auto next =
       OwtShards(DigestFiles(FindCorpusFiles(FilesOf::kOwt, path)), options);
   Documents documents;
@@ -78,16 +78,16 @@ Documents Read(const fs::path& path, Documents* names = nullptr,
   return documents;
 }
 
-std::string ErrorOf(const fs::path& path) {
-  return MessageOf<DataError>([&] { Read(path); });
+std::string OwtError(const fs::path& path) {
+  return MessageOf<DataError>([&] { ReadOwt(path); });
 }
 
 TEST(Owt, ReadsTheNestedArchive) {
   const auto path = FreshFolder("owt") / "openwebtext.tar.xz";
   const Documents documents = TestDocuments(40);
   WriteFileAtomically(path, NestedTar(documents));
-  EXPECT_EQ(Read(path), documents);
-  EXPECT_EQ(Read(path.parent_path()), documents);
+  EXPECT_EQ(ReadOwt(path), documents);
+  EXPECT_EQ(ReadOwt(path.parent_path()), documents);
 }
 
 // Sorted by name: a folder may list its files in any order, such as that of
@@ -112,7 +112,7 @@ TEST(Owt, ReadsAFolderOfSubsetTarsInTheOrderOfTheirNames) {
     WriteFileAtomically(folder / (name + ".tar"),
                         Tar({{name + "_data.xz", inner}}, false));
   }
-  EXPECT_EQ(Read(folder), documents);
+  EXPECT_EQ(ReadOwt(folder), documents);
 }
 
 TEST(Owt, RefusesATruncatedArchive) {
@@ -120,7 +120,7 @@ TEST(Owt, RefusesATruncatedArchive) {
   const std::string bytes = NestedTar(TestDocuments(40));
   for (const size_t size : {size_t{0}, size_t{10}, bytes.size() / 2}) {
     WriteFileAtomically(path, bytes.substr(0, size));
-    const std::string error = ErrorOf(path);
+    const std::string error = OwtError(path);
     EXPECT_TRUE(Says(error, "openwebtext.tar.xz")) << size;
     EXPECT_TRUE(Says(error, "damaged or truncated before byte ",
                      "download this archive again"));
@@ -132,7 +132,7 @@ TEST(Owt, NamesTheMemberThatIsDamaged) {
   std::string inner = Tar({{"1.txt", TestText(TestDocuments(99))}}, true);
   inner.resize(inner.size() / 2);
   WriteFileAtomically(path, Tar({{"subset.xz", inner}}, false));
-  const std::string error = ErrorOf(path);
+  const std::string error = OwtError(path);
   EXPECT_TRUE(Says(error, "o.tar > subset.xz"));
 }
 
@@ -154,7 +154,7 @@ TEST(Owt, NeverReturnsHalfADocument) {
 TEST(Owt, RefusesTextThatIsNotUtf8) {
   const auto path = FreshFolder("owt_binary") / "o.tar.xz";
   WriteFileAtomically(path, Tar({{"1.txt", "caf\xE9"}}, true));
-  const std::string error = ErrorOf(path);
+  const std::string error = OwtError(path);
   EXPECT_TRUE(Says(error, "o.tar.xz > 1.txt: byte 3 is not UTF-8"));
 }
 
@@ -191,7 +191,7 @@ TEST(Owt, FilesOfDocumentsAreShards) {
                            {"3.txt", "three"}},
                           false));
   Documents names;
-  EXPECT_EQ(Read(folder, &names), (Documents{"one", "two", "three"}));
+  EXPECT_EQ(ReadOwt(folder, &names), (Documents{"one", "two", "three"}));
   EXPECT_EQ(names.front(), "a.xz");
 }
 

@@ -16,10 +16,9 @@ namespace softmoe::trainer {
 namespace {
 
 namespace fs = std::filesystem;
-using std::string_literals::operator""s;
 
 // What the file holds, read `block` bytes at a time.
-std::string Read(const fs::path& path, int64_t block = 1000) {
+std::string Unpacked(const fs::path& path, int64_t block = 1000) {
   const InputFile file(path);
   PackedFile packed(file);
   std::string text;
@@ -53,10 +52,10 @@ INSTANTIATE_TEST_SUITE_P(Forms, Packed,
 
 TEST_P(Packed, GivesWhatWasPacked) {
   const std::string text = LongText();
-  EXPECT_TRUE(Read(Write(text)) == text);
-  EXPECT_TRUE(Read(Write(text), 1 << 20) == text);
-  EXPECT_EQ(Read(Write("")), "");
-  EXPECT_EQ(Read(Write("x")), "x");
+  EXPECT_TRUE(Unpacked(Write(text)) == text);
+  EXPECT_TRUE(Unpacked(Write(text), 1 << 20) == text);
+  EXPECT_EQ(Unpacked(Write("")), "");
+  EXPECT_EQ(Unpacked(Write("x")), "x");
 }
 
 // `cat a.gz b.gz` makes such files, and so do packers that use several threads.
@@ -65,7 +64,7 @@ TEST_P(Packed, ReadsOneMemberAfterAnother) {
   const std::string two = ReadWholeFile(Write(LongText()));
   const fs::path path = Write("");
   WriteFileAtomically(path, one + two + one);
-  EXPECT_TRUE(Read(path) == "one" + LongText() + "one");
+  EXPECT_TRUE(Unpacked(path) == "one" + LongText() + "one");
 }
 
 TEST_P(Packed, RefusesWhatEndsEarly) {
@@ -74,7 +73,7 @@ TEST_P(Packed, RefusesWhatEndsEarly) {
   const std::string bytes = ReadWholeFile(path);
   for (const size_t size : {size_t{6}, bytes.size() / 2, bytes.size() - 1}) {
     WriteFileAtomically(path, bytes.substr(0, size));
-    EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(path); }),
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { Unpacked(path); }),
                      path.string() + ": damaged or truncated " + GetParam(),
                      "byte " + std::to_string(size) + " of ",
                      "download this file again"))
@@ -91,7 +90,7 @@ TEST_P(Packed, RefusesAChangedByte) {
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ 0x10);
     WriteFileAtomically(path, changed);
-    EXPECT_NE(MessageOf<DataError>([&] { Read(path); }), kNoError) << at;
+    EXPECT_NE(MessageOf<DataError>([&] { Unpacked(path); }), kNoError) << at;
   }
 }
 
@@ -102,19 +101,18 @@ TEST(PackedFile, NamesTheMemberOfGzipThatIsDamaged) {
   std::string damaged = one;
   damaged[damaged.size() - 8] ^= 1;  // the checksum
   WriteFileAtomically(path, one + one + damaged);
-  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(path); }), "in member 3",
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Unpacked(path); }), "in member 3",
                    "incorrect data check"));
   WriteFileAtomically(path, one + "garbage");
-  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(path); }), "in member 2"));
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { Unpacked(path); }), "in member 2"));
 }
 
 TEST(FormOf, LooksAtTheFirstBytes) {
   EXPECT_EQ(FormOf(""), FileForm::kPlain);
   EXPECT_EQ(FormOf("{\"text\": 1}"), FileForm::kPlain);
   EXPECT_EQ(FormOf("\x1F\x8B\x08"), FileForm::kGzip);
-  EXPECT_EQ(FormOf("\xFD"
-                   "7zXZ\0\0"s),
-            FileForm::kXz);
+  EXPECT_EQ(FormOf(std::string("\xFD\x37zXZ\0\0", 6)), FileForm::kXz);
   EXPECT_EQ(FormOf("\x28\xB5\x2F\xFD"), FileForm::kZstd);
   EXPECT_EQ(FormOf(std::string(257, 'x') + "ustar"), FileForm::kTar);
   EXPECT_EQ(FormOf("\n <!DOCTYPE HTML>"), FileForm::kHtml);

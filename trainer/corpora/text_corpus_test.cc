@@ -18,68 +18,69 @@ namespace {
 
 using Documents = std::vector<std::string>;
 
-Documents Read(const std::string& content) {
+Documents ReadPlain(const std::string& content) {
   const auto path = FreshFolder("text") / "text.txt";
   WriteFileAtomically(path, content);
   return DocumentsOf(OpenTextFile(path));
 }
 
-std::string ErrorOf(const std::string& content) {
-  return MessageOf<DataError>([&] { Read(content); });
+std::string TextError(const std::string& content) {
+  return MessageOf<DataError>([&] { ReadPlain(content); });
 }
 
 TEST(TextFile, BlankLinesSeparate) {
-  EXPECT_EQ(Read("one\ntwo\n\nthree\n"), (Documents{"one\ntwo", "three"}));
-  EXPECT_EQ(Read("\n\n a \n \t\n\n\nb\r\n\r\nc"), (Documents{"a", "b", "c"}));
+  EXPECT_EQ(ReadPlain("one\ntwo\n\nthree\n"), (Documents{"one\ntwo", "three"}));
+  EXPECT_EQ(ReadPlain("\n\n a \n \t\n\n\nb\r\n\r\nc"),
+            (Documents{"a", "b", "c"}));
 }
 
 TEST(TextFile, MarksSeparateAndKeepParagraphs) {
-  EXPECT_EQ(Read("one\n\ntwo\n<|endoftext|>\n\n<|endoftext|>\nthree"),
+  EXPECT_EQ(ReadPlain("one\n\ntwo\n<|endoftext|>\n\n<|endoftext|>\nthree"),
             (Documents{"one\n\ntwo", "three"}));
   // Inside a line, the separator is text.
-  EXPECT_EQ(Read("a <|endoftext|> b\n\nc"),
+  EXPECT_EQ(ReadPlain("a <|endoftext|> b\n\nc"),
             (Documents{"a <|endoftext|> b", "c"}));
   // So it is beside white space, wherever the line is.
-  EXPECT_EQ(Read(" <|endoftext|>\none\n\ntwo"),
+  EXPECT_EQ(ReadPlain(" <|endoftext|>\none\n\ntwo"),
             (Documents{"<|endoftext|>\none", "two"}));
-  EXPECT_EQ(Read("one\n\ntwo\n<|endoftext|>\t\n\n"),
+  EXPECT_EQ(ReadPlain("one\n\ntwo\n<|endoftext|>\t\n\n"),
             (Documents{"one", "two\n<|endoftext|>"}));
 }
 
 TEST(TextFile, OtherwiseEveryLineIsADocument) {
-  EXPECT_EQ(Read("one\ntwo\nthree"), (Documents{"one", "two", "three"}));
-  EXPECT_EQ(Read("one\n"), (Documents{"one"}));
+  EXPECT_EQ(ReadPlain("one\ntwo\nthree"), (Documents{"one", "two", "three"}));
+  EXPECT_EQ(ReadPlain("one\n"), (Documents{"one"}));
 }
 
 TEST(TextFile, DropsAByteOrderMark) {
-  EXPECT_EQ(Read("\xEF\xBB\xBFone\ntwo"), (Documents{"one", "two"}));
+  EXPECT_EQ(ReadPlain("\xEF\xBB\xBFone\ntwo"), (Documents{"one", "two"}));
 }
 
 TEST(TextFile, ReadsBackWhatTheTestsWrite) {
   const Documents documents = TestDocuments(100);
-  EXPECT_EQ(Read(TestText(documents)), documents);
+  EXPECT_EQ(ReadPlain(TestText(documents)), documents);
 }
 
 TEST(TextFile, RefusesEmptyFiles) {
   for (const std::string content : {"", "\n", " \n\t\n"}) {
-    const std::string error = ErrorOf(content);
+    const std::string error = TextError(content);
     EXPECT_TRUE(Says(error, "text.txt: no text in it"));
   }
 }
 
 TEST(TextFile, RefusesBinaryFilesNamingTheByte) {
-  EXPECT_TRUE(Says(ErrorOf("text\n\xFF\xFE"), "byte 5 (0xFF) is not UTF-8"));
-  EXPECT_TRUE(Says(ErrorOf(std::string("ELF\0\0", 5)), "byte 3 (0x00)"));
-  EXPECT_TRUE(Says(ErrorOf("\xEF\xBB\xBF"
-                           "caf\xE9 au lait"),
+  EXPECT_TRUE(Says(TextError("text\n\xFF\xFE"), "byte 5 (0xFF) is not UTF-8"));
+  EXPECT_TRUE(Says(TextError(std::string("ELF\0\0", 5)), "byte 3 (0x00)"));
+  EXPECT_TRUE(Says(TextError("\xEF\xBB\xBF"
+                             "caf\xE9 au lait"),
                    "byte 6 (0xE9)"));
-  EXPECT_TRUE(Says(ErrorOf("caf\xE9"), "iconv"));
+  EXPECT_TRUE(Says(TextError("caf\xE9"), "iconv"));
 }
 
 TEST(TextFile, RefusesHugeDocuments) {
   const std::string content =
       "one\n\n" + std::string(kMaxDocumentBytes + 1, 'x') + "\n\ntwo";
-  const std::string error = ErrorOf(content);
+  const std::string error = TextError(content);
   EXPECT_TRUE(Says(error, "byte 5: a document of more than 67108864 bytes"));
 }
 
@@ -102,7 +103,7 @@ TEST(TextFile, LinesAndDocumentsMayBeLong) {
   }
   std::string text;
   for (const std::string& document : documents) text += document + "\n\n";
-  EXPECT_EQ(Read(text), documents);
+  EXPECT_EQ(ReadPlain(text), documents);
   std::string lines = text;
   lines.erase(std::unique(lines.begin(), lines.end(),
                           [](char a, char b) { return a == '\n' && b == a; }),
@@ -113,7 +114,7 @@ TEST(TextFile, LinesAndDocumentsMayBeLong) {
     halves.push_back(document.substr(0, end));
     if (end != document.npos) halves.push_back(document.substr(end + 1));
   }
-  EXPECT_EQ(Read(lines), halves);
+  EXPECT_EQ(ReadPlain(lines), halves);
 }
 
 TEST(TextFile, SaysWhenTheFileBecameShorter) {

@@ -15,7 +15,7 @@
 namespace softmoe::trainer {
 namespace {
 
-RunIdentity Identity() {
+RunIdentity SparseIdentity() {
   return {.config = TinyConfig(RouterKind::kSparse),
           .tokens = {"data", "index", "tokenizer"},
           .isa = "v3"};
@@ -25,7 +25,7 @@ TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
   const auto folder = FreshFolder("metrics");
   TrainState state;
   {
-    MetricsLog log(folder / "appended.jsonl", Identity(), state);
+    MetricsLog log(folder / "appended.jsonl", SparseIdentity(), state);
     for (int64_t step = 1; step <= 4; ++step) {
       state.history.push_back(NumberedRecord(step, 2));
       log.Add(state.history.back());
@@ -37,7 +37,7 @@ TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
   }
   // The old content is not trusted: torn lines, steps after the checkpoint.
   std::ofstream(folder / "rewritten.jsonl") << "{\"step\":9}\nnonsense";
-  { MetricsLog log(folder / "rewritten.jsonl", Identity(), state); }
+  { MetricsLog log(folder / "rewritten.jsonl", SparseIdentity(), state); }
   const std::string appended = ReadWholeFile(folder / "appended.jsonl");
   EXPECT_EQ(appended, ReadWholeFile(folder / "rewritten.jsonl"));
   EXPECT_EQ(std::count(appended.begin(), appended.end(), '\n'), 7);
@@ -48,7 +48,7 @@ TEST(MetricsLog, EveryFieldReadsBack) {
   const StepRecord record = NumberedRecord(1, 2);
   const EvaluationRecord evaluation = NumberedEvaluation(1);
   {
-    MetricsLog log(path, Identity(), TrainState());
+    MetricsLog log(path, SparseIdentity(), TrainState());
     log.Add(record);
     log.Add(evaluation);
   }

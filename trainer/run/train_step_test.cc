@@ -21,15 +21,15 @@
 namespace softmoe::trainer {
 namespace {
 
-struct Fresh : FreshModel {
-  explicit Fresh(const Config& config) : FreshModel(config) {}
+struct FreshStep : FreshModel {
+  explicit FreshStep(const Config& config) : FreshModel(config) {}
   std::vector<float> Parameters() const { return model.ReadParameters(); }
   optimized::Updater updater{model};
   TrainStep step{model, updater, data};
 };
 
 TEST(TrainStep, TheFirstUpdateOnlyFillsTheMoments) {
-  Fresh fresh(TinyConfig(RouterKind::kSparse));
+  FreshStep fresh(TinyConfig(RouterKind::kSparse));
   const std::vector<float> before = fresh.Parameters();
   const StepOutcome first = fresh.step.Run(0, 0);
   EXPECT_EQ(first.record.step, 1);
@@ -52,7 +52,7 @@ TEST(TrainStep, IsTheMeanOverItsGroups) {
   config.router.z_loss_coeff = 1e-2;
   config.router.noise = NoiseKind::kInputJitter;  // keyed by step and token
   config.router.noise_amplitude = 0.1;
-  Fresh whole(config), parts(config);
+  FreshStep whole(config), parts(config);
   constexpr double kTau = 1.05;
   const StepOutcome outcome = whole.step.Run(1, kTau);
 
@@ -96,7 +96,7 @@ TEST(TrainStep, ReportsCapsAndTime) {
   Config config = TinyConfig(RouterKind::kSoftFixed);
   config.router.mean_active_experts = 1.3;
   config.router.expansion_factor = 2;
-  Fresh fresh(config);
+  FreshStep fresh(config);
   const StepOutcome outcome = fresh.step.Run(0, 0.1);
   EXPECT_EQ(outcome.max_active, 3);              // ceil(2.6)
   EXPECT_EQ(outcome.most_active_in_a_token, 3);  // tau = 0.1 keeps the cap
@@ -109,7 +109,7 @@ TEST(TrainStep, ReportsCapsAndTime) {
 
 TEST(TrainStep, ANanChangesNothingAndIsNamed) {
   for (const bool in_head : {false, true}) {
-    Fresh fresh(TinyConfig(RouterKind::kSoftFixed));
+    FreshStep fresh(TinyConfig(RouterKind::kSoftFixed));
     const ParameterLayout& layout = fresh.model.layout();
     // Inside the router the scores show it; after it only the loss does.
     const float nan[] = {std::numeric_limits<float>::quiet_NaN()};

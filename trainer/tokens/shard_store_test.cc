@@ -18,11 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kVocabSize = 100;
+constexpr int64_t kShardVocabSize = 100;
 
 // Shard N has N + 1 documents, the last of which is the same in all.
 void Encode(const fs::path& folder, int64_t shard) {
-  ShardWriter writer(folder, shard, kVocabSize);
+  ShardWriter writer(folder, shard, kShardVocabSize);
   for (int32_t d = 0; d < shard; ++d) {
     const int32_t id = static_cast<int32_t>(shard) * 7 + d;
     writer.AddDocument("text " + std::to_string(id), std::vector{id, 2, 1});
@@ -40,7 +40,7 @@ class Store : public ::testing::Test {
   void SetUp() override { folder_ = FreshFolder("store"); }
   // The files that all shards give, the first `there` of which are appended.
   std::vector<std::string> Finish(int64_t there = 0) {
-    ShardStore store(folder_, kVocabSize);
+    ShardStore store(folder_, kShardVocabSize);
     EXPECT_EQ(static_cast<int64_t>(store.appended().size()), there);
     while (store.appended().size() < 5) {
       const auto next = static_cast<int64_t>(store.appended().size());
@@ -73,7 +73,7 @@ class Store : public ::testing::Test {
 
 TEST_F(Store, WritesTokenFiles) {
   Finish();
-  const TokenFile file(folder_ / "out", kVocabSize);
+  const TokenFile file(folder_ / "out", kShardVocabSize);
   EXPECT_EQ(file.num_documents(), 15);
   EXPECT_EQ(file.num_tokens(), 5 * 2 + 10 * 3);
   const Manifest manifest = ReadManifest(folder_ / "out.manifest");
@@ -84,7 +84,7 @@ TEST_F(Store, WritesTokenFiles) {
 TEST_F(Store, GoesOnWhereItWasLeft) {
   const auto unbroken = Unbroken();
   {
-    ShardStore store(folder_, kVocabSize);
+    ShardStore store(folder_, kShardVocabSize);
     Encode(folder_, 1);
     Encode(folder_, 0);
     ASSERT_TRUE(store.Has(0, "digest 0"));
@@ -100,7 +100,7 @@ TEST_F(Store, GoesOnWhereItWasLeft) {
 TEST_F(Store, BelievesOnlyWhatIsWhole) {
   const auto unbroken = Unbroken();
   const auto append = [&](int64_t count) {
-    ShardStore store(folder_, kVocabSize);
+    ShardStore store(folder_, kShardVocabSize);
     for (int64_t i = 0; i < count; ++i) {
       Encode(folder_, i);
       store.AppendNext();
@@ -149,7 +149,7 @@ TEST_F(Store, DoesNotTakeADamagedShard) {
   const auto unbroken = Unbroken();
   for (const std::string name : {"0.bin", "0.rest"}) {
     folder_ = FreshFolder("store");
-    ShardStore store(folder_, kVocabSize);
+    ShardStore store(folder_, kShardVocabSize);
     Encode(folder_, 0);
     const fs::path path = folder_ / "shards" / name;
     std::string bytes = ReadWholeFile(path);
@@ -164,7 +164,7 @@ TEST_F(Store, DoesNotTakeADamagedShard) {
 TEST_F(Store, ForgetsShardsThatChanged) {
   const auto unbroken = Unbroken();
   {
-    ShardStore store(folder_, kVocabSize);
+    ShardStore store(folder_, kShardVocabSize);
     for (int64_t i = 0; i < 3; ++i) {
       Encode(folder_, i);
       store.AppendNext();
@@ -172,10 +172,11 @@ TEST_F(Store, ForgetsShardsThatChanged) {
   }
   std::vector<std::string> asked;
   {
-    const ShardStore store(folder_, kVocabSize, [&](const ShardRecord& record) {
-      asked.push_back(record.digest);
-      return asked.size() < 2;
-    });
+    const ShardStore store(folder_, kShardVocabSize,
+                           [&](const ShardRecord& record) {
+                             asked.push_back(record.digest);
+                             return asked.size() < 2;
+                           });
     EXPECT_EQ(store.appended().size(), 1u);
   }
   EXPECT_EQ(asked, (std::vector<std::string>{"digest 0", "digest 1"}));
@@ -186,7 +187,7 @@ TEST_F(Store, ForgetsShardsThatChanged) {
 TEST_F(Store, AShardWhoseTokensChangedIsMadeAgain) {
   const auto unbroken = Unbroken();
   {
-    ShardStore store(folder_, kVocabSize);
+    ShardStore store(folder_, kShardVocabSize);
     for (int64_t i = 0; i < 3; ++i) {
       Encode(folder_, i);
       store.AppendNext();
@@ -201,7 +202,7 @@ TEST_F(Store, AShardWhoseTokensChangedIsMadeAgain) {
 TEST_F(Store, DoesNotFinishWithDamagedLengths) {
   const auto unbroken = Unbroken();
   {
-    ShardStore store(folder_, kVocabSize);
+    ShardStore store(folder_, kShardVocabSize);
     for (int64_t i = 0; i < 5; ++i) {
       Encode(folder_, i);
       store.AppendNext();
@@ -218,9 +219,9 @@ TEST_F(Store, DoesNotFinishWithDamagedLengths) {
 
 TEST_F(Store, NamesAFileThatItCannotOpen) {
   fs::create_directory(folder_ / "lengths");
-  EXPECT_TRUE(Says(
-      MessageOf<EnvironmentError>([&] { ShardStore(folder_, kVocabSize); }),
-      (folder_ / "lengths").string(), "Is a directory"));
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { ShardStore(folder_, kShardVocabSize); }),
+                   (folder_ / "lengths").string(), "Is a directory"));
 }
 
 TEST(DigestSum, DoesNotDependOnTheOrderAndCountsTwice) {

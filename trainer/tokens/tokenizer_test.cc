@@ -20,7 +20,7 @@
 namespace softmoe::trainer {
 namespace {
 
-constexpr int64_t kVocabSize = 400;
+constexpr int64_t kTestVocabSize = 400;
 
 const std::string& Model() {
   static const std::string model = TrainTokenizer(TestDocuments(400), 400);
@@ -33,12 +33,12 @@ const Tokenizer& TestTokenizer() {
 }
 
 TEST(Tokenizer, HasTheVocabularyAskedFor) {
-  EXPECT_EQ(TestTokenizer().vocab_size(), kVocabSize);
+  EXPECT_EQ(TestTokenizer().vocab_size(), kTestVocabSize);
   EXPECT_EQ(TestTokenizer().end_of_document(), 1);
 }
 
 TEST(Tokenizer, TrainsTheSameBytesTwice) {
-  EXPECT_EQ(TrainTokenizer(TestDocuments(400), kVocabSize), Model());
+  EXPECT_EQ(TrainTokenizer(TestDocuments(400), kTestVocabSize), Model());
 }
 
 // Byte-level text costs one token per byte; merges that follow the corpus
@@ -76,13 +76,13 @@ RC_GTEST_PROP(Tokenizer, RoundTripsAnyText, (const std::string& bytes)) {
   const std::string text = RepairText(bytes, &repaired);
   RC_PRE(text.find("\u2581") == std::string::npos);
   const auto ids = TestTokenizer().Encode(text);
-  for (const int32_t id : ids) RC_ASSERT(id > 1 && id < kVocabSize);
+  for (const int32_t id : ids) RC_ASSERT(id > 1 && id < kTestVocabSize);
   RC_ASSERT(TestTokenizer().Decode(ids) == text);
 }
 
 // The bytes of `text` by the counts of its tokens and of an end of document.
 std::optional<int64_t> BytesByCounts(const std::string& text) {
-  std::vector<int64_t> counts(kVocabSize);
+  std::vector<int64_t> counts(kTestVocabSize);
   for (const int32_t id : TestTokenizer().Encode(text)) {
     ++counts[static_cast<size_t>(id)];
   }
@@ -100,7 +100,7 @@ TEST(Tokenizer, TextBytesAreThoseOfEveryKindOfPiece) {
   // What comes back as a space counts as one.
   EXPECT_EQ(BytesByCounts("a\u2581b"), 3);
   // A character that the model does not know might be any.
-  std::vector<int64_t> counts(kVocabSize);
+  std::vector<int64_t> counts(kTestVocabSize);
   counts[0] = 1;
   EXPECT_EQ(TestTokenizer().TextBytes(counts), std::nullopt);
 }
@@ -122,7 +122,7 @@ RC_GTEST_PROP(Tokenizer, TextBytesAreThoseOfAnyText,
 TEST(Tokenizer, TextBytesAreUnknownWhereTheModelChangesTexts) {
   std::string model = Model();
   const Tokenizer same(model, "same");
-  std::vector<int64_t> counts(kVocabSize);
+  std::vector<int64_t> counts(kTestVocabSize);
   counts[70] = 5;
   EXPECT_EQ(same.TextBytes(counts), 5);
   // normalizer_spec (field 3 of the model), add_dummy_prefix (field 3 of it).
@@ -170,7 +170,7 @@ TEST(TrainTokenizer, CutsLongLinesBetweenCharacters) {
   while (line.size() < 50000) line += "\u00E9\u4E2D";
   auto documents = TestDocuments(400);
   documents.push_back(line);
-  const Tokenizer tokenizer(TrainTokenizer(documents, kVocabSize), "test");
+  const Tokenizer tokenizer(TrainTokenizer(documents, kTestVocabSize), "test");
   EXPECT_EQ(tokenizer.Decode(tokenizer.Encode(line)), line);
 }
 
