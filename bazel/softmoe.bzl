@@ -19,9 +19,9 @@ _COPTS = [
     "-DSOFTMOE_BUILD_KEY=" + BUILD_KEY,
 ]
 
-# A test's own sources cost more to compile than to run; what they test is
-# compiled as for use. Where tests themselves compute much: copts = ["-O2"].
-_TEST_COPTS = ["-O1"]
+# Sources of programs and tests themselves cost more to compile than to run; what
+# they call is compiled as for use. Where they compute much: copts = ["-O2"].
+_PROGRAM_COPTS = ["-O1"]
 
 # Bazel does not hash what -l finds; the key on the command line does.
 _LINKOPTS = ["-Wl,--build-id=0x" + BUILD_KEY]
@@ -43,7 +43,7 @@ _BUNDLE_LINKOPTS = ["-Wl,--disable-new-dtags,-rpath,$$ORIGIN/../lib"]
 def softmoe_cc_binary(name, copts = [], in_gpu_bundle = False, **kwargs):
     native.cc_binary(
         name = name,
-        copts = _COPTS + copts,
+        copts = _COPTS + _PROGRAM_COPTS + copts,
         linkopts = (_BUNDLE_LINKOPTS if in_gpu_bundle else []) + _LINKOPTS,
         **kwargs
     )
@@ -75,7 +75,7 @@ def softmoe_cc_test(
         name = name,
         size = size,
         srcs = srcs or [name + ".cc"],
-        copts = _COPTS + _TEST_COPTS + copts,
+        copts = _COPTS + _PROGRAM_COPTS + copts,
         linkopts = linkopts + _LINKOPTS,
         deps = deps + (["//core/testing:test_main"] if main else []),
         linkstatic = True,

@@ -359,6 +359,12 @@ ExitCode Import(const ImportOptions& options) {
           "that are needed");
     }
   }
+  for (const std::string& name : {options.values, options.set_up}) {
+    if (softmoe::UserPath(name) == softmoe::UserPath(options.out)) {
+      throw softmoe::ConfigError(options.out +
+                                 " is read; name another file with --out");
+    }
+  }
   const auto read = [](const std::string& name) {
     return softmoe::golden::NamedText{
         name, softmoe::ReadWholeFile(softmoe::UserPath(name))};

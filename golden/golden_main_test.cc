@@ -324,7 +324,8 @@ TEST(Golden, ImportsNumbersOfOthers) {
        {"import", "import theirs.csv --out x.h5", "import --set setup.toml",
         "import theirs.csv --set setup.toml", "import --template main_result",
         "import --template model_size --out x",
-        "import setup.toml --set theirs.csv --out x.h5"}) {
+        "import setup.toml --set theirs.csv --out x.h5",
+        "import theirs.csv --set setup.toml --out ./theirs.csv"}) {
     EXPECT_EQ(RunGolden(arguments, folder).exit_status, 2) << arguments;
   }
   EXPECT_TRUE(EndedWith(
