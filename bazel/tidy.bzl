@@ -27,7 +27,8 @@ def _context(rule):
 def _arguments(rule, context, generated):
     flags = _FLAGS + ["-iquote", ".", "-iquote", generated] + rule.attr.copts
     flags += ["-D" + define for define in context.defines.to_list()]
-    flags += ["-D" + define for define in getattr(rule.attr, "local_defines", [])]
+    for attribute in ["defines", "local_defines"]:
+        flags += ["-D" + define for define in getattr(rule.attr, attribute, [])]
     for folder in context.quote_includes.to_list():
         flags += ["-iquote", folder]
     for folder in context.system_includes.to_list() + context.includes.to_list():
