@@ -60,6 +60,8 @@ while [ "$checked" -lt "${#sources[@]}" ]; do
       124) break ;;  # these were not all checked
       *) status=1 ;;
     esac
+  else
+    echo "tidy: no target compiles any of ${batch[*]}"
   fi
   checked=$((checked + at_a_time))
 done
