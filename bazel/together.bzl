@@ -9,7 +9,7 @@ at sources (clang-tidy, faults) take each by itself: sources_of().
 # More at a time would save little more, and let who changes one wait for all.
 _AT_A_TIME = 6
 
-_Together = provider(fields = {"sources": "the files that people wrote"})
+Together = provider(fields = {"sources": "the files that people wrote"})
 
 def _together_impl(ctx):
     sources = ctx.files.srcs
@@ -23,7 +23,7 @@ def _together_impl(ctx):
         ]))
         outputs.append(output)
     return [
-        _Together(sources = sources),
+        Together(sources = sources),
         DefaultInfo(files = depset(outputs)),
         CcInfo(compilation_context = cc_common.create_compilation_context(
             headers = depset(sources),
@@ -42,5 +42,5 @@ def sources_of(rule):
     return [
         source
         for target in getattr(rule.attr, "srcs", [])
-        for source in (target[_Together].sources if _Together in target else target.files.to_list())
+        for source in (target[Together].sources if Together in target else target.files.to_list())
     ]
