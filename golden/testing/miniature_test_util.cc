@@ -87,6 +87,13 @@ void AddToLoss(const std::string& row, double difference, MiniatureRun* run) {
 // Eight rows with noise, four seeds each, over (9 - 1)(4 - 1).
 double MadeUpDeviation() { return kNoise * std::sqrt(32.0 / 24); }
 
+std::string Replaced(std::string text, const std::string& from,
+                     const std::string& to) {
+  const size_t at = text.find(from);
+  if (at == text.npos) throw InternalError("no text " + from);
+  return text.replace(at, from.size(), to);
+}
+
 MiniatureResults MadeUpResults(const MiniatureClaims& claims,
                                const RunChange& change) {
   MiniatureResults results;

@@ -19,9 +19,6 @@ namespace {
 
 using enum MiniatureStatus;
 
-// Sums of a hundred numbers near 3, each rounded once or twice.
-constexpr double kRounding = 1e-13;
-
 bool IsSparse(const MiniatureRun& run) { return run.row.starts_with("sparse"); }
 
 MiniatureResults WithThroughput(const std::vector<double>& speeds) {

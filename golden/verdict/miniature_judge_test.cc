@@ -22,9 +22,6 @@ namespace {
 
 using enum MiniatureStatus;
 
-// Sums of a hundred numbers near 3, each rounded once or twice.
-constexpr double kJudgeRounding = 1e-13;
-
 TEST(MiniatureJudge, RunsLikeThePaperShowEveryClaimThatHasNumbers) {
   const MiniatureVerdicts verdicts = JudgeMadeUp();
   EXPECT_EQ(verdicts.planned, 76);
@@ -164,7 +161,7 @@ TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
   EXPECT_EQ(calm.left_out, noisy.own_deviation);
   EXPECT_DOUBLE_EQ(calm.freedom, 21);
   EXPECT_NEAR(calm.seed_error, 1e-3 * std::sqrt(32.0 / 21) * std::sqrt(0.5),
-              kJudgeRounding);
+              kRounding);
   // Compared with the seeds' effects its noise is small.
   const MiniatureResolution& gcide = verdicts.resolution[0];
   EXPECT_EQ(gcide.paired_own,
@@ -442,12 +439,12 @@ TEST(MiniatureJudge, ResolutionTellsTheGainOfPairing) {
   EXPECT_EQ(gcide.corpus, "gcide");
   EXPECT_EQ(gcide.rows, 9);
   EXPECT_EQ(gcide.seeds, 4);
-  EXPECT_NEAR(gcide.paired, MadeUpDeviation(), kJudgeRounding);
+  EXPECT_NEAR(gcide.paired, MadeUpDeviation(), kRounding);
   // Every row has the effects of the seeds, eight have noise.
   EXPECT_NEAR(
       gcide.plain,
       std::sqrt((9 * 2 * (0.05 * 0.05 + 0.03 * 0.03) + 8 * 4 * 1e-6) / 27),
-      kJudgeRounding);
+      kRounding);
   EXPECT_DOUBLE_EQ(gcide.paired_freedom, 24);
   // The grid's planned resolution: 2.1 deviations for one test, 2.8 among
   // twelve, to their last printed digit.

@@ -14,6 +14,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
+#include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/miniature_quantity.h"
 
@@ -36,10 +37,7 @@ std::string FileText() {
 
 // The file with the first occurrence of `from` replaced.
 std::string Changed(const std::string& from, const std::string& to) {
-  std::string text = FileText();
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
+  return Replaced(FileText(), from, to);
 }
 
 TEST(MiniatureClaims, TwelveMeasuresOfClaimsAndHypothesesOnSeventySixRuns) {

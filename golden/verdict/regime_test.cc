@@ -36,10 +36,8 @@ using nlohmann::json;
 
 // The file with the first `from` replaced.
 std::string ChangedRegime(const std::string& from, const std::string& to) {
-  std::string text = ReadWholeFile(RunfilePath("golden/paper/regime.toml"));
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
+  return Replaced(ReadWholeFile(RunfilePath("golden/paper/regime.toml")), from,
+                  to);
 }
 
 TEST(RegimeDefinitions, PlansRunsAndPilots) {
