@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:grid - plans, trains, reports and tidies the grids of the experiments.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -435,7 +435,7 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   options.task_files = TaskFilesOf(arguments);
   options.tokens = TokensOf(arguments);
   if (arguments.recheck) trainer::ForgetTokens();
-  if (RecordOf(arguments)) options.record = UserPath(arguments.from);
+  options.record = RecordOf(arguments);
   options.jobs = arguments.jobs;
   options.ranks = arguments.ranks.in_process();
   options.exchange = arguments.ranks.exchange;

@@ -2,7 +2,7 @@
 //
 // "The router's start" in golden/RESULTS.md: its tables are computed again from
 // the shipped runs, by the curve and the rule of the regime experiment.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -2,7 +2,7 @@
 //
 // Runs the benchmarks of the libraries it is linked with.
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>

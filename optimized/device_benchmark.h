@@ -10,7 +10,7 @@
 #define SOFTMOE_OPTIMIZED_DEVICE_BENCHMARK_H_
 
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

@@ -14,7 +14,7 @@
 //
 // The peer with the same sizes is experiments/peers/pytorch_step.py.
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

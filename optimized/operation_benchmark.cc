@@ -4,7 +4,7 @@
 // the products of a step with each of several algorithms; the most that the
 // device can do. Compiled for both backends of a device: fp32 has also what is
 // fp32 whatever activations are.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

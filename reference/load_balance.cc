@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/load_balance.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "core/errors.h"
 #include "reference/router.h"

@@ -2,7 +2,7 @@
 #include "core/files/json_lines.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cerrno>

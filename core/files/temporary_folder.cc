@@ -2,7 +2,7 @@
 #include "core/files/temporary_folder.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>

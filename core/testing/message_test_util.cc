@@ -40,6 +40,13 @@ namespace fs = std::filesystem;
   return ::testing::AssertionFailure() << missing << "got: " << text;
 }
 
+std::string Replaced(std::string text, std::string_view from,
+                     std::string_view to) {
+  const size_t at = text.find(from);
+  if (at == text.npos) throw InternalError("no text " + std::string(from));
+  return text.replace(at, from.size(), to);
+}
+
 ::testing::AssertionResult EqualsFile(const std::string& text,
                                       const std::string& path) {
   if (std::getenv("SOFTMOE_RENEW") != nullptr) return Renew(text, path);

@@ -67,6 +67,10 @@ template <typename... Parts>
                                        << result.output;
 }
 
+// `text` with the first `from`, which must be there, replaced.
+std::string Replaced(std::string text, std::string_view from,
+                     std::string_view to);
+
 // Whether `text` is the content of a file of this repository, given by its path
 // from the root ("golden/verdict/testdata/verdicts.txt") and among the test's
 // data. If not, the failure shows the lines that differ, as `diff -u` does.

@@ -52,6 +52,12 @@ TEST(Says, ShowsWhatIsMissingAndTheText) {
   EXPECT_EQ(std::string(Says("one two", "one").message()), "one two");
 }
 
+TEST(Replaced, IsTheFirstWhichMustBeThere) {
+  EXPECT_EQ(Replaced("a b b", "b", "cd"), "a cd b");
+  EXPECT_TRUE(Says(MessageOf<InternalError>([] { Replaced("a b", "c", "d"); }),
+                   "no text c"));
+}
+
 TEST(EqualsFile, ShowsTheLinesThatDiffer) {
   EXPECT_TRUE(EqualsFile("one\ntwo\nthree\n", kFile));
   EXPECT_TRUE(Says(EqualsFile("one\n2\nthree\n", kFile).message(),

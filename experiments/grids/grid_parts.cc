@@ -2,7 +2,6 @@
 #include "experiments/grids/grid_parts.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>

@@ -2,7 +2,6 @@
 #include "experiments/grids/grid_select.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

@@ -5,7 +5,7 @@
 #ifndef SOFTMOE_EXPERIMENTS_GRIDS_GRID_TOML_H_
 #define SOFTMOE_EXPERIMENTS_GRIDS_GRID_TOML_H_
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

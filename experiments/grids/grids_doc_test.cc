@@ -2,7 +2,7 @@
 //
 // GRIDS.md agrees with the code: its example loads, and it knows every key. So
 // does METRICS.md, as far as it is about the columns of runs.csv.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // grids: checks their sizes, and the peer's, against the shipped grids.
 #include "kernels/benchmark_sizes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -2,7 +2,6 @@
 #include "experiments/plan/plan_sections.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,6 @@
 #include "experiments/plan/rank_plan.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 

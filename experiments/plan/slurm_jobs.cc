@@ -2,7 +2,6 @@
 #include "experiments/plan/slurm_jobs.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <signal.h>
 
 #include <algorithm>

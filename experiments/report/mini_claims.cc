@@ -2,7 +2,6 @@
 #include "experiments/report/mini_claims.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>

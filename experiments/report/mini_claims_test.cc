@@ -4,7 +4,7 @@
 // of the report.
 #include "experiments/report/mini_claims.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

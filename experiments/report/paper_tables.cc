@@ -2,7 +2,6 @@
 #include "experiments/report/paper_tables.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

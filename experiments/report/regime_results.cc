@@ -2,7 +2,6 @@
 #include "experiments/report/regime_results.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

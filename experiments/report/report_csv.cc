@@ -2,7 +2,6 @@
 #include "experiments/report/report_csv.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <optional>

@@ -2,7 +2,6 @@
 #include "experiments/report/report_page.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

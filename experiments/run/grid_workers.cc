@@ -2,7 +2,7 @@
 #include "experiments/run/grid_workers.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "experiments/run/run_grid.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -192,13 +191,12 @@ class GridRunner {
  private:
   // Adds the runs of the record to what the folder has.
   GridOutcome WithRecord(GridOutcome outcome) {
-    if (options_.record.empty()) return outcome;
-    const RunRecord record = ReadRunRecord(options_.record);
+    if (!options_.record) return outcome;
     // A recorded run counts only if its tokens are the ones here.
     for (const size_t r : options_.selected) {
       const RunOutcome& run = outcome.runs[r];
       if (run.state == RunState::kFinished) continue;
-      if (record.Find(RunIdentityKey(run.run)) == nullptr) continue;
+      if (options_.record->Find(RunIdentityKey(run.run)) == nullptr) continue;
       const fs::path corpus = CorpusRecord(run.run, options_.folder);
       if (fs::exists(corpus.string() + ".json")) continue;
       if (prepared_.contains(corpus)) continue;
@@ -206,7 +204,7 @@ class GridRunner {
       outcome.corpora.push_back(prepared_.at(corpus));
       outcome.corpora.back().prefix = corpus;
     }
-    notes_ = TakeRecordedRuns(record, outcome);
+    notes_ = TakeRecordedRuns(*options_.record, outcome);
     return outcome;
   }
 
@@ -592,7 +590,7 @@ class GridRunner {
       obstacle = fmt::format(
           "{}: a record has no checkpoints; leave out --from to have the same "
           "command train the run here, or leave these evaluations out",
-          options_.record.string());
+          options_.record->path.string());
     }
     if (obstacle.empty()) {
       obstacle = trainer::EvaluationObstacle(
@@ -626,9 +624,7 @@ class GridRunner {
 
 std::vector<RunOutcome> SelectedRuns(GridOutcome outcome,
                                      const GridRunOptions& options) {
-  if (!options.record.empty()) {
-    TakeRecordedRuns(ReadRunRecord(options.record), outcome);
-  }
+  if (options.record) TakeRecordedRuns(*options.record, outcome);
   std::vector<RunOutcome> runs;
   for (const size_t r : options.selected) runs.push_back(outcome.runs[r]);
   return runs;

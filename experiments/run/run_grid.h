@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,14 @@
 #include "experiments/grids/grid_file.h"
 #include "experiments/run/grid_ranks.h"
 #include "experiments/run/run_outcome.h"
+#include "experiments/run/run_record.h"
 
 namespace softmoe::experiments {
 
 struct GridRunOptions {
-  std::filesystem::path folder;  // run_folder.h
-  std::vector<size_t> selected;  // indices into Grid::runs
-  // A RunRecord whose runs count as finished (run_record.h); "": none.
-  std::filesystem::path record;
+  std::filesystem::path folder;     // run_folder.h
+  std::vector<size_t> selected;     // indices into Grid::runs
+  std::optional<RunRecord> record;  // its runs count as finished
   // Folder of the items of the tasks in [evaluations] (task_items.h).
   std::filesystem::path task_files;
   // By data.corpus: PREFIX of token files that serve instead of those that the

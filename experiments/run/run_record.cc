@@ -15,7 +15,6 @@
 #include "experiments/run/run_record.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

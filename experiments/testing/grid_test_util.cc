@@ -2,7 +2,7 @@
 #include "experiments/testing/grid_test_util.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 // it; of what is read, every group, attribute and dataset is accounted for. The
 // envelope is checked by core/hdf5/hdf5_file; FirstProblem judges what the
 // numbers mean.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

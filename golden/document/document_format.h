@@ -6,7 +6,7 @@
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_DOCUMENT_FORMAT_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_DOCUMENT_FORMAT_H_
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <utility>

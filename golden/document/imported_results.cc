@@ -2,7 +2,6 @@
 #include "golden/document/imported_results.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

@@ -41,13 +41,6 @@ Document Import(const std::string& values, const std::string& set_up = kSetUp) {
                        ExampleDocument());
 }
 
-std::string Replaced(std::string text, const std::string& what,
-                     const std::string& with) {
-  const size_t at = text.find(what);
-  EXPECT_NE(at, text.npos) << what;
-  return text.replace(at, what.size(), with);
-}
-
 TEST(Import, TakesValuesOverSeedsAndFacts) {
   const Document document = Import(
       "owt/sparse/k1,7,loss,2.81\n"

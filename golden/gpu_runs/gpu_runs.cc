@@ -9,7 +9,6 @@
 #include "golden/gpu_runs/gpu_runs.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

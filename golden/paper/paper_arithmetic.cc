@@ -2,7 +2,6 @@
 #include "golden/paper/paper_arithmetic.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <utility>
 

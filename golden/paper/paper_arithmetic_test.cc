@@ -3,7 +3,7 @@
 // Exactly these numbers of the paper are inconsistent.
 #include "golden/paper/paper_arithmetic.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 // paper_source_refuse_test.cc.
 #include "golden/paper/paper_source.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/testing/document_test_util.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <sstream>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/testing/miniature_test_util.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -86,13 +86,6 @@ void AddToLoss(const std::string& row, double difference, MiniatureRun* run) {
 
 // Eight rows with noise, four seeds each, over (9 - 1)(4 - 1).
 double MadeUpDeviation() { return kNoise * std::sqrt(32.0 / 24); }
-
-std::string Replaced(std::string text, const std::string& from,
-                     const std::string& to) {
-  const size_t at = text.find(from);
-  if (at == text.npos) throw InternalError("no text " + from);
-  return text.replace(at, from.size(), to);
-}
 
 MiniatureResults MadeUpResults(const MiniatureClaims& claims,
                                const RunChange& change) {

@@ -44,10 +44,6 @@ double MadeUpDeviation();
 // Of sums of a hundred numbers near 3, each rounded once or twice.
 inline constexpr double kRounding = 1e-13;
 
-// `text` with the first `from`, which must be there, replaced.
-std::string Replaced(std::string text, const std::string& from,
-                     const std::string& to);
-
 // `num_claims` (1 to 12) claims "P1", "P2", ... of one measure each, on nine
 // rows r1 to r9, corpus "text", seeds 1 to `num_seeds`: that one row's loss is
 // below another's. P1 compares r1 with r2; no other claim does.

@@ -6,7 +6,7 @@
 // Stored as bytes, because one long dataset is compressed.
 #include "golden/verdict/recorded_results.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

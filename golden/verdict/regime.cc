@@ -2,7 +2,6 @@
 #include "golden/verdict/regime.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/verdict/regime_judge.h"
 
+#include <fmt/core.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>

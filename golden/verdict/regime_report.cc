@@ -2,7 +2,6 @@
 #include "golden/verdict/regime_report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -6,7 +6,7 @@
 // (golden/oracles/README.md).
 #include "golden/verdict/regime.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/verdict/verdict.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "golden/document/fingerprint.h"
 #include "golden/verdict/verdict_judge.h"

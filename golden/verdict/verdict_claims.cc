@@ -2,7 +2,7 @@
 //
 // Tests claims one-sided on our own runs, never on the golden's numbers, which
 // give the claim's published verdict.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

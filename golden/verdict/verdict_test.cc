@@ -3,7 +3,7 @@
 // Judge on imitated results of a grid: cells and tables.
 #include "golden/verdict/verdict.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

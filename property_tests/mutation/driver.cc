@@ -2,7 +2,7 @@
 #include "property_tests/mutation/driver.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <unistd.h>
 

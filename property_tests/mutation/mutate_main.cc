@@ -3,7 +3,7 @@
 // `verify mutate`: plants faults in copies of the real sources, one at a time,
 // and counts which of them the tests notice: faults that somebody chose, or
 // drawn ones (--sampled).
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

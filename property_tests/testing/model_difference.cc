@@ -2,7 +2,6 @@
 #include "property_tests/testing/model_difference.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

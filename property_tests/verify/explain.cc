@@ -2,7 +2,6 @@
 #include "property_tests/verify/explain.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 // operations and implementations, and shrinks each to a case that a person can
 // read. PLANTED_FAULTS.md shows them; this test runs its lines, and prints new
 // ones where they no longer hold.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>

@@ -4,7 +4,7 @@
 // says, to the bit, in three orders of threads; and nearly all of it is
 // executed here. Where bits differ (products of tensor cores, 2^x), results are
 // within the bounds of verify.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // //:verify - compares implementations of the method's operations with the
 // reference, element by element, within derived bounds. commands.cc holds what
 // its commands do; this file, how they are called.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

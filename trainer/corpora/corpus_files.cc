@@ -2,7 +2,6 @@
 #include "trainer/corpora/corpus_files.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

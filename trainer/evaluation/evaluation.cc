@@ -2,7 +2,6 @@
 #include "trainer/evaluation/evaluation.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <memory>

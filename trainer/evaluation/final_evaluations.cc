@@ -2,7 +2,6 @@
 #include "trainer/evaluation/final_evaluations.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

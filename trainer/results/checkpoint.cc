@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/results/checkpoint.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "core/config/config_toml.h"
 #include "core/errors.h"

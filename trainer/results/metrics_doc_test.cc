@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // METRICS.md agrees with the code: its tables are those of metrics.h.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>

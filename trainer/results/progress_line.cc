@@ -2,7 +2,6 @@
 #include "trainer/results/progress_line.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/results/run_result_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <type_traits>
 #include <vector>

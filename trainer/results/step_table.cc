@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/results/step_table.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "core/errors.h"
 #include "trainer/results/metrics.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:train and //:evaluate as a user meets them: exit codes, messages, files.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -16,7 +16,7 @@
 //       --gtest_filter='*RunBits*'
 //
 // writes testdata/bits_v3.txt and bits_v4.txt anew.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:train - trains one model from a configuration file.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

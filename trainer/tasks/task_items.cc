@@ -2,7 +2,6 @@
 #include "trainer/tasks/task_items.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

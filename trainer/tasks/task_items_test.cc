@@ -50,17 +50,13 @@ class Items : public testing::Test {
         Says(message, "/" + task + ".jsonl:2: ", "; take the authors'"));
     return message;
   }
-  std::string With(std::string text, const std::string& from,
-                   const std::string& to) const {
-    EXPECT_NE(text.find(from), std::string::npos) << from;
-    return text.replace(text.find(from), from.size(), to);
-  }
 };
 
 TEST_F(Items, OfBothFormsAreTheSame) {
   Write("piqa-labels.lst", "1\n");
   const TaskItems piqa = Read("piqa", kPiqa);
-  const TaskItems piqa_hub = Read("piqa", With(kPiqa, "}", R"(, "label": 1})"));
+  const TaskItems piqa_hub =
+      Read("piqa", Replaced(kPiqa, "}", R"(, "label": 1})"));
   ASSERT_EQ(piqa.items.size(), 1u);
   EXPECT_EQ(piqa.items[0].context, "Question: g\nAnswer:");
   EXPECT_EQ(piqa.items[0].choices, (std::vector<std::string>{"a", " b "}));
@@ -81,7 +77,7 @@ TEST_F(Items, OfBothFormsAreTheSame) {
 
   const TaskItem number = Read("hellaswag", kHellaSwag).items[0];
   const TaskItem text =
-      Read("hellaswag", With(kHellaSwag, ": 3", R"(: "3")")).items[0];
+      Read("hellaswag", Replaced(kHellaSwag, ": 3", R"(: "3")")).items[0];
   EXPECT_EQ(number.context, "A: b. The c");
   EXPECT_EQ(number.gold, 3);
   EXPECT_EQ(number.document.dump(), text.document.dump());
@@ -95,40 +91,42 @@ TEST_F(Items, MayEndWithoutALineEndAndHaveBlankLines) {
 
 TEST_F(Items, AreRefusedWithTheirLineAndARemedy) {
   const std::string arc(kArc), hellaswag(kHellaSwag);
-  const std::string piqa = With(kPiqa, "}", R"(, "label": 1})");
+  const std::string piqa = Replaced(kPiqa, "}", R"(, "label": 1})");
   EXPECT_TRUE(Says(Refusal("piqa", piqa, "{"), "no JSON object"));
   EXPECT_TRUE(Says(Refusal("piqa", piqa, "[1]"), "no JSON object"));
   EXPECT_TRUE(Says(Refusal("piqa", piqa, "{\"goal\": \"\xFF\"}"), "UTF-8"));
   EXPECT_TRUE(Says(Refusal("piqa", piqa, kPiqa), "no \"label\""));
-  EXPECT_TRUE(Says(Refusal("piqa", piqa, With(piqa, ": 1", ": 2")),
+  EXPECT_TRUE(Says(Refusal("piqa", piqa, Replaced(piqa, ": 1", ": 2")),
                    "label 2 of 2 choices"));
-  EXPECT_TRUE(Says(Refusal("piqa", piqa, With(piqa, ": 1", ": -1")),
+  EXPECT_TRUE(Says(Refusal("piqa", piqa, Replaced(piqa, ": 1", ": -1")),
                    "label -1 of 2 choices"));
-  EXPECT_TRUE(Says(Refusal("piqa", piqa, With(piqa, "\"a\"", "7")),
+  EXPECT_TRUE(Says(Refusal("piqa", piqa, Replaced(piqa, "\"a\"", "7")),
                    "\"sol1\" is number, not a text"));
-  EXPECT_TRUE(Says(Refusal("piqa", piqa, With(piqa, "\"a\"", "\"\\u0000\"")),
-                   "\"sol1\" has a NUL"));
+  EXPECT_TRUE(
+      Says(Refusal("piqa", piqa, Replaced(piqa, "\"a\"", "\"\\u0000\"")),
+           "\"sol1\" has a NUL"));
+  EXPECT_TRUE(Says(Refusal("hellaswag", hellaswag,
+                           Replaced(hellaswag, R"(, "label": 3)", "")),
+                   "no \"label\""));
   EXPECT_TRUE(Says(
-      Refusal("hellaswag", hellaswag, With(hellaswag, R"(, "label": 3)", "")),
-      "no \"label\""));
-  EXPECT_TRUE(
-      Says(Refusal("hellaswag", hellaswag, With(hellaswag, ": 3", R"(: "")")),
-           "test split"));
-  EXPECT_TRUE(
-      Says(Refusal("hellaswag", hellaswag, With(hellaswag, ": 3", R"(: "x")")),
-           "\"x\", not a number"));
+      Refusal("hellaswag", hellaswag, Replaced(hellaswag, ": 3", R"(: "")")),
+      "test split"));
+  EXPECT_TRUE(Says(
+      Refusal("hellaswag", hellaswag, Replaced(hellaswag, ": 3", R"(: "x")")),
+      "\"x\", not a number"));
   EXPECT_TRUE(
       Says(Refusal("hellaswag", hellaswag,
-                   With(hellaswag, R"(["w", "x", "y", "z"])", "[\"w\"]")),
+                   Replaced(hellaswag, R"(["w", "x", "y", "z"])", "[\"w\"]")),
            "1 of at least two choices"));
-  EXPECT_TRUE(Says(Refusal("hellaswag", hellaswag,
-                           With(hellaswag, R"(["w", "x", "y", "z"])", "{}")),
-                   "\"endings\" is object, not a list"));
   EXPECT_TRUE(
-      Says(Refusal("arc_easy", arc,
-                   With(arc, "\"answerKey\": \"2\"", "\"answerKey\": \"B\"")),
-           "\"answerKey\" is \"B\", not one of the labels 1, 2"));
-  EXPECT_TRUE(Says(Refusal("arc_easy", arc, With(arc, "stem", "stern")),
+      Says(Refusal("hellaswag", hellaswag,
+                   Replaced(hellaswag, R"(["w", "x", "y", "z"])", "{}")),
+           "\"endings\" is object, not a list"));
+  EXPECT_TRUE(Says(
+      Refusal("arc_easy", arc,
+              Replaced(arc, "\"answerKey\": \"2\"", "\"answerKey\": \"B\"")),
+      "\"answerKey\" is \"B\", not one of the labels 1, 2"));
+  EXPECT_TRUE(Says(Refusal("arc_easy", arc, Replaced(arc, "stem", "stern")),
                    "no \"stem\""));
   EXPECT_TRUE(
       Says(Refusal("arc_easy", arc,
@@ -139,7 +137,7 @@ TEST_F(Items, AreRefusedWithTheirLineAndARemedy) {
 
 TEST_F(Items, MayHaveAnEmptyChoice) {
   const TaskItems task =
-      Read("hellaswag", With(kHellaSwag, "\"w\"", "\" [title] \""));
+      Read("hellaswag", Replaced(kHellaSwag, "\"w\"", "\" [title] \""));
   EXPECT_EQ(task.items[0].choices[0], "");
 }
 

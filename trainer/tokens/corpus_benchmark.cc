@@ -9,7 +9,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/wait.h>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #include "trainer/tokens/prepare.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <future>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // prepare_data_test.cc - //:prepare_data as a user meets it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

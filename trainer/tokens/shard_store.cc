@@ -2,7 +2,7 @@
 #include "trainer/tokens/shard_store.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

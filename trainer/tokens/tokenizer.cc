@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/tokens/tokenizer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 

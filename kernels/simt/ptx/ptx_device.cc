@@ -4,7 +4,7 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <elf.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <cstring>

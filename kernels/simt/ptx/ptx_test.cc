@@ -3,7 +3,7 @@
 // The interpreter of PTX: what single instructions compute, where the PTX ISA
 // has a rule of its own; what a grid is refused; what cannot be read. That
 // whole kernels give the bits of their source is property_tests/verify's.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

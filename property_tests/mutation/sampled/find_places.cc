@@ -2,7 +2,6 @@
 #include "property_tests/mutation/sampled/find_places.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>

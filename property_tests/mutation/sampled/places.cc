@@ -405,11 +405,10 @@ class PlaceWalk {
       changes = {{"constant", text == "true" ? "false" : "true"}};
     } else if (node.kind == "IntegerLiteral") {
       changes = {{"constant", text + " + 1"}, {"constant", text + " - 1"}};
+    } else if (text.find_first_of("123456789") == text.npos) {  // zero
+      changes = {{"constant", text + " + 1"}};
     } else {
-      const bool is_zero = text.find_first_of("123456789") == text.npos;
-      changes = is_zero ? std::vector<Change>{{"constant", text + " + 1"}}
-                        : std::vector<Change>{{"constant", "2 * " + text},
-                                              {"constant", "0 * " + text}};
+      changes = {{"constant", "2 * " + text}, {"constant", "0 * " + text}};
     }
     Add(node, *span, Syntax::kExpression, changes, context);
   }

@@ -5,7 +5,7 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_GUARDED_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_GUARDED_H_
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <cstring>

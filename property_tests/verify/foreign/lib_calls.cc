@@ -2,7 +2,7 @@
 #include "property_tests/verify/foreign/lib_calls.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <deque>

@@ -4,7 +4,7 @@
 // serves one call after another (lib_calls.h): if it crashes, hangs or exits,
 // the case fails and this program goes on.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/foreign/output_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <hdf5/serial/hdf5.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // "serve:PATH": files of cases for somebody's program, and the program itself.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string.h>
 #include <unistd.h>
 
