@@ -26,12 +26,10 @@ void OccupyStandardDescriptors() {
   }
 }
 
-// Throws if printed output did not reach its destination.
-void FlushOutput() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw EnvironmentError(
-      "not all of the output could be written to stdout; free disk space, or "
-      "direct it elsewhere");
+void PrintFailure(const std::string& program, const Error& failure) {
+  // A requested stop is not an error.
+  const char* kind = failure.code() == ExitCode::kStopped ? "stopped" : "error";
+  std::fprintf(stderr, "%s: %s: %s\n", program.c_str(), kind, failure.what());
 }
 
 }  // namespace
@@ -70,18 +68,21 @@ int RunMain(const std::string& program, ExitCode (*call)(const void* body),
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     const ExitCode code = call(body);
-    // A full disk must not hide a worse verdict.
-    if (code == ExitCode::kDone) FlushOutput();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      const EnvironmentError unwritten(
+          "not all of the output could be written to stdout; free disk space, "
+          "or direct it elsewhere");
+      if (code == ExitCode::kDone) throw unwritten;
+      // A full disk must not hide a worse verdict.
+      PrintFailure(program, unwritten);
+    }
     return static_cast<int>(code);
   } catch (...) {
     const Error failure = CurrentFailure();
-    // A requested stop is not an error.
-    const char* kind =
-        failure.code() == ExitCode::kStopped ? "stopped" : "error";
     // The exit code must tell why the program ends even where nobody reads
     // stderr any more.
     std::signal(SIGPIPE, SIG_IGN);
-    std::fprintf(stderr, "%s: %s: %s\n", program.c_str(), kind, failure.what());
+    PrintFailure(program, failure);
     return static_cast<int>(failure.code());
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:grid - plans, trains, reports and tidies the grids of the experiments.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -204,6 +204,7 @@ GridOutcome ReadRuns(const Grid& grid, const fs::path& folder,
       fmt::print("{}\n", note);
     }
   }
+  RequireSameTokens(outcome);
   return outcome;
 }
 
@@ -572,6 +573,27 @@ Grid MainOf(const Grid& grid) {
                         grid.path, grid.overrides);
 }
 
+// The recorded runs of rows of `judged` that are not in it, since they have
+// other seeds or settings.
+std::string DescribeUnjudged(const Grid& judged, const RunRecord& record) {
+  std::set<std::string> keys, rows;
+  for (const GridRun& run : judged.runs) {
+    keys.insert(RunIdentityKey(run));
+    rows.insert(run.corpus.id + "/" + run.row.id);
+  }
+  Strings unjudged;
+  for (const RecordedRun& run : record.runs) {
+    const std::string row = run.id.substr(0, run.id.rfind('/'));
+    if (rows.contains(row) && !keys.contains(run.key)) {
+      unjudged.push_back(run.id);
+    }
+  }
+  if (unjudged.empty()) return "";
+  return fmt::format(
+      "NOT JUDGED by golden, since {} has other seeds or settings: {}\n",
+      judged.path.string(), fmt::join(unjudged, ", "));
+}
+
 ExitCode Record(const Arguments& arguments) {
   const Grid grid = Load(arguments);
   const bool own = IsOwnExperiment(grid.experiment);
@@ -603,11 +625,13 @@ ExitCode Record(const Arguments& arguments) {
     const fs::path bench = UserPath(arguments.bench);
     AddBenchmark(ReadWholeFile(bench), bench.string(), record);
   }
-  const std::string verdicts = SummarizeRecord(MainOf(grid), record);
+  const Grid judged = MainOf(grid);
+  const std::string verdicts = SummarizeRecord(judged, record);
   WriteRunRecord(record);
   fmt::print("{}{} runs are new, {} gained evaluations; {}\n",
              DescribeRecord(record), change.added, change.completed,
              FormatBytes(static_cast<int64_t>(fs::file_size(path))));
+  fmt::print("{}", DescribeUnjudged(judged, record));
   if (!verdicts.empty()) {
     WriteFileAtomically(VerdictsPath(path), verdicts);
     fmt::print("verdicts on the claims: {}\n", VerdictsPath(path).string());

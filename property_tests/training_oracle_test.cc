@@ -9,6 +9,7 @@
 #include "property_tests/testing/training_oracle.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -218,6 +219,17 @@ TEST(CalibrationOracle, TauIsTheSame) {
   const trainer::RankMidpoint found = trainer::FindRankMidpoint(
       rounded, std::llround(k * static_cast<double>(pairs)));
   EXPECT_NEAR(found.midpoint, tau, 2 * kFloatUnit * tau);
+}
+
+// Few distinct ratios, so that the n-th and the next are often equal.
+RC_GTEST_PROP(CalibrationProperty, OfEqualRatiosIsTheReferences, ()) {
+  auto values = *rc::gen::container<std::vector<float>>(
+      rc::gen::element(0.0f, 1e-40f, 0.5f, 1.0f, 1.5f));
+  RC_PRE(values.size() >= 2u);
+  const auto rank = *rc::gen::inRange<int64_t>(0, std::ssize(values) + 2);
+  const std::vector<double> ratios(values.begin(), values.end());
+  RC_ASSERT(trainer::FindRankMidpoint(values, rank).midpoint ==
+            reference::CalibrateTau(ratios, static_cast<double>(rank), 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Routers, TrainingOracle,

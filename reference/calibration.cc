@@ -41,7 +41,16 @@ double CalibrateTau(std::vector<double> ratios, double mean_active_experts,
       std::llround(mean_active_experts * static_cast<double>(num_tokens));
   const int64_t n = std::clamp<int64_t>(wanted, 1, count - 1);
   std::sort(ratios.begin(), ratios.end(), std::greater<double>());
-  return 0.5 * (ratios[n - 1] + ratios[n]);
+  // [first, last): the ratios that equal the n-th.
+  const auto [first, last] = std::equal_range(
+      ratios.begin(), ratios.end(), ratios[n - 1], std::greater<double>());
+  if (last == ratios.begin() + n) return 0.5 * (ratios[n - 1] + ratios[n]);
+  const int64_t above = first - ratios.begin();
+  const int64_t at_least = last - ratios.begin();
+  if (above > 0 && (*first == 0 || n - above < at_least - n)) {
+    return 0.5 * (*(first - 1) + *first);
+  }
+  return 0.5 * (*first + (last == ratios.end() ? 0 : *last));
 }
 
 }  // namespace softmoe::reference

@@ -23,7 +23,9 @@ namespace softmoe::reference {
 std::vector<double> CalibrationRatios(const RouterSettings& settings,
                                       const Matrix& scores);
 
-// Returns tau, the midpoint between the n-th and the (n+1)-th largest ratio.
+// Returns tau, the midpoint between the n-th and the (n+1)-th largest ratio. If
+// both are equal, no tau has n ratios above it, and n moves to the nearer end
+// of the ratios that equal them, but not to 0 (a ratio of 0 follows the last).
 //
 //   ratios               of all tokens and layers of the calibration batches
 //   mean_active_experts  k

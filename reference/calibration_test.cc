@@ -30,6 +30,17 @@ TEST(CalibrateTau, KeepsOneRatioOnEitherSide) {
   EXPECT_EQ(CalibrateTau({1.0, 3.0, 2.0}, 4, 2), 1.5);     // n = 8 -> 2
 }
 
+// No tau separates equal ratios.
+TEST(CalibrateTau, PassesTiesAtTheirNearerEnd) {
+  EXPECT_EQ(CalibrateTau({1, 1, 1, 1}, 2, 2), 0.5);          // k = E
+  EXPECT_EQ(CalibrateTau({2, 2, 2, 1}, 0.5, 2), 1.5);        // never none
+  EXPECT_EQ(CalibrateTau({4, 2, 2, 2, 2, 1}, 1, 2), 3.0);    // 1, not 5
+  EXPECT_EQ(CalibrateTau({4, 2, 2, 2, 2, 1}, 1.5, 2), 1.5);  // 3: 5, not 1
+  EXPECT_EQ(CalibrateTau({4, 2, 2, 2, 2, 1}, 2, 2), 1.5);    // 5
+  EXPECT_EQ(CalibrateTau({4, 4, 2, 2, 0}, 1.5, 2), 1.0);
+  EXPECT_EQ(CalibrateTau({4, 0, 0}, 1, 2), 2.0);  // none of 0 is above a tau
+}
+
 TEST(CalibrateTau, NeedsTwoRatios) {
   EXPECT_THROW(CalibrateTau({}, 1, 1), ConfigError);
   EXPECT_THROW(CalibrateTau({1.0}, 1, 1), ConfigError);

@@ -36,10 +36,9 @@ double Temperature(const Config& config, int64_t completed_updates) {
   CheckStep(config.training, completed_updates);
   const RouterConfig& router = config.router;
   if (router.kind == RouterKind::kSparse) return 1;
-  return router.temperature_end +
-         (router.temperature_start - router.temperature_end) *
-             HalfCosine(static_cast<double>(completed_updates) /
-                        static_cast<double>(config.training.steps));
+  return std::lerp(router.temperature_end, router.temperature_start,
+                   HalfCosine(static_cast<double>(completed_updates) /
+                              static_cast<double>(config.training.steps)));
 }
 
 }  // namespace softmoe::reference

@@ -26,6 +26,9 @@ TEST(Temperature, EndsWhereItIsToldTo) {
   EXPECT_EQ(Temperature(config, 0), 5);
   EXPECT_NEAR(Temperature(config, 9000), 3.5, Ulps(5));  // 2 + 3 * 1/2
   EXPECT_NEAR(Temperature(config, 18000), 2, Ulps(5));
+  config.router.temperature_start = 1e-30;
+  config.router.temperature_end = 1;
+  EXPECT_EQ(Temperature(config, 0), 1e-30);
 }
 
 TEST(Temperature, SparseHasNone) {

@@ -353,6 +353,10 @@ TEST(Grid, MistakesAreNamedWithTheirPlace) {
            "only letters"));
   EXPECT_TRUE(Says(FailureOf(Minimal("[[rows]]\nid = \"..\"\nlabel = \"x\"\n")),
                    "begins with a point"));
+  for (const char* name : {"..", "../x", "a b"}) {
+    EXPECT_TRUE(Says(FailureOf(fmt::format("[grid]\nname = \"{}\"\n", name)),
+                     "grid.toml:2:", fmt::format("name '{}'", name)));
+  }
   EXPECT_TRUE(Says(FailureOf("[grid]\nname = \"x\"\nscale = \"huge\"\n"),
                    "expected one of smoke, mini, midi, paper"));
   EXPECT_TRUE(Says(FailureOf(""), "[grid]"));

@@ -94,7 +94,7 @@ void ReadHeader(const toml::table& root, Grid& grid) {
   const toml::table* header = Subtable(root, "grid");
   if (header == nullptr) FailAt(root, "a grid needs a [grid] table");
   CheckKeys(*header, "[grid]", {"name", "scale", "title", "seeds"});
-  grid.name = Required(*header, "name", "[grid]");
+  grid.name = RequiredName(*header, "name", "[grid]");
   grid.scale = Required(*header, "scale", "[grid]");
   grid.title = Get<std::string>(*header, "title", "");
   if (!Contains(Scales(), grid.scale)) {

@@ -33,20 +33,25 @@ std::string Required(const toml::table& table, const std::string& key,
   return value;
 }
 
-std::string RequiredId(const toml::table& table, const std::string& where,
-                       std::set<std::string>& seen) {
-  const std::string id = Required(table, "id", where);
-  if (id.starts_with('.')) {
-    FailAt(*table.get("id"), fmt::format("id '{}' begins with a point", id));
-  }
-  for (char c : id) {
+std::string RequiredName(const toml::table& table, const std::string& key,
+                         const std::string& where) {
+  const std::string name = Required(table, key, where);
+  const auto refuse = [&](const char* problem) {
+    FailAt(*table.get(key), fmt::format("{} '{}'{}", key, name, problem));
+  };
+  if (name.starts_with('.')) refuse(" begins with a point");
+  for (char c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.' &&
         c != '_') {
-      FailAt(
-          *table.get("id"),
-          fmt::format("id '{}': only letters, digits, '-', '_' and '.'", id));
+      refuse(": only letters, digits, '-', '_' and '.'");
     }
   }
+  return name;
+}
+
+std::string RequiredId(const toml::table& table, const std::string& where,
+                       std::set<std::string>& seen) {
+  const std::string id = RequiredName(table, "id", where);
   if (!seen.insert(id).second) {
     FailAt(*table.get("id"), fmt::format("id '{}' is used twice", id));
   }

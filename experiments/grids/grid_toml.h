@@ -40,8 +40,13 @@ T Get(const toml::table& table, const std::string& key, const T& fallback) {
 std::string Required(const toml::table& table, const std::string& key,
                      const std::string& where);
 
-// The 'id' of `table`, which becomes part of folder names. It must not be in
-// `seen`, to which it is added.
+// The text at `key`, which is part of the names of folders: of letters, digits,
+// '-', '_' and '.', and beginning with no point.
+std::string RequiredName(const toml::table& table, const std::string& key,
+                         const std::string& where);
+
+// The 'id' of `table`, such a name. It must not be in `seen`, to which it is
+// added.
 std::string RequiredId(const toml::table& table, const std::string& where,
                        std::set<std::string>& seen);
 

@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/text/suggestion.h"
 #include "core/text/text_table.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
@@ -46,6 +50,34 @@ std::vector<Rows> ByCorpus(const Rows& rows) {
     corpora.back().push_back(row);
   }
   return corpora;
+}
+
+// Rows that say they are a row of the paper, but are judged as none.
+std::vector<std::string> PaperRowWarnings(const Rows& rows,
+                                          const golden::Document& paper) {
+  std::vector<std::string> known;
+  for (const golden::Table& table : paper.tables) {
+    for (const golden::Row& row : table.rows) known.push_back(row.id);
+  }
+  std::map<std::pair<std::string, std::string>, std::string> taken;
+  std::vector<std::string> warnings;
+  for (const RowEstimate& row : rows) {
+    const std::string id = row.run.paper_id();
+    if (id.empty()) continue;
+    const std::string name = row.run.corpus.id + "/" + row.run.row.id;
+    if (std::ranges::find(known, id) == known.end()) {
+      warnings.push_back(
+          fmt::format("{}: not judged: the paper has no row {}; {}", name, id,
+                      Suggestion(id, known)));
+      continue;
+    }
+    const auto [first, is_new] =
+        taken.try_emplace({row.run.row.variant, id}, name);
+    if (is_new) continue;
+    warnings.push_back(fmt::format("{}: not judged: {} is the paper's row {}",
+                                   name, first->second, id));
+  }
+  return warnings;
 }
 
 // False if some row or corpus lacks some of the seeds.
@@ -218,7 +250,8 @@ Launcher DefaultLauncher(const Grid& grid) {
 std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
                          Launcher launcher, const TokenPrefixes& tokens) {
   const fs::path& folder = place.folder;
-  Rows rows = EstimateGrid(grid, Paper());
+  const golden::Document paper = Paper();
+  Rows rows = EstimateGrid(grid, paper);
   UsePrepared(tokens, &rows);
   const bool gpus = HasGpus(grid);
   std::string text = Header(grid, rows, folder);
@@ -243,6 +276,8 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
   text += "\n" + DescribeDisk(rows, folder, CacheFolder());
   const int64_t free = FreeDiskBytes(folder);
   std::vector<std::string> warnings = PlanWarnings(grid, rows, free);
+  std::ranges::move(PaperRowWarnings(rows, paper),
+                    std::back_inserter(warnings));
   const std::string problem = TokenDiskProblem(rows, CacheFolder());
   if (!problem.empty()) warnings.push_back(problem);
   text += warnings.empty() ? "\nNo warnings.\n" : "\n";

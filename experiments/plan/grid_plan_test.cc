@@ -143,6 +143,20 @@ TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
   EXPECT_TRUE(Says(plan, "core minutes"));
 }
 
+TEST(GridPlan, WarnsOfRowsThatNothingJudges) {
+  Grid grid = Shipped("smoke");
+  for (GridRun& run : grid.runs) {
+    if (run.row.id == "sparse-2") run.row.paper_row = "sparse/k9";
+    if (run.row.id == "sparse-3") run.row.paper_row = "sparse/k1";
+  }
+  const std::string plan = PlanIn(grid, "/tmp");
+  EXPECT_TRUE(Says(plan,
+                   "WARNING foldoc/sparse-2: not judged: the paper has no row "
+                   "owt/sparse/k9; did you mean",
+                   "WARNING foldoc/sparse-3: not judged: foldoc/sparse-1 is "
+                   "the paper's row owt/sparse/k1"));
+}
+
 // At every scale: corpora, tokens, checkpoints and results.
 TEST(GridPlan, SaysWhatEachKindOfFileTakes) {
   for (const std::string& name : Scales()) {

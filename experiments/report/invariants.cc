@@ -284,14 +284,26 @@ Reading FiniteLosses(const RunResult& result) {
   return {0, fmt::format("{} steps and two validations", result.steps.size())};
 }
 
-Reading LossFalls(const RunResult& result) {
-  const size_t n = result.steps.size();
-  const size_t tenth = std::max<size_t>(1, n / 10);
-  double first = 0, last = 0;
-  for (size_t i = 0; i < tenth; ++i) {
-    first += result.steps[i].loss / static_cast<double>(tenth);
-    last += result.steps[n - 1 - i].loss / static_cast<double>(tenth);
+// Of the steps after `after`, up to `last`. A point of a record stands for the
+// steps since the one before it.
+double MeanLoss(const std::vector<StepRecord>& points, int64_t after,
+                int64_t last) {
+  double sum = 0;
+  int64_t previous = 0;
+  for (const StepRecord& point : points) {
+    const int64_t steps =
+        std::min(point.step, last) - std::max(previous, after);
+    if (steps > 0) sum += static_cast<double>(steps) * point.loss;
+    previous = point.step;
   }
+  return sum / static_cast<double>(last - after);
+}
+
+Reading LossFalls(const RunResult& result) {
+  const int64_t n = result.steps.back().step;
+  const int64_t tenth = std::max<int64_t>(1, n / 10);
+  const double first = MeanLoss(result.steps, 0, tenth);
+  const double last = MeanLoss(result.steps, n - tenth, n);
   const double fall = first - last;
   // Strictly less: an unchanged loss has not fallen.
   return {fall > 0 ? fall : std::min(fall, kBroken),

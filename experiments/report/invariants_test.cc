@@ -163,6 +163,23 @@ TEST(Invariants, ResultsThatLackStepsOrLayersConfirmNothing) {
   }
 }
 
+// Of a record's points the first ten are the first ten steps.
+TEST(Invariants, LossFallsByStepsAndNotByPoints) {
+  GridOutcome outcome = ExampleOutcome();
+  std::vector<trainer::StepRecord>& steps =
+      RunOf(outcome, "soft-2").result->steps;
+  steps.resize(5);
+  const int64_t at[] = {1, 2, 100, 900, 1000};
+  const double loss[] = {9, 9, 3, 1, 4};
+  for (size_t i = 0; i < steps.size(); ++i) {
+    steps[i].step = at[i];
+    steps[i].loss = loss[i];
+  }
+  const Invariant falls = Find(CheckInvariants(outcome), "loss_falls");
+  EXPECT_FALSE(falls.holds);  // 2 steps at 9 and 98 at 3; 100 at 4
+  EXPECT_TRUE(Says(falls.detail, "3.1200 -> 4.0000"));
+}
+
 TEST(Invariants, WhatWasNotSeenIsNotConfirmed) {
   GridOutcome outcome = ExampleOutcome();
   Fail(RunOf(outcome, "soft-2"), "score is NaN");

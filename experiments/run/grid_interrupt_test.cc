@@ -178,6 +178,23 @@ TEST_F(GridInterrupt, RunsOnOtherTokensDoNotMix) {
   EXPECT_TRUE(EndedWith(Grid(arguments), 2, "result.h5", "other tokens",
                         "path:text.txt", "--out"));
   EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
+  // Runs of other seeds, too, which do not read the finished ones.
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--seeds", "8"}), 2,
+                        "corpus-text-", "other tokens now", "--out"));
+  // If both are there, nothing takes their mean.
+  fs::path corpus;
+  for (const std::string& name : FilesIn(folder_ / "runs/micro")) {
+    if (name.starts_with("corpus-")) corpus = folder_ / "runs/micro" / name;
+  }
+  fs::remove(corpus);
+  ASSERT_EQ(Grid({"run", "micro.toml", "--seeds", "8"}).exit_status, 0);
+  for (const char* command : {"report", "record"}) {
+    EXPECT_TRUE(EndedWith(Grid({command, "micro.toml", "--seeds", "7,8"}), 2,
+                          "other token files than", corpus.string(), "--out"));
+  }
+  fs::remove(corpus);
+  EXPECT_TRUE(EndedWith(Grid({"report", "micro.toml", "--seeds", "7,8"}), 2,
+                        "other token files than run text/sparse-2/seed7"));
 }
 
 TEST_F(GridInterrupt, RunsOnAnotherInstructionSetDoNotMix) {

@@ -56,6 +56,14 @@ TEST_F(GridRecord, RecordsWhatIsFinishedAndGrows) {
   EXPECT_TRUE(EndedWith(Grid({"record", "micro.toml", "--out", "later"}), 0,
                         "3 of 3 planned runs\n", "2 runs are new"));
   EXPECT_EQ(ReadRunRecord(folder_ / "golden/runs/micro.h5").runs.size(), 3u);
+  // Golden judges the seeds of the grid's file.
+  ASSERT_EQ(Grid({"run", "micro.toml", "--seeds", "8", "--rows", "sparse-2"})
+                .exit_status,
+            0);
+  const auto more =
+      Grid({"record", "micro.toml", "--seeds", "8", "--to", "more.h5"});
+  EXPECT_TRUE(EndedWith(more, 0, "NOT JUDGED by golden", "micro.toml has other",
+                        ": text/sparse-2/seed8\n"));
 
   std::string damaged = Bytes("golden/runs/micro.h5");
   damaged[damaged.size() / 2] ^= 1;

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -149,6 +150,34 @@ GridOutcome ReadGrid(const Grid& grid, const fs::path& grid_folder,
   return outcome;
 }
 
+void RequireSameTokens(const GridOutcome& outcome) {
+  struct Tokens {
+    const trainer::TokenIdentity* identity;
+    std::string of;
+  };
+  std::map<std::string, Tokens> known;  // by CorpusRecord
+  for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
+    known.try_emplace(corpus.prefix.filename().string(),
+                      Tokens{&corpus.tokens, corpus.prefix.string() + ".json"});
+  }
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.state != RunState::kFinished) continue;
+    const trainer::TokenIdentity& there = run.result->identity.tokens;
+    const auto [first, is_new] =
+        known.try_emplace(CorpusRecord(run.run, "").string(),
+                          Tokens{&there, "run " + run.run.id});
+    if (is_new) continue;
+    const std::string other = trainer::DescribeTokenDifferences(
+        trainer::CompareTokens(there, *first->second.identity));
+    if (other.empty()) continue;
+    throw ConfigError(fmt::format(
+        "run {} was trained on other token files than {} has: {}; keep runs on "
+        "another text in a folder of their own (--out), or, if the .json file "
+        "is the odd one, delete it: `run` writes it again",
+        run.run.id, first->second.of, other));
+  }
+}
+
 void RecordProblem(const fs::path& run_folder, const std::string& problem) {
   MakeFolder(run_folder);
   WriteFileAtomically(run_folder / kProblemName, problem + "\n");
@@ -160,9 +189,12 @@ void ForgetProblem(const fs::path& run_folder) {
 }
 
 fs::path CorpusRecord(const GridRun& run, const fs::path& grid_folder) {
+  const DataConfig& data = run.config.data;
+  // What prepare.h's key of token files depends on, for one text.
   const std::string key = Sha256Hex(
-      fmt::format("{}\n{}\n{}\n", run.config.data.corpus,
-                  run.config.data.max_bytes, run.config.model.vocab_size));
+      fmt::format("{}\n{}\n{}\n{}", data.corpus, data.max_bytes,
+                  run.config.model.vocab_size,
+                  data.normalise == Normalise::kNone ? "" : "normalised\n"));
   return grid_folder /
          fmt::format("corpus-{}-{}", run.corpus.id, key.substr(0, 8));
 }

@@ -45,6 +45,11 @@ RunOutcome ReadRun(const GridRun& run,
 GridOutcome ReadGrid(const Grid& grid, const std::filesystem::path& grid_folder,
                      bool check_checkpoints);
 
+// Throws ConfigError if finished runs on one corpus were trained on different
+// token files, or on others than outcome.corpora says: their means would mix
+// two texts.
+void RequireSameTokens(const GridOutcome& outcome);
+
 // Records in a run's folder that it failed, or deletes that record.
 void RecordProblem(const std::filesystem::path& run_folder,
                    const std::string& problem);

@@ -370,6 +370,19 @@ class GridRunner {
            .place = fmt::format("{}, or use another folder (--out)",
                                 trainer::HowToGoOn(there, here))});
     }
+    RequireSameTokens(outcome_);
+    // Runs of other seeds may be there, too, which this grid does not read.
+    for (const trainer::PreparedCorpus& there : outcome_.corpora) {
+      const auto here = prepared_.find(there.prefix);
+      if (here == prepared_.end()) continue;
+      const std::string other = trainer::DescribeTokenDifferences(
+          trainer::CompareTokens(there.tokens, here->second.tokens));
+      if (other.empty()) continue;
+      throw ConfigError(fmt::format(
+          "{}.json: corpus '{}' has other tokens now: {}; use another folder "
+          "(--out), or delete that file and what was trained on its tokens",
+          there.prefix.string(), there.corpus, other));
+    }
   }
 
   void WriteCorpusRecords() const {

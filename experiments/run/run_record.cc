@@ -217,6 +217,19 @@ const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
   return nullptr;
 }
 
+// Throws DataError if tokens of a corpus of the record are not `tokens`.
+void RequireTokens(const trainer::TokenIdentity& tokens,
+                   const trainer::PreparedCorpus& recorded,
+                   const fs::path& record) {
+  const std::string other = trainer::DescribeTokenDifferences(
+      trainer::CompareTokens(recorded.tokens, tokens));
+  if (other.empty()) return;
+  throw DataError(fmt::format(
+      "{}: its runs on {} were trained on other token files: {}; record these "
+      "in another file (--to)",
+      record.string(), recorded.corpus, other));
+}
+
 // What `run` lacks of the evaluations that `other` has, in words.
 std::string LackingBeside(const trainer::RunResult& run,
                           const trainer::RunResult& other) {
@@ -443,17 +456,17 @@ RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
     const std::string name = corpus.prefix.filename().string();
     const auto [there, added] = grown.corpora.emplace(name, corpus);
-    const std::string other = trainer::DescribeTokenDifferences(
-        trainer::CompareTokens(there->second.tokens, corpus.tokens));
-    if (other.empty()) continue;
-    throw DataError(fmt::format(
-        "{}: its runs on {} were trained on other token files: {}; record "
-        "these in another file (--to)",
-        record.path.string(), corpus.corpus, other));
+    RequireTokens(corpus.tokens, there->second, record.path);
   }
   RecordChange change;
   for (const RunOutcome& run : outcome.runs) {
-    if (run.state == RunState::kFinished) AddRun(run, grown, change);
+    if (run.state != RunState::kFinished) continue;
+    const auto corpus =
+        grown.corpora.find(CorpusRecord(run.run, "").filename().string());
+    if (corpus != grown.corpora.end()) {
+      RequireTokens(run.result->identity.tokens, corpus->second, record.path);
+    }
+    AddRun(run, grown, change);
   }
   std::ranges::sort(grown.runs, {}, &RecordedRun::id);
   CheckRuns(grown);

@@ -234,6 +234,13 @@ TEST(RunRecord, RefusesWhatCannotBe) {
                        },
                        ExitCode::kUsage),
                    "were trained on other token files"));
+  EXPECT_TRUE(Says(adding(
+                       [](GridOutcome& o) {
+                         o.runs[0].result->identity.tokens.data_sha256 =
+                             std::string(64, 'c');
+                       },
+                       ExitCode::kUsage),
+                   "were trained on other token files"));
   // Two seeds with the same numbers.
   GridOutcome twins = all;
   const int64_t seed = twins.runs[1].result->config.training.seed;
@@ -461,6 +468,7 @@ TEST(RunRecord, OfTheMiniGridHasAtMostFiveMebibytes) {
   }
   const fs::path path = FreshFolder("small") / "mini.h5";
   outcome.corpora[0].prefix = CorpusRecord(outcome.runs[0].run, "");
+  outcome.corpora[0].tokens = outcome.runs[0].result->identity.tokens;
   EXPECT_EQ(Recorded(outcome, path).runs.size(), 76u);
   EXPECT_LE(fs::file_size(path), 5u << 20);
   EXPECT_GT(fs::file_size(path), 2u << 20);

@@ -24,6 +24,9 @@ enum class FieldClass { kMustMatch, kReport, kIgnore };
 // What the paper says about the field (DESIGN.md, ruling 2).
 enum class Known { kStated, kAssumed, kUnknown };
 
+// The field by which losses per token are converted (FORMAT.md, "Verdicts").
+inline constexpr char kBytesField[] = "data.bytes_per_token";
+
 // One fact about the set-up: "model.d_model" = "640". Operator == compares
 // values as texts; SameValue (fingerprint.h) compares numbers as numbers.
 struct Field {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 
 namespace softmoe::golden {
 namespace {
@@ -29,6 +30,13 @@ std::optional<double> Number(const std::string& text) {
   const double value = std::strtod(text.c_str(), &end);
   if (*end != '\0' || !std::isfinite(value)) return std::nullopt;
   return value;
+}
+
+// "calibrated" of "calibrated: 1.067": what was set, without what came of it,
+// which other seeds or another instruction set change.
+std::string Setting(const std::string& value) {
+  constexpr std::string_view kCalibrated = "calibrated";
+  return value.starts_with(kCalibrated) ? std::string(kCalibrated) : value;
 }
 
 }  // namespace
@@ -55,7 +63,8 @@ std::string WithoutQuotes(const std::string& text) {
 }
 
 bool SameValue(const std::string& a, const std::string& b) {
-  const std::string left = WithoutQuotes(a), right = WithoutQuotes(b);
+  const std::string left = Setting(WithoutQuotes(a));
+  const std::string right = Setting(WithoutQuotes(b));
   if (left == right) return true;
   const std::optional<double> x = Number(left), y = Number(right);
   return x && y && *x == *y;

@@ -22,7 +22,8 @@ std::string FieldValue(const Document& document, const Row& row,
 std::string WithoutQuotes(const std::string& text);
 
 // Compares as numbers if both are numbers ("1e-3" and "0.001"), else as texts;
-// quotes around a text do not count.
+// quotes around a text do not count, nor does what tau was calibrated to
+// ("calibrated: 1.067"): that it was is the setting.
 bool SameValue(const std::string& a, const std::string& b);
 
 // A field that does not simply agree.

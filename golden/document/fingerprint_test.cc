@@ -23,6 +23,10 @@ TEST(SameValue, ComparesNumbersAsNumbersAndTextAsText) {
   EXPECT_FALSE(SameValue("1e999", "2e999"));
   EXPECT_FALSE(SameValue("owt", "OWT"));
   EXPECT_FALSE(SameValue("e", "E"));
+  // Calibration is a setting; what came of it is not.
+  EXPECT_TRUE(SameValue("calibrated: 1.067, 1.068", "calibrated: 1.069"));
+  EXPECT_TRUE(SameValue("calibrated", "calibrated: 1.067"));
+  EXPECT_FALSE(SameValue("calibrated: 1.067", "1.067"));
 }
 
 TEST(SameValue, OnlyWholeQuotesAndWholeNumbersAreNone) {

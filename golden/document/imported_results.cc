@@ -218,6 +218,14 @@ class SetUpReader {
     if (fact.value == kUnknown) {
       fact.value.clear();
       fact.known = Known::kUnknown;
+    } else if (name == kBytesField) {
+      const auto bytes = Decimal::Parse(fact.value);
+      if (!bytes || !(bytes->ToDouble() > 0)) {
+        refuse(
+            fmt::format("is '{}', not a number above 0 such as 4.40, nor "
+                        "\"unknown\"",
+                        fact.value));
+      }
     }
     return fact;
   }

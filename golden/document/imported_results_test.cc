@@ -290,6 +290,30 @@ TEST(Import, RefusesSetUpsWithPlaceAndRemedy) {
                    "setup.toml:4:", "not valid TOML"));
 }
 
+TEST(Import, TakesBytesPerTokenOnlyAsAPositiveNumber) {
+  Document golden = ExampleDocument();
+  golden.fields.push_back({kBytesField, "4.40"});
+  const auto import = [&](const std::string& value) {
+    return ImportResults(
+        {"theirs.csv",
+         std::string(kHead) +
+             "owt/sparse/k1,7,loss,2.81\nowt/sparse/k1,8,loss,2.82\n"},
+        {"setup.toml", Replaced(kSetUp, "[facts]",
+                                "[facts]\ndata.bytes_per_token = " + value)},
+        golden);
+  };
+  for (const char* value : {"3", "3.0", "\"3.0\""}) {
+    EXPECT_EQ(FieldValue(import(value), {}, kBytesField).substr(0, 1), "3");
+  }
+  EXPECT_EQ(FieldValue(import("\"unknown\""), {}, kBytesField), "");
+  for (const char* value : {"\"3.0 bytes\"", "\"3,0\"", "\"3.0e0\"", "\"~3\"",
+                            "\"0x3\"", "0", "-3.0", "1e300", "nan"}) {
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { import(value); }),
+                     "setup.toml:11:", "a number above 0", "\"unknown\""))
+        << value;
+  }
+}
+
 // What golden documents refuse, imports refuse, too, and blame the right file.
 TEST(Import, RefusesPlaceholders) {
   EXPECT_TRUE(Says(MessageOf<DataError>([] {

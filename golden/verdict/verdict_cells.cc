@@ -17,7 +17,6 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-constexpr char kBytesField[] = "data.bytes_per_token";
 // Tokenizers that differ by no more are compared token by token.
 constexpr double kSameTokens = 0.005;
 constexpr char kCorpusField[] = "data.corpus";

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <vector>
 
 #include "core/config/router_traits.h"
@@ -40,6 +41,28 @@ void GatherValues(optimized::Communicator& communicator,
   communicator.Gather<float>(shards, *values);
 }
 
+// No threshold has some of several equal values above it. Goes on to the nearer
+// end of those that equal the rank-th, to the lower one if there is no upper.
+void PassTies(std::span<const float> values, RankMidpoint& result) {
+  const float tied = result.larger;
+  float above = std::numeric_limits<float>::infinity(), below = 0;
+  int64_t num_above = 0, num_tied = 0;
+  for (const float value : values) {
+    num_above += value > tied;
+    num_tied += value == tied;
+    if (value > tied) above = std::min(above, value);
+    if (value < tied) below = std::max(below, value);
+  }
+  const int64_t surplus = num_above + num_tied - result.rank;
+  if (num_above > 0 && (tied == 0 || result.rank - num_above < surplus)) {
+    result.larger = above;
+    result.rank = num_above;
+  } else {
+    result.smaller = below;
+    result.rank = num_above + num_tied;
+  }
+}
+
 }  // namespace
 
 RankMidpoint FindRankMidpoint(std::span<float> values, int64_t rank) {
@@ -62,6 +85,7 @@ RankMidpoint FindRankMidpoint(std::span<float> values, int64_t rank) {
   std::nth_element(values.begin(), nth, values.end(), std::greater<>());
   result.larger = *nth;
   result.smaller = *std::max_element(nth + 1, values.end());
+  if (result.smaller == result.larger) PassTies(values, result);
   result.midpoint = 0.5 * (static_cast<double>(result.larger) +
                            static_cast<double>(result.smaller));
   return result;

@@ -49,12 +49,14 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
 struct RankMidpoint {
   double midpoint = 0;  // of `larger` and `smaller`, exact in double
   float larger = 0;     // the rank-th largest value
-  float smaller = 0;    // the next one, <= larger
-  int64_t rank = 0;     // after clamping to [1, number of values - 1]
+  float smaller = 0;    // the next one, or 0 if there is none
+  int64_t rank = 0;     // how many values lie above the midpoint
 };
 
 // The midpoint between the rank-th and the (rank+1)-th largest value, rank
-// clamped to [1, number of values - 1].
+// clamped to [1, number of values - 1]. If both are equal, rank moves to the
+// nearer end of the values that equal them (never to 0), where a threshold can
+// lie: k = num_experts is such a case, all of whose weights are equal.
 //
 //   values   finite, >= 0; reordered by the call
 // Errors     NumericsError for a negative or non-finite value; DataError for

@@ -55,10 +55,22 @@ RC_GTEST_PROP(RankMidpointProperty, SortingGivesTheSame, ()) {
   auto sorted = values;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   const RankMidpoint found = FindRankMidpoint(values, rank);
-  RC_ASSERT(found.larger == sorted[rank - 1]);
-  RC_ASSERT(found.smaller == sorted[rank]);
-  RC_ASSERT(found.midpoint ==
-            (double{sorted[rank - 1]} + double{sorted[rank]}) / 2);
+  RC_ASSERT(found.midpoint == (double{found.larger} + found.smaller) / 2);
+  RC_ASSERT(found.rank ==
+            std::count_if(values.begin(), values.end(), [&](float v) {
+              return v > found.midpoint;
+            }) + (found.larger == 0 ? std::ssize(values) : 0));
+  if (sorted[rank - 1] != sorted[rank]) {
+    RC_ASSERT(found.larger == sorted[rank - 1]);
+    RC_ASSERT(found.smaller == sorted[rank]);
+  }
+}
+
+TEST(RankMidpoint, OfEqualWeightsHasThemAllAbove) {
+  std::vector<float> values(7, 1.0f);
+  const RankMidpoint found = FindRankMidpoint(values, 7);
+  EXPECT_EQ(found.midpoint, 0.5);
+  EXPECT_EQ(found.rank, 7);
 }
 
 TEST(RankMidpoint, RefusesWhatIsNoWeight) {

@@ -39,9 +39,10 @@ double Temperature(const Config& config, int64_t completed_updates) {
   if (!TraitsOf(config).temperature) return 1.0;
   const double start = config.router.temperature_start;
   const double end = config.router.temperature_end;
-  return end + (start - end) *
+  // std::lerp is exact where it begins, however far apart both are.
+  return std::lerp(end, start,
                    CosineDecay(static_cast<double>(completed_updates) /
-                               static_cast<double>(config.training.steps));
+                               static_cast<double>(config.training.steps)));
 }
 
 }  // namespace softmoe::trainer

@@ -33,6 +33,9 @@ TEST(Temperature, EndsWhereItIsToldTo) {
   EXPECT_EQ(Temperature(config, 0), 7.0);
   EXPECT_NEAR(Temperature(config, 9000), 4.5, Bound(7.0));
   EXPECT_EQ(Temperature(config, 18000), 2.0);
+  config.router.temperature_start = 1e-30;
+  config.router.temperature_end = 1;
+  EXPECT_EQ(Temperature(config, 0), 1e-30);
 }
 
 TEST(Temperature, IsOneForTheSparseRouter) {

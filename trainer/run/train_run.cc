@@ -198,10 +198,11 @@ void RunLoop::OneStep() {
       config_.router.fallback == Fallback::kNone) {
     Say(fmt::format(
         "warning: {} at the start: these tokens have no expert and train "
-        "none. tau {:g} is high for T = {:g}; router.tau = \"calibrated\" or "
-        "router.fallback = \"top1\" would help",
+        "none. tau {:g} is high for T = {:g}; {}router.fallback = \"top1\" "
+        "would help",
         Titled(metrics::kZeroActiveFraction, record.zero_active_fraction),
-        state_.tau, record.temperature));
+        state_.tau, record.temperature,
+        state_.tau_calibrated ? "" : "router.tau = \"calibrated\" or "));
   }
   const int64_t log_every = std::max<int64_t>(1, options_.runtime.log_every);
   if (record.step == 1 || record.step % log_every == 0 ||

@@ -539,7 +539,8 @@ class Preparation {
       Follow(at_work, "prepare: encoding, bytes of files", corpus_.bytes, kept,
              [&] { store.AppendNext(); });
     } catch (...) {
-      keeps_work_ = store.HasWork();
+      // A tokenizer may have taken minutes.
+      keeps_work_ = store.HasWork() || stop_.requested();
       throw;
     }
     keeps_work_ = true;
@@ -621,7 +622,8 @@ class Preparation {
   Corpus corpus_;
   Sampled sampled_;
   double bytes_per_token_ = 1;  // of the sample
-  bool keeps_work_ = false;     // a finished shard lies in the work's folder
+  // Whether the work's folder has what the same command goes on from.
+  bool keeps_work_ = false;
 };
 
 }  // namespace

@@ -76,7 +76,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       ->check(CLI::IsMember(EnumChoices<Normalise>()));
   app->add_option("--on-bad", arguments->on_bad,
                   "skip: leave out documents that are no text or too long, "
-                  "and say which; damaged files are errors in any case")
+                  "and say which; damaged files, and what is no text in "
+                  "path:FILE, are errors in any case")
       ->capture_default_str()
       ->check(CLI::IsMember({"fail", "skip"}));
   app->add_flag("--verify", arguments->verify,

@@ -241,6 +241,25 @@ TEST_F(Prepare, StopsOnASignalAndLeavesNoEntry) {
   EXPECT_FALSE(Run().from_cache);
 }
 
+// To train one takes minutes where texts are large.
+TEST_F(Prepare, KeepsATokenizerOnASignal) {
+  int trained = 0;
+  {
+    const StopSignal stop;
+    notify_ = [&](const std::string& line) {
+      if (!line.starts_with("training a tokenizer")) return;
+      ++trained;
+      ::raise(SIGTERM);
+    };
+    EXPECT_THROW(Run(), StoppedError);
+  }
+  notify_ = [&](const std::string& line) {
+    trained += line.starts_with("training a tokenizer");
+  };
+  EXPECT_FALSE(Run().from_cache);
+  EXPECT_EQ(trained, 1);
+}
+
 TEST_F(Prepare, RefusesEmptyAndBinaryText) {
   WriteText("\n\n");
   EXPECT_THROW(Run(), DataError);
