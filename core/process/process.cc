@@ -161,7 +161,10 @@ Process::Process(const ProcessOptions& options)
               "\"#!/usr/bin/env python3\""
             : ""));
   }
-  if (options.input == Input::kPipe) input_ = in.TakeWrite();
+  if (options.input == Input::kPipe) {
+    input_ = in.TakeWrite();
+    ::fcntl(input_, F_SETFL, O_NONBLOCK);  // Send has a limit
+  }
   if (options.output != Output::kFile) outputs_[0] = out.TakeRead();
   if (options.output == Output::kApart) outputs_[1] = err.TakeRead();
 }
@@ -172,13 +175,23 @@ Process::~Process() {
   for (int& output : outputs_) Close(output);
 }
 
-bool Process::Send(std::string_view bytes) {
-  // If the program has stopped reading, the write must fail instead of killing
+bool Process::Send(std::string_view bytes, double seconds) {
+  // If the program has closed its stdin, the write must fail instead of killing
   // this process.
   const auto before = ::signal(SIGPIPE, SIG_IGN);
-  const bool all = WriteAll(input_, bytes);
+  struct pollfd pipe = {input_, POLLOUT, 0};
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(input_, bytes.data(), bytes.size());
+    if (count > 0) {
+      bytes.remove_prefix(static_cast<size_t>(count));
+    } else if (errno == EAGAIN) {
+      if (::poll(&pipe, 1, static_cast<int>(1000 * seconds)) == 0) break;
+    } else if (errno != EINTR) {
+      break;
+    }
+  }
   ::signal(SIGPIPE, before);
-  return all;
+  return bytes.empty();
 }
 
 void Process::CloseInput() { Close(input_); }

@@ -49,9 +49,9 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Writes to stdin. False if not all of it could be written, e.g. because the
-  // program has ended.
-  bool Send(std::string_view bytes);
+  // Writes to stdin. False if not all of it could be written, because the
+  // program has ended, or does not read for `seconds`.
+  bool Send(std::string_view bytes, double seconds);
   void CloseInput();
   // Waits for output, at most `milliseconds` (negative: for ever), and passes
   // it to `sink`, as kOutput if both go together. False once both outputs are

@@ -97,12 +97,20 @@ TEST(Process, HasNoInputOrWhatIsSent) {
   EXPECT_EQ(Listened(empty).output, "");
   options.input = ProcessOptions::Input::kPipe;
   Process echo(options);
-  EXPECT_TRUE(echo.Send("one\n"));
-  EXPECT_TRUE(echo.Send("two\n"));
+  EXPECT_TRUE(echo.Send("one\n", 60));
+  EXPECT_TRUE(echo.Send("two\n", 60));
   echo.CloseInput();
   EXPECT_EQ(Listened(echo).output, "one\ntwo\n");
   ASSERT_TRUE(echo.Wait(kForever));
   EXPECT_EQ(echo.ExitStatus(), 0);
+}
+
+TEST(Process, SendingToOneThatDoesNotReadEnds) {
+  ProcessOptions options = Shell("exec sleep 1000");
+  options.input = ProcessOptions::Input::kPipe;
+  Process process(options);
+  EXPECT_FALSE(process.Send(std::string(1 << 20, 'x'), 0.1));
+  EXPECT_FALSE(process.HasEnded());
 }
 
 TEST(Process, SendingToOneThatHasEndedIsNotOurEnd) {
@@ -110,7 +118,7 @@ TEST(Process, SendingToOneThatHasEndedIsNotOurEnd) {
   options.input = ProcessOptions::Input::kPipe;
   Process process(options);
   ASSERT_TRUE(process.Wait(kForever));
-  EXPECT_FALSE(process.Send("anybody there?"));
+  EXPECT_FALSE(process.Send("anybody there?", 60));
   EXPECT_EQ(process.ExitStatus(), 3);
   EXPECT_EQ(process.Signal(), 0);
 }

@@ -105,6 +105,14 @@ TEST(Engine, AcceptsWhatIsRight) {
   EXPECT_GT(unit.outputs.at("d_scores").utilisation, 0);
 }
 
+TEST(Engine, FaultsOfOutputsThatNobodyHasAreRefused) {
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([] {
+                     MakeImplementation("faulty:zero:wieghts:cpu:v3");
+                   }),
+                   "no operation has an output 'wieghts'",
+                   "did you mean 'weights'?"));
+}
+
 // It has no k_l, so nothing but 0 is right.
 TEST(Engine, ASparseRouterIsJudged) {
   for (const std::string fault : {"none", "one_nan"}) {

@@ -9,6 +9,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "property_tests/verify/foreign/softmoe_verify_abi.h"
 
@@ -42,6 +43,7 @@ extern "C" {
 int32_t softmoe_verify_abi_version(void) { return HOSTILE_ABI; }
 
 int32_t softmoe_verify_supports(const char* op, int32_t) {
+  if (Mode() == "supports_crashes") abort();
   return strcmp(op, "lapsum") == 0 || Mode() == "repeat";
 }
 
@@ -64,6 +66,12 @@ int32_t softmoe_verify_run(const softmoe_verify_call* call) {
   if (mode == "exit") exit(0);
   if (mode == "hang") {
     while (true) pause();
+  }
+  if (mode == "stops") {  // soon, so that it reads no other call
+    std::thread([] {
+      usleep(20'000);
+      kill(getpid(), SIGSTOP);
+    }).detach();
   }
   if (mode == "throw") throw std::runtime_error("not caught");
   if (mode == "close") {

@@ -47,10 +47,30 @@ struct Patience {
   StopSignal signal = {};
 };
 
-Io SendAll(int socket, const char* bytes, size_t count) {
+// Waits until the socket is ready for `events` (poll), or closed; without
+// patience, whoever uses it waits.
+Io Await(int socket, short events, const Patience* patience) {
+  while (patience != nullptr) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        patience->deadline - Clock::now());
+    if (patience->signal.requested()) return Io::kStopped;
+    if (left.count() <= 0) return Io::kLate;
+    struct pollfd ready = {socket, events, 0};
+    const int64_t wait = std::min<int64_t>(left.count(), kTickMilliseconds);
+    if (::poll(&ready, 1, static_cast<int>(wait)) > 0) break;
+  }
+  return Io::kDone;
+}
+
+Io SendAll(int socket, const char* bytes, size_t count,
+           const Patience* patience) {
+  const int flags = MSG_NOSIGNAL | (patience != nullptr ? MSG_DONTWAIT : 0);
   while (count > 0) {
-    const ssize_t sent = ::send(socket, bytes, count, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
+    if (const Io ready = Await(socket, POLLOUT, patience); ready != Io::kDone) {
+      return ready;
+    }
+    const ssize_t sent = ::send(socket, bytes, count, flags);
+    if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (sent <= 0) return Io::kClosed;
     bytes += sent;
     count -= static_cast<size_t>(sent);
@@ -60,14 +80,8 @@ Io SendAll(int socket, const char* bytes, size_t count) {
 
 Io ReceiveAll(int socket, char* bytes, size_t count, const Patience* patience) {
   while (count > 0) {
-    if (patience != nullptr) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-          patience->deadline - Clock::now());
-      if (patience->signal.requested()) return Io::kStopped;
-      if (left.count() <= 0) return Io::kLate;
-      struct pollfd ready = {socket, POLLIN, 0};
-      const int64_t wait = std::min<int64_t>(left.count(), kTickMilliseconds);
-      if (::poll(&ready, 1, static_cast<int>(wait)) <= 0) continue;
+    if (const Io ready = Await(socket, POLLIN, patience); ready != Io::kDone) {
+      return ready;
     }
     const ssize_t got = ::recv(socket, bytes, count, 0);
     if (got < 0 && errno == EINTR) continue;
@@ -78,12 +92,14 @@ Io ReceiveAll(int socket, char* bytes, size_t count, const Patience* patience) {
   return Io::kDone;
 }
 
-Io SendMessage(int socket, const std::string& message) {
+Io SendMessage(int socket, const std::string& message,
+               const Patience* patience) {
   const uint64_t size = message.size();
-  const Io head =
-      SendAll(socket, reinterpret_cast<const char*>(&size), sizeof size);
-  return head != Io::kDone ? head
-                           : SendAll(socket, message.data(), message.size());
+  const Io head = SendAll(socket, reinterpret_cast<const char*>(&size),
+                          sizeof size, patience);
+  return head != Io::kDone
+             ? head
+             : SendAll(socket, message.data(), message.size(), patience);
 }
 
 // Everything that the child process does.
@@ -108,7 +124,7 @@ Io SendMessage(int socket, const std::string& message) {
     }
     std::string message(size, '\0');
     if (ReceiveAll(socket, message.data(), size, nullptr) != Io::kDone ||
-        SendMessage(socket, calls.Serve(message)) != Io::kDone) {
+        SendMessage(socket, calls.Serve(message), nullptr) != Io::kDone) {
       ::_exit(0);
     }
   }
@@ -161,6 +177,7 @@ void LibWorker::Start() {
         "`ulimit -u`",
         std::strerror(reason)));
   }
+  ::setpgid(child, child);  // as it does itself: whoever is first
   child_ = child;
   socket_ = ends[0];
 }
@@ -168,7 +185,7 @@ void LibWorker::Start() {
 void LibWorker::Stop() {
   if (child_ < 0) return;
   ::close(socket_);
-  ::kill(child_, SIGKILL);
+  ::kill(-child_, SIGKILL);  // and what it has started
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
   child_ = -1;
@@ -208,7 +225,7 @@ std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
                              std::chrono::duration_cast<Clock::duration>(
                                  std::chrono::duration<double>(seconds))};
   uint64_t size = 0;
-  Io done = SendMessage(socket_, message);
+  Io done = SendMessage(socket_, message, &patience);
   if (done == Io::kDone) {
     done = ReceiveAll(socket_, reinterpret_cast<char*>(&size), sizeof size,
                       &patience);
@@ -259,8 +276,9 @@ class LibImplementation : public Implementation {
       try {
         offered = worker_.Ask(SupportsMessage(op.name(), dtype), kMaxText,
                               CallSeconds()) == "1";
-      } catch (const RunFailure&) {
-        offered = true;  // let a case show the problem
+      } catch (const RunFailure& failure) {
+        offered = true;  // for a case to show the problem
+        broken_[key] = failure.what();
       }
       found = supported_.emplace(key, offered).first;
     }
@@ -272,6 +290,11 @@ class LibImplementation : public Implementation {
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     (void)schedule;
+    if (const auto broken = broken_.find({op.name(), c.dtype});
+        broken != broken_.end()) {
+      throw RunFailure("asked whether it has this operation, " +
+                       broken->second);
+    }
     const Request request = requests_.Make(op, c, inputs);
     const std::span<const Request> one(&request, 1);
     const std::string bytes =
@@ -283,6 +306,7 @@ class LibImplementation : public Implementation {
   std::string name_;
   mutable LibWorker worker_;
   mutable std::map<std::pair<std::string, Dtype>, bool> supported_;
+  mutable std::map<std::pair<std::string, Dtype>, std::string> broken_;
   Requests requests_;
 };
 

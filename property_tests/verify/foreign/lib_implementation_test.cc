@@ -113,6 +113,8 @@ TEST(Lib, WhateverItDoesEndsInAVerdictThatSaysSo) {
       {"crash", "the library crashed (Segmentation fault)"},
       {"exit", "ended its process with exit status 0"},
       {"close", "the library "},
+      {"supports_crashes",
+       "asked whether it has this operation, the library crashed (Aborted)"},
   };
   for (const auto& [mode, expected] : kModes) {
     const CaseResult result = CheckHostile(mode);
@@ -124,6 +126,24 @@ TEST(Lib, WhateverItDoesEndsInAVerdictThatSaysSo) {
   EXPECT_EQ(CheckHostile("hang").reason,
             "the library was not done after 0.3 s (--timeout) and was ended");
   CallSeconds() = 60;
+}
+
+// More than a socket holds waits for who reads it.
+TEST(Lib, ACallThatItDoesNotReadIsEnded) {
+  ::setenv("HOSTILE", "stops", 1);
+  CallSeconds() = 0.5;
+  const auto implementation = MakeImplementation(Hostile());
+  const Case c =
+      ParseCase("op=lapsum rows=1000 num_experts=256 impl=" + Hostile());
+  bool ended = false;
+  for (int i = 0; i < 4; ++i) {
+    const CaseResult result = CheckCase(c, *implementation);
+    EXPECT_EQ(result.status, Status::kFail);
+    ended |= result.reason.ends_with("0.5 s (--timeout) and was ended");
+  }
+  EXPECT_TRUE(ended);
+  CallSeconds() = 60;
+  ::unsetenv("HOSTILE");
 }
 
 TEST(Lib, AStopEndsACallAndIsNoFailure) {

@@ -256,7 +256,7 @@ std::string ReadAll(const std::filesystem::path& path,
     const std::string reason = LastHdf5Error();
     throw Problem(
         "HDF5 cannot open it (" + reason + ")" +
-        (reason.find("lock") == std::string::npos
+        (reason.find("lock file") == std::string::npos
              ? ""
              : "; is it still open? Close it before the line \"done\""));
   }

@@ -35,6 +35,8 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxSaid = 16 << 10;
 constexpr size_t kMaxWords = 400;
 constexpr int kTickMilliseconds = 20;
+// A line fits into a pipe that is read now and then.
+constexpr double kSecondsToRead = 5;
 
 void Keep(std::string& all, std::string_view bytes) {
   all += bytes;
@@ -181,8 +183,15 @@ void Program::Call(const std::filesystem::path& cases,
   if (process_ && process_->HasEnded()) NoteEnd(Leave());
   if (!process_) Start();
   said_.clear();
-  // If it has ended meanwhile, the code below finds out.
-  process_->Send(cases.string() + "\t" + outputs.string() + "\n");
+  // If it has ended meanwhile, the code below finds out. One that says "done"
+  // without reading what it is asked fills its stdin.
+  if (!process_->Send(cases.string() + "\t" + outputs.string() + "\n",
+                      std::min(seconds, kSecondsToRead)) &&
+      !process_->HasEnded()) {
+    process_.reset();
+    throw RunFailure("the program does not read its stdin, and was ended" +
+                     LastWords());
+  }
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(seconds));

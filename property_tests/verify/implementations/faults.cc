@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -156,12 +157,20 @@ std::unique_ptr<Implementation> MakeFaultyImplementation(
                       "faulty:sign:d_scores:reference_f32");
   }
   const std::string name = argument.substr(0, first);
+  const std::string output = argument.substr(first + 1, second - first - 1);
+  std::vector<std::string> outputs;
+  for (const Operation* op : Operations()) {
+    for (const OutputSpec& each : op->outputs()) outputs.push_back(each.name);
+  }
+  if (std::ranges::find(outputs, output) == outputs.end()) {
+    throw ConfigError("no operation has an output '" + output + "'; " +
+                      Suggestion(output, outputs));
+  }
   std::vector<std::string> names;
   for (const Fault& fault : AllFaults()) {
     if (fault.info.name == name) {
       return std::make_unique<FaultyImplementation>(
-          fault, argument.substr(first + 1, second - first - 1),
-          MakeImplementation(argument.substr(second + 1)));
+          fault, output, MakeImplementation(argument.substr(second + 1)));
     }
     names.push_back(fault.info.name);
   }
