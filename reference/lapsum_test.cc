@@ -101,6 +101,11 @@ TEST(LapSumEdge, SmallestKIsSpreadWithoutOverflow) {
   EXPECT_TRUE(std::isfinite(solution.offset));
   EXPECT_LE(solution.weights.sum(), 2 * k);
   EXPECT_EQ(solution.shares, Row({0.5, 0.5}));
+  // Where k / 2 still has all its bits: the offset, about 1000 log 2, is off by
+  // two roundings of its own size, and so are the logarithms of the weights.
+  const double normal = 0x1p-1000;
+  const Vector weights = SolveLapSum(Row({1, 1}), normal, 1).weights;
+  EXPECT_NEAR(weights.sum() / normal, 1, 4 * 694 * kDoubleUnit);
 }
 
 // T -> 0: hard top-k; the fraction of k goes to the next score, and is shared
