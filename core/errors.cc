@@ -27,6 +27,9 @@ void OccupyStandardDescriptors() {
 }
 
 void PrintFailure(const std::string& program, const Error& failure) {
+  // The exit code must tell why the program ends even where nobody reads
+  // stderr any more.
+  std::signal(SIGPIPE, SIG_IGN);
   // A requested stop is not an error.
   const char* kind = failure.code() == ExitCode::kStopped ? "stopped" : "error";
   std::fprintf(stderr, "%s: %s: %s\n", program.c_str(), kind, failure.what());
@@ -79,9 +82,6 @@ int RunMain(const std::string& program, ExitCode (*call)(const void* body),
     return static_cast<int>(code);
   } catch (...) {
     const Error failure = CurrentFailure();
-    // The exit code must tell why the program ends even where nobody reads
-    // stderr any more.
-    std::signal(SIGPIPE, SIG_IGN);
     PrintFailure(program, failure);
     return static_cast<int>(failure.code());
   }

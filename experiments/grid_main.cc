@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:grid - plans, trains, reports and tidies the grids of the experiments.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -571,27 +571,6 @@ Grid MainOf(const Grid& grid) {
                             ? grid.experiment
                             : ExperimentNames().front(),
                         grid.path, grid.overrides);
-}
-
-// The recorded runs of rows of `judged` that are not in it, since they have
-// other seeds or settings.
-std::string DescribeUnjudged(const Grid& judged, const RunRecord& record) {
-  std::set<std::string> keys, rows;
-  for (const GridRun& run : judged.runs) {
-    keys.insert(RunIdentityKey(run));
-    rows.insert(run.corpus.id + "/" + run.row.id);
-  }
-  Strings unjudged;
-  for (const RecordedRun& run : record.runs) {
-    const std::string row = run.id.substr(0, run.id.rfind('/'));
-    if (rows.contains(row) && !keys.contains(run.key)) {
-      unjudged.push_back(run.id);
-    }
-  }
-  if (unjudged.empty()) return "";
-  return fmt::format(
-      "NOT JUDGED by golden, since {} has other seeds or settings: {}\n",
-      judged.path.string(), fmt::join(unjudged, ", "));
 }
 
 ExitCode Record(const Arguments& arguments) {

@@ -55,9 +55,9 @@ std::vector<Rows> ByCorpus(const Rows& rows) {
 // Rows that say they are a row of the paper, but are judged as none.
 std::vector<std::string> PaperRowWarnings(const Rows& rows,
                                           const golden::Document& paper) {
-  std::vector<std::string> known;
+  std::set<std::string> known;
   for (const golden::Table& table : paper.tables) {
-    for (const golden::Row& row : table.rows) known.push_back(row.id);
+    for (const golden::Row& row : table.rows) known.insert(row.id);
   }
   std::map<std::pair<std::string, std::string>, std::string> taken;
   std::vector<std::string> warnings;
@@ -65,10 +65,10 @@ std::vector<std::string> PaperRowWarnings(const Rows& rows,
     const std::string id = row.run.paper_id();
     if (id.empty()) continue;
     const std::string name = row.run.corpus.id + "/" + row.run.row.id;
-    if (std::ranges::find(known, id) == known.end()) {
+    if (!known.contains(id)) {
       warnings.push_back(
           fmt::format("{}: not judged: the paper has no row {}; {}", name, id,
-                      Suggestion(id, known)));
+                      Suggestion(id, {known.begin(), known.end()})));
       continue;
     }
     const auto [first, is_new] =

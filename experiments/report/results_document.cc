@@ -453,7 +453,7 @@ std::vector<Field> FieldsOf(
                                  : "unknown";
   });
   if (!bytes.empty() && bytes != "unknown") {
-    add("data.bytes_per_token", bytes, FieldClass::kReport);
+    add(golden::kBytesField, bytes, FieldClass::kReport);
   }
   for (const AccuracyColumn& column : kAccuracies) {
     const std::string items = OverSeeds(row, [&](const RunResult& r) {

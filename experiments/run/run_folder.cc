@@ -167,8 +167,8 @@ void RequireSameTokens(const GridOutcome& outcome) {
         known.try_emplace(CorpusRecord(run.run, "").string(),
                           Tokens{&there, "run " + run.run.id});
     if (is_new) continue;
-    const std::string other = trainer::DescribeTokenDifferences(
-        trainer::CompareTokens(there, *first->second.identity));
+    const std::string other =
+        trainer::DescribeTokenDifferences(there, *first->second.identity);
     if (other.empty()) continue;
     throw ConfigError(fmt::format(
         "run {} was trained on other token files than {} has: {}; keep runs on "

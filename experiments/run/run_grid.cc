@@ -375,8 +375,8 @@ class GridRunner {
     for (const trainer::PreparedCorpus& there : outcome_.corpora) {
       const auto here = prepared_.find(there.prefix);
       if (here == prepared_.end()) continue;
-      const std::string other = trainer::DescribeTokenDifferences(
-          trainer::CompareTokens(there.tokens, here->second.tokens));
+      const std::string other =
+          trainer::DescribeTokenDifferences(there.tokens, here->second.tokens);
       if (other.empty()) continue;
       throw ConfigError(fmt::format(
           "{}.json: corpus '{}' has other tokens now: {}; use another folder "

@@ -221,8 +221,8 @@ const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
 void RequireTokens(const trainer::TokenIdentity& tokens,
                    const trainer::PreparedCorpus& recorded,
                    const fs::path& record) {
-  const std::string other = trainer::DescribeTokenDifferences(
-      trainer::CompareTokens(recorded.tokens, tokens));
+  const std::string other =
+      trainer::DescribeTokenDifferences(recorded.tokens, tokens);
   if (other.empty()) return;
   throw DataError(fmt::format(
       "{}: its runs on {} were trained on other token files: {}; record these "
@@ -505,6 +505,25 @@ std::string DescribeRecord(const RunRecord& record) {
   return text;
 }
 
+std::string DescribeUnjudged(const Grid& judged, const RunRecord& record) {
+  std::set<std::string> keys, rows;
+  for (const GridRun& run : judged.runs) {
+    keys.insert(RunIdentityKey(run));
+    rows.insert(run.corpus.id + "/" + run.row.id);
+  }
+  std::vector<std::string> unjudged;
+  for (const RecordedRun& run : record.runs) {
+    const std::string row = run.id.substr(0, run.id.rfind('/'));
+    if (rows.contains(row) && !keys.contains(run.key)) {
+      unjudged.push_back(run.id);
+    }
+  }
+  if (unjudged.empty()) return "";
+  return fmt::format(
+      "NOT JUDGED by golden, since {} has other seeds or settings: {}\n",
+      judged.path.string(), fmt::join(unjudged, ", "));
+}
+
 std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
                                           GridOutcome& outcome) {
   std::vector<std::string> notes;
@@ -520,10 +539,9 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
     const std::string corpus = CorpusRecord(run.run, "").filename().string();
     const auto* here = TokensHere(outcome, corpus);
     const std::string other =
-        here == nullptr
-            ? ""
-            : trainer::DescribeTokenDifferences(trainer::CompareTokens(
-                  recorded->result.identity.tokens, *here));
+        here == nullptr ? ""
+                        : trainer::DescribeTokenDifferences(
+                              recorded->result.identity.tokens, *here);
     if (!other.empty()) {
       notes.push_back(
           fmt::format("{}: {} was trained on other token files ({}) and does "

@@ -97,6 +97,10 @@ void AddBenchmark(const std::string& text, const std::string& place,
 // One line each: "12 of 76 planned runs: PARTIAL; missing: ...".
 std::string DescribeRecord(const RunRecord& record);
 
+// A line with the runs of rows of `judged`, the grid that the record is
+// summarized for, which have other seeds or settings than it; "": none.
+std::string DescribeUnjudged(const Grid& judged, const RunRecord& record);
+
 // Whether it is the unmodified experiment `regime` with the mini grid's sizes:
 // nothing set but [runtime]. Only then are its runs judged.
 bool IsRegime(const Grid& grid);

@@ -153,8 +153,8 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
   prepare.quiet = options.quiet;
   const trainer::PreparedCorpus corpus = trainer::PrepareCorpus(
       there.config.data, there.config.model.vocab_size, prepare);
-  const std::string other = trainer::DescribeTokenDifferences(
-      trainer::CompareTokens(there.tokens, corpus.tokens));
+  const std::string other =
+      trainer::DescribeTokenDifferences(there.tokens, corpus.tokens);
   if (!other.empty()) {
     throw DataError(fmt::format(
         "{}: {} was trained on other token files than '{}' gives here: {}",

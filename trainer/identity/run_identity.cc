@@ -135,6 +135,11 @@ std::string DescribeTokenDifferences(const IdentityDifferences& differences) {
   return "";
 }
 
+std::string DescribeTokenDifferences(const TokenIdentity& there,
+                                     const TokenIdentity& here) {
+  return DescribeTokenDifferences(CompareTokens(there, here));
+}
+
 bool SamePlace(const RunIdentity& a, const RunIdentity& b) {
   return a.isa == b.isa && a.backend == b.backend && a.device == b.device &&
          a.libraries == b.libraries;

@@ -100,6 +100,8 @@ bool Differs(const IdentityDifferences& differences, IdentityPart part);
 // here", with the remedy if there is one, for what CompareTokens found.
 std::string DescribeConfigDifferences(const IdentityDifferences& differences);
 std::string DescribeTokenDifferences(const IdentityDifferences& differences);
+std::string DescribeTokenDifferences(const TokenIdentity& there,
+                                     const TokenIdentity& here);
 
 // Whether both are computed on the same device with the same libraries, or on
 // the CPU with the same instruction set.

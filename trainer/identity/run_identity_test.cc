@@ -24,8 +24,7 @@ const TokenIdentity kThere = {Digest('1'), Digest('2'), Digest('3')};
 // Each phrase must be in the message, and both digests if there are any.
 void ExpectSays(const TokenIdentity& there, const TokenIdentity& here,
                 const std::string& phrase, const std::string& digits) {
-  const std::string message =
-      DescribeTokenDifferences(CompareTokens(there, here));
+  const std::string message = DescribeTokenDifferences(there, here);
   EXPECT_TRUE(Says(message, phrase));
   for (const char digit : {'1', '2', '3', '4'}) {
     EXPECT_EQ(message.find(Digest(digit).substr(0, 16)) != std::string::npos,

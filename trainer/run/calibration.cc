@@ -41,7 +41,7 @@ void GatherValues(optimized::Communicator& communicator,
   communicator.Gather<float>(shards, *values);
 }
 
-// No threshold has some of several equal values above it. Goes on to the nearer
+// No tau has some of several equal values above it. Goes on to the nearer
 // end of those that equal the rank-th, to the lower one if there is no upper.
 void PassTies(std::span<const float> values, RankMidpoint& result) {
   const float tied = result.larger;

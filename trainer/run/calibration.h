@@ -55,8 +55,8 @@ struct RankMidpoint {
 
 // The midpoint between the rank-th and the (rank+1)-th largest value, rank
 // clamped to [1, number of values - 1]. If both are equal, rank moves to the
-// nearer end of the values that equal them (never to 0), where a threshold can
-// lie: k = num_experts is such a case, all of whose weights are equal.
+// nearer end of the values that equal them (never to 0), where a tau can lie:
+// k = num_experts is such a case, all of whose weights are equal.
 //
 //   values   finite, >= 0; reordered by the call
 // Errors     NumericsError for a negative or non-finite value; DataError for

@@ -254,6 +254,12 @@ std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
 // The largest message that does not answer a call: the text of dlerror.
 constexpr int64_t kMaxText = 64 << 10;
 
+// Whether the library has an operation in a dtype, or how it failed to say so.
+struct Offer {
+  bool made = false;
+  std::string failure;
+};
+
 class LibImplementation : public Implementation {
  public:
   explicit LibImplementation(const std::string& argument)
@@ -270,30 +276,30 @@ class LibImplementation : public Implementation {
   std::string name() const override { return name_; }
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
     const auto key = std::make_pair(op.name(), dtype);
-    auto found = supported_.find(key);
-    if (found == supported_.end()) {
-      bool offered = false;
+    auto found = offers_.find(key);
+    if (found == offers_.end()) {
+      Offer offer;
       try {
-        offered = worker_.Ask(SupportsMessage(op.name(), dtype), kMaxText,
-                              CallSeconds()) == "1";
+        offer.made = worker_.Ask(SupportsMessage(op.name(), dtype), kMaxText,
+                                 CallSeconds()) == "1";
       } catch (const RunFailure& failure) {
-        offered = true;  // for a case to show the problem
-        broken_[key] = failure.what();
+        offer = {true, failure.what()};  // for a case to show it
       }
-      found = supported_.emplace(key, offered).first;
+      found = offers_.emplace(key, offer).first;
     }
-    return found->second ? ""
-                         : std::string("the library does not offer it in ") +
-                               DtypeName(dtype);
+    return found->second.made
+               ? ""
+               : std::string("the library does not offer it in ") +
+                     DtypeName(dtype);
   }
 
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     (void)schedule;
-    if (const auto broken = broken_.find({op.name(), c.dtype});
-        broken != broken_.end()) {
+    const auto offer = offers_.find({op.name(), c.dtype});
+    if (offer != offers_.end() && !offer->second.failure.empty()) {
       throw RunFailure("asked whether it has this operation, " +
-                       broken->second);
+                       offer->second.failure);
     }
     const Request request = requests_.Make(op, c, inputs);
     const std::span<const Request> one(&request, 1);
@@ -305,8 +311,7 @@ class LibImplementation : public Implementation {
  private:
   std::string name_;
   mutable LibWorker worker_;
-  mutable std::map<std::pair<std::string, Dtype>, bool> supported_;
-  mutable std::map<std::pair<std::string, Dtype>, std::string> broken_;
+  mutable std::map<std::pair<std::string, Dtype>, Offer> offers_;
   Requests requests_;
 };
 

@@ -183,11 +183,11 @@ void Program::Call(const std::filesystem::path& cases,
   if (process_ && process_->HasEnded()) NoteEnd(Leave());
   if (!process_) Start();
   said_.clear();
-  // If it has ended meanwhile, the code below finds out. One that says "done"
-  // without reading what it is asked fills its stdin.
+  // If it has ended meanwhile, or is about to, the code below finds out. One
+  // that says "done" without reading what it is asked fills its stdin.
   if (!process_->Send(cases.string() + "\t" + outputs.string() + "\n",
                       std::min(seconds, kSecondsToRead)) &&
-      !process_->HasEnded()) {
+      !process_->Wait(1)) {
     process_.reset();
     throw RunFailure("the program does not read its stdin, and was ended" +
                      LastWords());

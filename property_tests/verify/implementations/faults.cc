@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "core/errors.h"
 #include "core/text/suggestion.h"
@@ -158,13 +158,13 @@ std::unique_ptr<Implementation> MakeFaultyImplementation(
   }
   const std::string name = argument.substr(0, first);
   const std::string output = argument.substr(first + 1, second - first - 1);
-  std::vector<std::string> outputs;
+  std::set<std::string> outputs;
   for (const Operation* op : Operations()) {
-    for (const OutputSpec& each : op->outputs()) outputs.push_back(each.name);
+    for (const OutputSpec& each : op->outputs()) outputs.insert(each.name);
   }
-  if (std::ranges::find(outputs, output) == outputs.end()) {
+  if (!outputs.contains(output)) {
     throw ConfigError("no operation has an output '" + output + "'; " +
-                      Suggestion(output, outputs));
+                      Suggestion(output, {outputs.begin(), outputs.end()}));
   }
   std::vector<std::string> names;
   for (const Fault& fault : AllFaults()) {
