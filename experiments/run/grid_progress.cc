@@ -51,7 +51,7 @@ std::shared_ptr<T[]> SharedMemory(size_t count) {
 
 GridProgress::GridProgress(const GridOutcome& outcome,
                            const std::vector<size_t>& selected,
-                           ProgressOptions options)
+                           const ProgressOptions& options)
     : output_("grid", 0, 0, options),
       clock_(options.clock ? options.clock : &SteadySeconds),
       steps_(SharedMemory<Steps>(selected.size())) {

@@ -32,7 +32,7 @@ class GridProgress {
   // `selected` are indices into outcome.runs, the runs of this session;
   // finished ones count as done, but not towards the speed.
   GridProgress(const GridOutcome& outcome, const std::vector<size_t>& selected,
-               ProgressOptions options = {});
+               const ProgressOptions& options = {});
 
   // Prints a line that stays.
   void Note(const std::string& line);
