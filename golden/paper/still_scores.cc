@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <eigen3/Eigen/Core>
 #include <limits>
 #include <vector>
@@ -304,31 +306,23 @@ StillActivity ActivityOf(const StillScores& scores) {
 double CalibratedTau(const StillScores& scores) {
   StillScores trial = scores;
   trial.fallback_top1 = false;
-  // A cutoff of 1 leaves nothing active, one of 0 leaves nothing out. The slack
-  // is for a cap of k, where all tau below some value have this mean.
-  double low = 0,
-         high = static_cast<double>(scores.num_experts) / scores.mean_active;
+  // The slack is for a cap of k, where all tau below some value have this mean.
   const double wanted = scores.mean_active - 1e-6;
-  double above = static_cast<double>(scores.max_active) - wanted;
-  double below = -wanted;
-  // Regula falsi that halves the weight of the retained end (Illinois).
-  int same = 0;
-  while (high - low > 1e-7 * high) {
-    trial.tau = low + (high - low) * above / (above - below);
-    const double off = ActivityOf(trial).active_experts - wanted;
-    if (std::abs(off) < 1e-7) return trial.tau;
-    if (off > 0) {
-      low = trial.tau;
-      above = off;
-      if (same > 0) below /= 2;
-      same = 1;
-    } else {
-      high = trial.tau;
-      below = off;
-      if (same < 0) above /= 2;
-      same = -1;
-    }
-  }
+  const auto excess = [&](double tau) {
+    trial.tau = tau;
+    const double value = ActivityOf(trial).active_experts - wanted;
+    return std::abs(value) < 1e-7 ? 0 : value;
+  };
+  const auto close = [](double low, double high) {
+    return high - low <= 1e-7 * high;
+  };
+  // A cutoff of 0 leaves nothing out, one of 1 leaves nothing active.
+  const double highest =
+      static_cast<double>(scores.num_experts) / scores.mean_active;
+  std::uintmax_t evaluations = 100;
+  const auto [low, high] = boost::math::tools::toms748_solve(
+      excess, 0.0, highest, static_cast<double>(scores.max_active) - wanted,
+      -wanted, close, evaluations);
   return (low + high) / 2;
 }
 
