@@ -148,7 +148,7 @@ class TableReader {
     const std::string where = Where(node.source());
     auto refuse = [&](const std::string& needed) {
       throw ConfigError(fmt::format("{}: '{}' is {}, but must be {}", where,
-                                    key, TypeOf(node), needed));
+                                    key, TypeWritten(node), needed));
     };
     if constexpr (std::is_same_v<T, int64_t>) {
       if (!node.is_integer()) {
@@ -188,6 +188,17 @@ class TableReader {
       }
     }
     draft_->origins[key] = where;
+  }
+
+  // An override that TOML cannot read is text: also some integers.
+  std::string TypeWritten(const toml::node& node) const {
+    const size_t begin = raw_.starts_with('-') ? 1 : 0;
+    const bool digits =
+        begin < raw_.size() &&
+        raw_.find_first_not_of("0123456789", begin) == raw_.npos;
+    return node.is_string() && digits
+               ? "an integer with leading zeros or more than 64 bits"
+               : TypeOf(node);
   }
 
   // The text of a string node; for any other node what the override wrote or,

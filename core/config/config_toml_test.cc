@@ -175,6 +175,15 @@ TEST(ConfigOverride, WinsOverTheFileAndNeedsNoQuotes) {
   EXPECT_EQ(draft.config.data.max_bytes, 0);
 }
 
+TEST(ConfigOverride, IntegersThatTomlCannotReadAreNotCalledText) {
+  for (const char* integer : {"99999999999999999999", "-007"}) {
+    EXPECT_TRUE(Says(ErrorOf("", {std::string("training.steps=") + integer}),
+                     "'training.steps' is an integer with leading zeros or "
+                     "more than 64 bits, but must be"));
+  }
+  EXPECT_TRUE(Says(ErrorOf("", {"training.steps=-"}), "is text, but must be"));
+}
+
 TEST(ConfigOverride, ErrorsShowTheOption) {
   EXPECT_EQ(ErrorOf("", {"router.expansion=2"}),
             "--set router.expansion=2: unknown key 'expansion'; did you mean "

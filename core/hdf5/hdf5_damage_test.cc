@@ -5,6 +5,7 @@
 // disk that fills up while it is written.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -54,6 +55,14 @@ TEST(Hdf5Damage, MissingFileIsAnEnvironmentError) {
   const std::string message =
       MessageOf<EnvironmentError>([&] { Hdf5Reader reader(path, kKind); });
   EXPECT_TRUE(Says(message, path.string()));
+}
+
+TEST(Hdf5Damage, NobodyWaitsForAPipe) {
+  const fs::path path = FreshFolder("pipe") / "a.h5";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const std::string message =
+      MessageOf<EnvironmentError>([&] { Hdf5Reader reader(path, kKind); });
+  EXPECT_TRUE(Says(message, path.string(), "a device or a pipe"));
 }
 
 TEST(Hdf5Damage, ForeignFilesAreRefused) {

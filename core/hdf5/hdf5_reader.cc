@@ -116,15 +116,16 @@ std::vector<int64_t> StoredShape(hid_t dataset, size_t element_bytes,
 }
 
 struct Descriptor {
-  explicit Descriptor(const fs::path& path)
-      : value(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit Descriptor(const fs::path& path) {
+    RequireRegular(path);  // before opening it: opening a pipe would wait
+    value = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (value < 0) throw FileError("read", path, errno);
   }
   ~Descriptor() { close(value); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
-  int value;
+  int value = -1;
 };
 
 }  // namespace

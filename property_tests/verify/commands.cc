@@ -92,6 +92,10 @@ CampaignOptions MakeCampaign(
     }
     campaign.first = static_cast<uint32_t>(which);
     campaign.cases = options.cases.value_or(1);
+    if (campaign.cases > (int64_t{1} << 32) - which) {
+      throw ConfigError(fmt::format("{} cases from case={}: the last is {}",
+                                    campaign.cases, which, 0xffffffff));
+    }
   }
   // A single case that is named is to be shown as it is.
   campaign.shrink =

@@ -149,6 +149,8 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   EXPECT_TRUE(
       EndedWith(RunVerify("run REPRO v2 verify run op=lapsum impl=cpu:v3"), 2,
                 "cut short"));
+  EXPECT_TRUE(EndedWith(RunVerify("run op=lapsum case=4294967295 --cases 2"), 2,
+                        "2 cases from case=4294967295: the last is"));
   const std::string line = "REPRO v2 verify run op=lapsum seed=0x0 case=1";
   EXPECT_TRUE(EndedWith(RunVerify("run '" + line + " # FAIL\n" + line + "'"), 2,
                         "two REPRO lines"));
