@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <functional>
@@ -27,6 +28,16 @@ constexpr int kMaxJsonDepth = 64;
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+// fits(value), which may be a pointer to a member.
+template <typename Fits, typename T>
+bool Take(const Json& object, const std::string& key, Fits fits, T* field) {
+  if (!object.is_object()) return false;
+  const auto value = object.find(key);
+  if (value == object.end() || !std::invoke(fits, *value)) return false;
+  *field = value->get<T>();
+  return true;
+}
 
 // `value` with every number that JSON cannot express as a string.
 Json WithoutNonFinite(const Json& value) {
@@ -167,6 +178,23 @@ double JsonNumber(const Json& record, const std::string& key,
   const Json number = WithNonFinite(*value);
   if (number.is_number()) return number.get<double>();
   throw DataError(fmt::format("{}: '{}' is not a number", place, key));
+}
+
+bool TakeField(const Json& object, const std::string& key, bool* field) {
+  return Take(object, key, &Json::is_boolean, field);
+}
+bool TakeField(const Json& object, const std::string& key, int64_t* field) {
+  return Take(object, key, &Json::is_number_unsigned, field);
+}
+bool TakeField(const Json& object, const std::string& key, std::string* field) {
+  return Take(object, key, &Json::is_string, field);
+}
+bool TakeField(const Json& object, const std::string& key,
+               std::vector<std::string>* field) {
+  const auto holds_texts = [](const Json& value) {
+    return value.is_array() && std::ranges::all_of(value, &Json::is_string);
+  };
+  return Take(object, key, holds_texts, field);
 }
 
 nlohmann::ordered_json Sealed(nlohmann::ordered_json object) {

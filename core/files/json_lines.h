@@ -71,6 +71,17 @@ void VisitJsonLines(
 double JsonNumber(const nlohmann::ordered_json& record, const std::string& key,
                   const std::string& place);
 
+// Takes `object[key]`, if it is there and of the field's type without any
+// conversion (an int64_t: a whole number that is not negative), and says so.
+bool TakeField(const nlohmann::ordered_json& object, const std::string& key,
+               bool* field);
+bool TakeField(const nlohmann::ordered_json& object, const std::string& key,
+               int64_t* field);
+bool TakeField(const nlohmann::ordered_json& object, const std::string& key,
+               std::string* field);
+bool TakeField(const nlohmann::ordered_json& object, const std::string& key,
+               std::vector<std::string>* field);
+
 // `object` with one more member at its end, "sha256": the hash of the object
 // without it, printed on one line. White space between members does not count.
 nlohmann::ordered_json Sealed(nlohmann::ordered_json object);

@@ -138,6 +138,32 @@ TEST(JsonLines, MissingFilesAndFoldersAreEnvironmentErrors) {
 
 using Json = nlohmann::ordered_json;
 
+TEST(TakeField, ConvertsNothing) {
+  const Json object = ParseJsonObject(
+      R"({"yes": true, "count": 7, "minus": -1, "real": 7.0, "text": "a",)"
+      R"( "texts": ["a", "b"], "none": [], "mixed": ["a", 1]})");
+  const auto takes = [&](auto field) {
+    std::string keys;
+    for (const auto& [key, value] : object.items()) {
+      const auto before = field;
+      if (TakeField(object, key, &field)) {
+        keys += key + " ";
+        EXPECT_EQ(field, value.template get<decltype(field)>());
+      } else {
+        EXPECT_EQ(field, before) << key;
+      }
+    }
+    EXPECT_FALSE(TakeField(object, "absent", &field));
+    EXPECT_FALSE(TakeField(Json(), "yes", &field));
+    EXPECT_FALSE(TakeField(Json::array({1}), "yes", &field));
+    return keys;
+  };
+  EXPECT_EQ(takes(false), "yes ");
+  EXPECT_EQ(takes(int64_t{-5}), "count ");
+  EXPECT_EQ(takes(std::string()), "text ");
+  EXPECT_EQ(takes(std::vector<std::string>()), "texts none ");
+}
+
 const Json kObject = {{"name", "caf\u00E9"},
                       {"bytes", 12345},
                       {"stand_in", false},

@@ -5,6 +5,15 @@
 
 namespace softmoe {
 
+int64_t NumElements(const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (int64_t extent : shape) {
+    SOFTMOE_CHECK(extent >= 0) << extent;
+    elements *= extent;
+  }
+  return elements;
+}
+
 Hdf5Handle StringType(size_t length) {
   Hdf5Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
   SOFTMOE_CHECK(type.valid() && H5Tset_size(type.id(), length) >= 0 &&

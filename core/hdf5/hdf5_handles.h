@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace softmoe {
 
@@ -79,6 +80,9 @@ struct Hdf5Type<uint8_t> {
 // Larger datasets are not deflated, so that a dataset is never larger than both
 // this and its file.
 inline constexpr int64_t kDeflateUpToBytes = 16 << 20;
+
+// The product of the extents, none of which is negative.
+int64_t NumElements(const std::vector<int64_t>& shape);
 
 // Fixed-length UTF-8, padded with NUL.
 Hdf5Handle StringType(size_t length);

@@ -36,12 +36,6 @@ bool IsOurString(hid_t type) {
   return H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
 }
 
-size_t NumElements(const std::vector<int64_t>& shape) {
-  size_t elements = 1;
-  for (int64_t extent : shape) elements *= static_cast<size_t>(extent);
-  return elements;
-}
-
 // Bytes of an array, or the largest number if they exceed 64 bits.
 uint64_t NumBytes(const std::vector<hsize_t>& extents, uint64_t element_bytes) {
   uint64_t bytes = element_bytes;
@@ -302,7 +296,7 @@ Hdf5Array<T> Hdf5Reader::ReadDataset(const std::string& path) const {
                    path, Hdf5Type<T>::kName);
   Hdf5Array<T> array;
   array.shape = impl_->Shape(dataset.id(), sizeof(T), path);
-  array.values.resize(NumElements(array.shape));
+  array.values.resize(static_cast<size_t>(NumElements(array.shape)));
   if (!array.values.empty()) {
     impl_->ReadNumbers(dataset.id(), path, array.values.data());
   }
@@ -318,7 +312,7 @@ Hdf5Array<std::string> Hdf5Reader::ReadDataset<std::string>(
   const size_t length = H5Tget_size(type.id());
   Hdf5Array<std::string> array;
   array.shape = impl_->Shape(dataset.id(), length, path);
-  const size_t count = NumElements(array.shape);
+  const auto count = static_cast<size_t>(NumElements(array.shape));
   std::string packed(length * count, '\0');
   if (count > 0 && H5Dread(dataset.id(), type.id(), H5S_ALL, H5S_ALL,
                            H5P_DEFAULT, packed.data()) < 0) {
@@ -335,7 +329,7 @@ Hdf5Array<std::string> Hdf5Reader::ReadDataset<std::string>(
 template <typename T>
 void Hdf5Reader::ReadDatasetInto(const std::string& path, std::span<T> values,
                                  const std::vector<int64_t>& shape) const {
-  SOFTMOE_CHECK(NumElements(shape) == values.size()) << path;
+  SOFTMOE_CHECK(NumElements(shape) == std::ssize(values)) << path;
   Hdf5Handle dataset = impl_->OpenDataset(path);
   Hdf5Handle type(H5Dget_type(dataset.id()), &H5Tclose);
   impl_->CheckType(H5Tequal(type.id(), Hdf5Type<T>::File()) > 0, type.id(),

@@ -24,15 +24,6 @@ constexpr int64_t kChunkedFromBytes = 64 << 10;
 constexpr int64_t kChunkBytes = 1 << 20;
 constexpr unsigned kDeflateLevel = 4;
 
-int64_t NumElements(const std::vector<int64_t>& shape) {
-  int64_t elements = 1;
-  for (int64_t extent : shape) {
-    SOFTMOE_CHECK(extent >= 0) << extent;
-    elements *= extent;
-  }
-  return elements;
-}
-
 // Whole trailing dimensions, as many as fit into kChunkBytes.
 std::vector<hsize_t> ChunkShape(const std::vector<int64_t>& shape,
                                 size_t element_bytes) {
@@ -157,7 +148,7 @@ template <typename T>
 void Hdf5Writer::WriteDataset(const std::string& path,
                               std::span<const T> values,
                               const std::vector<int64_t>& shape) {
-  SOFTMOE_CHECK(NumElements(shape) == static_cast<int64_t>(values.size()))
+  SOFTMOE_CHECK(NumElements(shape) == std::ssize(values))
       << path << ": " << values.size() << " values for another shape";
   Hdf5Handle dataset = impl_->CreateDataset(path, Hdf5Type<T>::File(), shape);
   impl_->Check(

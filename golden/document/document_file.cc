@@ -337,7 +337,7 @@ struct OptionalNumbers {
   std::vector<double> flip_share;  // at most one
 };
 
-OptionalNumbers Known(const Cell& cell) {
+OptionalNumbers OptionalNumbersOf(const Cell& cell) {
   OptionalNumbers known = {cell.deviation.value_or(0.0),
                            cell.deviation.has_value(),
                            cell.proportion.value_or(Proportion()),
@@ -386,7 +386,7 @@ void VisitCells(Group& group, Rows& rows, size_t column) {
   std::vector<OptionalNumbers> known(rows.size());
   if constexpr (!Group::kReads) {
     for (size_t r = 0; r < rows.size(); ++r) {
-      known[r] = Known(rows[r].cells[column]);
+      known[r] = OptionalNumbersOf(rows[r].cells[column]);
     }
   }
   const auto total = [](auto& numbers) -> auto& {

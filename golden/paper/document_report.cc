@@ -16,8 +16,6 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-constexpr size_t kWidth = 100;
-
 std::string CellText(const Cell& cell) {
   if (cell.empty()) return cell.flags.empty() ? "-" : cell.flags[0];
   std::string text = cell.text;
@@ -59,7 +57,7 @@ std::string DescribeDocument(const Document& document) {
 
 std::string DescribeTable(const Document& document, const Table& table) {
   std::string text = table.title + "  (" + table.id + ")\n";
-  if (!table.caption.empty()) text += Wrap(table.caption, kWidth, 0) + "\n";
+  if (!table.caption.empty()) text += Wrap(table.caption, kTextWidth, 0) + "\n";
   std::vector<std::string> header = {"row"};
   for (const Column& column : table.columns) header.push_back(column.id);
   TextTable cells(header);
@@ -118,12 +116,13 @@ std::string DescribeNotes(const Document& document, const Table* table) {
   std::string text;
   for (const Note& note : document.notes) {
     if (table != nullptr && !Concerns(note, *table)) continue;
-    text += Wrap(fmt::format("{:4} {}", note.id, note.text), kWidth, 5) + "\n";
+    text +=
+        Wrap(fmt::format("{:4} {}", note.id, note.text), kTextWidth, 5) + "\n";
     std::string places;
     for (const std::string& place : note.concerns) {
       places += (places.empty() ? "" : ", ") + place;
     }
-    text += "     " + Wrap("on: " + places, kWidth - 5, 9) + "\n";
+    text += "     " + Wrap("on: " + places, kTextWidth - 5, 9) + "\n";
   }
   return text.empty() ? "no notes\n" : text;
 }
@@ -176,7 +175,7 @@ std::string DescribeClaims(const Document& document, const Table* table) {
                   "which on the verdict would be lost in it, in the unit of "
                   "the numbers.",
                   kResolvedErrors),
-              kWidth, 0) +
+              kTextWidth, 0) +
          "\n";
 }
 

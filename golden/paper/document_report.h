@@ -4,6 +4,7 @@
 #ifndef SOFTMOE_GOLDEN_PAPER_DOCUMENT_REPORT_H_
 #define SOFTMOE_GOLDEN_PAPER_DOCUMENT_REPORT_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "golden/paper/paper_arithmetic.h"
 
 namespace softmoe::golden {
+
+// Columns of what this room prints, but for tables.
+constexpr size_t kTextWidth = 100;
 
 // Origin, source, and the tables with their sizes.
 std::string DescribeDocument(const Document& document);

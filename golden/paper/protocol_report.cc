@@ -11,6 +11,7 @@
 #include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/text/text_table.h"
+#include "golden/paper/document_report.h"
 #include "golden/paper/paper_lookup.h"
 #include "golden/paper/still_scores.h"
 
@@ -19,7 +20,6 @@ namespace {
 
 constexpr double kLeastSpread = 0.02, kMostSpread = 4;
 constexpr double kRatio = 1.1;  // spreads, examined in turn
-constexpr size_t kWidth = 100;
 
 struct Curve {
   std::vector<double> spread;
@@ -207,7 +207,7 @@ std::string DescribeProtocol(const std::vector<ProtocolReading>& readings) {
       "from 0.02 to 4 with which the end has the printed Infer-AE, a "
       "calibrated "
       "tau calibrated there.",
-      kWidth, 0);
+      kTextWidth, 0);
   TextTable table({"row", "tau", "fallback", "calibrated at", "start", "zero",
                    "middle", "zero", "end = Infer-AE", "zero", "paper",
                    "Train-AE", "paper", "spread for it"});

@@ -24,13 +24,13 @@ double Excess(const Interval& rounding, double margin) {
   return std::max(rounding.low - margin, -margin - rounding.high);
 }
 
-struct Noise {
+struct CellNoise {
   double below = 0, above = 0;  // the interval's extent on either side
   double p_outside = 1;
 };
 
-Noise SeedNoise(int64_t runs, int64_t golden_runs, const PooledDeviation& pool,
-                double excess) {
+CellNoise SeedNoise(int64_t runs, int64_t golden_runs,
+                    const PooledDeviation& pool, double excess) {
   if (!pool.known()) return {kInfinity, kInfinity, 1};
   const double error =
       pool.deviation * std::sqrt(1.0 / static_cast<double>(runs) +
@@ -44,8 +44,8 @@ Noise SeedNoise(int64_t runs, int64_t golden_runs, const PooledDeviation& pool,
 }
 
 // The noise of the items counted by a percentage; none for other numbers.
-Noise ItemNoise(const Cell& ours, const Cell& golden,
-                const PooledDeviation& pool, double excess) {
+CellNoise ItemNoise(const Cell& ours, const Cell& golden,
+                    const PooledDeviation& pool, double excess) {
   if (!ours.proportion || !golden.proportion) return {};
   if (pool.flip_share) {
     const double error = std::hypot(FlipDeviation(*pool.flip_share, ours),
@@ -60,7 +60,7 @@ Noise ItemNoise(const Cell& ours, const Cell& golden,
   const Interval interval = ProportionDifference(
       p, static_cast<double>(ours.proportion->total), q,
       static_cast<double>(golden.proportion->total), 1 - 2 * kLevel);
-  Noise noise;
+  CellNoise noise;
   noise.below = 100 * (p - q - interval.low);
   noise.above = 100 * (interval.high - (p - q));
   if (excess > 0) {
@@ -132,8 +132,8 @@ Difference Compare(const Cell& ours, const Cell& golden,
   difference.point = ours.value - golden.value;
   const Interval rounding = RoundingInterval(ours, golden);
   const double excess = Excess(rounding, margin);
-  const Noise seeds = SeedNoise(ours.runs, golden.runs, pool, excess);
-  const Noise items = ItemNoise(ours, golden, pool, excess);
+  const CellNoise seeds = SeedNoise(ours.runs, golden.runs, pool, excess);
+  const CellNoise items = ItemNoise(ours, golden, pool, excess);
   const double below = std::max(seeds.below, items.below);
   const double above = std::max(seeds.above, items.above);
   difference.interval = {rounding.low - below, rounding.high + above};

@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -17,14 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using Strings = std::vector<std::string>;
 
-constexpr const char* kFormat = "softmoe manifest";
-constexpr int kVersion = 1;
+constexpr const char* kManifestFormat = "softmoe manifest";
+constexpr int kManifestVersion = 1;
 
 // The one list of keys: `visit(key, field)` for each.
 template <typename Record, typename Visit>
-void VisitFields(Record& record, const Visit& visit) {
+void VisitShard(Record& record, const Visit& visit) {
   visit("name", record.name);
   visit("digest", record.digest);
   visit("sha256", record.sha256);
@@ -38,19 +36,6 @@ void VisitFields(Record& record, const Visit& visit) {
   visit("tokens_sha256", record.tokens_sha256);
   visit("documents_sum", record.documents_sum);
   visit("first", record.first);
-}
-
-template <typename T>
-bool Fits(const Json& json) {
-  if constexpr (std::is_same_v<T, int64_t>) return json.is_number_unsigned();
-  if constexpr (std::is_same_v<T, std::string>) return json.is_string();
-  if constexpr (std::is_same_v<T, Strings>) {
-    if (!json.is_array()) return false;
-    for (const Json& each : json) {
-      if (!each.is_string()) return false;
-    }
-    return true;
-  }
 }
 
 [[noreturn]] void Refuse(const fs::path& path, const std::string& what) {
@@ -69,8 +54,8 @@ std::string Lines(const std::vector<ShardRecord>& shards) {
 // The last line.
 Json Sums(const Manifest& manifest, const std::string& lines) {
   const ShardRecord total = Total(manifest.shards);
-  return Sealed({{"format", kFormat},
-                 {"version", kVersion},
+  return Sealed({{"format", kManifestFormat},
+                 {"version", kManifestVersion},
                  {"shards", manifest.shards.size()},
                  {"bytes", total.bytes},
                  {"documents", total.documents},
@@ -127,20 +112,18 @@ DigestSum ParseDigestSum(const std::string& hex) {
 
 Json ToJson(const ShardRecord& record) {
   Json json = Json::object();
-  VisitFields(record,
-              [&](const char* key, const auto& field) { json[key] = field; });
+  VisitShard(record,
+             [&](const char* key, const auto& field) { json[key] = field; });
   return json;
 }
 
 ShardRecord ParseShardRecord(const Json& json, const std::string& place) {
   ShardRecord record;
-  VisitFields(record, [&]<typename T>(const char* key, T& field) {
-    const auto value = json.is_object() ? json.find(key) : json.end();
-    if (!json.is_object() || value == json.end() || !Fits<T>(*value)) {
+  VisitShard(record, [&](const char* key, auto& field) {
+    if (!TakeField(json, key, &field)) {
       throw DataError(
           fmt::format("{}: \"{}\" is missing or of a wrong type", place, key));
     }
-    field = value->template get<T>();
   });
   try {
     ParseDigestSum(record.documents_sum);
@@ -187,14 +170,16 @@ void WriteManifest(const fs::path& path, const Manifest& manifest) {
 
 Manifest ReadManifest(const fs::path& path) {
   const std::vector<Json> lines = ReadJsonLines(path);
-  if (lines.empty() || lines.back().value("format", Json()) != kFormat) {
+  if (lines.empty() ||
+      lines.back().value("format", Json()) != kManifestFormat) {
     Refuse(path,
            "its last line is not that of a manifest: truncated, or "
            "another file");
   }
   const Json& sums = lines.back();
-  if (sums.value("version", Json()) != kVersion) {
-    Refuse(path, fmt::format("of another version, only {} is known", kVersion));
+  if (sums.value("version", Json()) != kManifestVersion) {
+    Refuse(path, fmt::format("of another version, only {} is known",
+                             kManifestVersion));
   }
   Manifest manifest;
   for (size_t i = 0; i + 1 < lines.size(); ++i) {

@@ -25,15 +25,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "softmoe token files";
-constexpr int kVersion = 2;
+constexpr const char* kCorpusFormat = "softmoe token files";
+constexpr int kCorpusVersion = 2;
 constexpr int kUnsealedVersion = 1;  // the same without the seal; still read
 constexpr const char* kRemedy =
     "make the token files again with `bazel run //:prepare_data`";
 
 // The one list of keys: `visit(key, field)` for each.
 template <typename Corpus, typename Visit>
-void VisitFields(Corpus& corpus, const Visit& visit) {
+void VisitCorpus(Corpus& corpus, const Visit& visit) {
   visit("corpus", corpus.corpus);
   visit("description", corpus.description);
   visit("stand_in", corpus.stand_in);
@@ -46,14 +46,6 @@ void VisitFields(Corpus& corpus, const Visit& visit) {
   visit("tokenizer_sha256", corpus.tokens.tokenizer_sha256);
   visit("tokens_sha256", corpus.tokens.data_sha256);
   visit("index_sha256", corpus.tokens.index_sha256);
-}
-
-// Whether `json` holds what fits a field of type T, without conversions.
-template <typename T>
-bool Fits(const Json& json) {
-  if constexpr (std::is_same_v<T, bool>) return json.is_boolean();
-  if constexpr (std::is_same_v<T, int64_t>) return json.is_number_unsigned();
-  return json.is_string();
 }
 
 void CheckHash(const fs::path& path, const std::string& found,
@@ -95,8 +87,8 @@ void CopyFile(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 std::string PreparedCorpusText(const PreparedCorpus& corpus) {
-  Json json = {{"format", kFormat}, {"version", kVersion}};
-  VisitFields(corpus,
+  Json json = {{"format", kCorpusFormat}, {"version", kCorpusVersion}};
+  VisitCorpus(corpus,
               [&](const char* key, const auto& field) { json[key] = field; });
   if (!corpus.text_of.empty()) json["text_of"] = corpus.text_of;
   return Sealed(std::move(json)).dump(2) + "\n";
@@ -110,35 +102,33 @@ void WritePreparedCorpus(const PreparedCorpus& corpus) {
 PreparedCorpus ParsePreparedCorpus(const std::string& text,
                                    const fs::path& path) {
   const Json json = ParseJsonObject(text);
-  if (!json.is_object() || json.value("format", Json()) != kFormat) {
+  if (!json.is_object() || json.value("format", Json()) != kCorpusFormat) {
     throw DataError(fmt::format("{}: not the description of token files; {}",
                                 path.string(), kRemedy));
   }
   const Json version = json.value("version", Json());
-  if (version != kVersion && version != kUnsealedVersion) {
+  if (version != kCorpusVersion && version != kUnsealedVersion) {
     throw DataError(
         fmt::format("{}: {}, only {} is known; {}", path.string(),
                     version.is_number_integer()
                         ? fmt::format("version {}", version.get<int64_t>())
                         : "no version",
-                    kVersion, kRemedy));
+                    kCorpusVersion, kRemedy));
   }
-  if (version == kVersion && !IsSealed(json)) {
+  if (version == kCorpusVersion && !IsSealed(json)) {
     throw DataError(
         fmt::format("{}: damaged, or changed by hand: its last line is not the "
                     "SHA-256 of the others; {}",
                     path.string(), kRemedy));
   }
   PreparedCorpus corpus;
-  VisitFields(corpus, [&]<typename T>(const char* key, T& field) {
-    const auto value = json.find(key);
-    if (value == json.end() || !Fits<T>(*value)) {
+  VisitCorpus(corpus, [&](const char* key, auto& field) {
+    if (!TakeField(json, key, &field)) {
       throw DataError(
           fmt::format("{}: key \"{}\" is missing or of a wrong "
                       "type; {}",
                       path.string(), key, kRemedy));
     }
-    field = value->template get<T>();
   });
   const Json text_of = json.value("text_of", Json());
   if (text_of.is_string()) corpus.text_of = text_of.get<std::string>();

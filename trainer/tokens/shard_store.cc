@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kBlock = int64_t{1} << 20;
+constexpr int64_t kHashedAtOnce = int64_t{1} << 20;
 
 fs::path ShardPrefix(const fs::path& folder, int64_t shard) {
   return folder / "shards" / std::to_string(shard);
@@ -35,9 +35,9 @@ fs::path ShardPrefix(const fs::path& folder, int64_t shard) {
 template <typename Use>
 void ForEachBlock(const InputFile& file, int64_t begin, int64_t end,
                   const Use& use) {
-  std::vector<char> block(kBlock);
-  for (int64_t at = begin; at < end; at += kBlock) {
-    const int64_t count = std::min(kBlock, end - at);
+  std::vector<char> block(kHashedAtOnce);
+  for (int64_t at = begin; at < end; at += kHashedAtOnce) {
+    const int64_t count = std::min(kHashedAtOnce, end - at);
     file.Read(at, count, block.data());
     use(std::string_view(block.data(), static_cast<size_t>(count)));
   }

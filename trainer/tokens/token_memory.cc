@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Counts = std::vector<int64_t>;
 
-constexpr const char* kFormat = "softmoe checked tokens";
-constexpr int kVersion = 1;
+constexpr const char* kFactsFormat = "softmoe checked tokens";
+constexpr int kFactsVersion = 1;
 constexpr const char* kFacts = "facts.json";
 constexpr int64_t kMostIds = 1 << 20;
 // A file that changes twice within one tick of its file system's clock keeps
@@ -135,8 +135,8 @@ std::string TokenFactsText(const TokenFacts& facts) {
   for (const auto& [first, counts] : facts.counts_from) {
     from[std::to_string(first)] = counts;
   }
-  return Sealed({{"format", kFormat},
-                 {"version", kVersion},
+  return Sealed({{"format", kFactsFormat},
+                 {"version", kFactsVersion},
                  {"data", StampJson(facts.data)},
                  {"index", StampJson(facts.index)},
                  {"data_sha256", facts.data_sha256},
@@ -151,7 +151,8 @@ std::optional<TokenFacts> ParseTokenFacts(std::string_view text) {
   const Json json = ParseJsonObject(text);
   if (!IsSealed(json)) return std::nullopt;
   try {
-    if (json.at("format") != kFormat || json.at("version") != kVersion) {
+    if (json.at("format") != kFactsFormat ||
+        json.at("version") != kFactsVersion) {
       return std::nullopt;
     }
     TokenFacts facts = {.data = ParseStamp(json.at("data")),

@@ -252,7 +252,7 @@ std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
 }
 
 // The largest message that does not answer a call: the text of dlerror.
-constexpr int64_t kMaxText = 64 << 10;
+constexpr int64_t kMaxMessage = 64 << 10;
 
 // Whether the library has an operation in a dtype, or how it failed to say so.
 struct Offer {
@@ -266,7 +266,7 @@ class LibImplementation : public Implementation {
       : name_("lib:" + argument), worker_(CheckedPath("lib", argument)) {
     std::string defect;
     try {
-      defect = worker_.Ask(LoadMessage(), kMaxText, CallSeconds());
+      defect = worker_.Ask(LoadMessage(), kMaxMessage, CallSeconds());
     } catch (const RunFailure& failure) {
       defect = std::string("while it was loaded, ") + failure.what();
     }
@@ -280,7 +280,7 @@ class LibImplementation : public Implementation {
     if (found == offers_.end()) {
       Offer offer;
       try {
-        offer.made = worker_.Ask(SupportsMessage(op.name(), dtype), kMaxText,
+        offer.made = worker_.Ask(SupportsMessage(op.name(), dtype), kMaxMessage,
                                  CallSeconds()) == "1";
       } catch (const RunFailure& failure) {
         offer = {true, failure.what()};  // for a case to show it
