@@ -201,6 +201,16 @@ TEST(ExpectedStep, CountsWhatIsRecomputedAndOtherRanks) {
   EXPECT_LT(seconds(Recompute::kNone, 1), seconds(Recompute::kExperts, 1));
   EXPECT_LT(seconds(Recompute::kExperts, 1), seconds(Recompute::kLayer, 1));
   EXPECT_LT(seconds(Recompute::kNone, 8), seconds(Recompute::kNone, 1) / 7);
+  // Every rank updates a share of the parameters.
+  const auto bytes_of_update = [&](int ranks) {
+    for (const auto& operation :
+         ExpectedStep(config, Recompute::kNone, ranks)) {
+      if (operation.name == "AdamW") return operation.work.bytes;
+    }
+    return 0.0;
+  };
+  EXPECT_GT(bytes_of_update(8), 0);
+  EXPECT_EQ(8 * bytes_of_update(8), bytes_of_update(1));
 }
 
 TEST(ProfileStep, TakesAStepOfThosePassesThatItRan) {

@@ -117,7 +117,8 @@ void ExpectRegimeRefused(const std::string& from, const std::string& to,
 }
 
 TEST(RegimeDefinitions, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
-  ExpectRegimeRefused("procedure = 1", "procedure = 2", "must be 1");
+  ExpectRegimeRefused("procedure = 1", "procedure = 2",
+                      "'procedure' must be 1");
   ExpectRegimeRefused("[rule]", "[rules]", "the table [rule] is missing");
   ExpectRegimeRefused("[controls]", "[control]",
                       "the table [controls] is missing");
@@ -548,6 +549,14 @@ TEST(RegimeJudge, OtherTrainAeIsSaidWhereverTheNumberStands) {
           Says(RegimeMarkdown(verdicts), std::string(id) + " (Infer-AE only)"));
     }
     EXPECT_TRUE(EstimateOf(verdicts, "row.regime-2").infer_ae_only.empty());
+    for (const json& estimate :
+         json::parse(RegimeJson(verdicts))["estimates"]) {
+      const auto& only =
+          EstimateOf(verdicts, estimate["estimate"]).infer_ae_only;
+      EXPECT_EQ(estimate.contains("infer_ae_only"), !only.empty());
+      if (only.empty()) continue;
+      EXPECT_EQ(estimate["infer_ae_only"], only);
+    }
     EXPECT_TRUE(Says(RegimeBottomLine(verdicts),
                      "Infer-AE only: while training, "
                      "regime-1.5 has"));
@@ -833,8 +842,8 @@ TEST(RegimeReport, SaysThatTheSparseLossesDoNotFixTheCurve) {
   for (MiniatureRun& run : runs) {
     if (run.row == "sparse-4") run.loss -= 1;
   }
-  EXPECT_TRUE(
-      Says(DescribeRegime(JudgeRuns(runs)), "p is at an end of its range"));
+  EXPECT_TRUE(Says(DescribeRegime(JudgeRuns(runs)),
+                   "p is at an end of its range, 0.1 to 10"));
 }
 
 // ---- The independent program.

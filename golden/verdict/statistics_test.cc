@@ -291,6 +291,14 @@ RC_GTEST_PROP(ProportionProperty, WilsonNarrowsAndHoldsItsCentre, ()) {
   RC_ASSERT(many.high - many.low <= few.high - few.low);
 }
 
+// However the ends are rounded.
+TEST(WilsonInterval, IsAProportion) {
+  for (int total = 1; total <= 2000; ++total) {
+    EXPECT_GE(WilsonInterval(0, total, 0.95).low, 0) << total;
+    EXPECT_LE(WilsonInterval(1, total, 0.95).high, 1) << total;
+  }
+}
+
 TEST(Statistics, ArgumentsOutOfRangeAreInternalErrors) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (double x : {-0.1, 1.1, nan}) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products, experts, attention and head on the simulated device: empty sums,
-// experts without rows, partial blocks of queries, partial chunks of tokens,
-// batches, buckets of rows. Their results are tested by verify, op=gemm,
-// op=experts, op=attention and op=lm_head.
+// more problems than a queue keeps algorithms for, experts without rows,
+// partial blocks of queries, partial chunks of tokens, batches, buckets of
+// rows. Their results are tested by verify, op=gemm, op=experts, op=attention
+// and op=lm_head.
 #include "kernels/cuda/products.h"
 #include "kernels/simt/device/shim_test_support.h"
 #include "kernels/testing/random_routing.h"
@@ -178,6 +179,69 @@ void CheckBuckets() {
   }
 }
 
+// Empty sums are zeros, in each of several results and nowhere beside them.
+void CheckEmptySums() {
+  constexpr int64_t kRows = 3, kColumns = 4, kRow = 6, kCount = 3, kStride = 20;
+  CheckSchedules("empty sums", [&](DeviceRun& run) {
+    const auto queue = isa_shim::MakeQueue(run.stream(), 1 << 16);
+    const std::vector<float> before(kCount * kStride, 7.0f);
+    float* const c = run.InOut(before);
+    ProductArgs products = ProductOf(GemmArgs{.a = nullptr,
+                                              .b = nullptr,
+                                              .c = c,
+                                              .m = kRows,
+                                              .n = kColumns,
+                                              .ldb = kColumns,
+                                              .ldc = kRow});
+    products.count = kCount;
+    products.stride_c = kStride;
+    queue->Multiply(products);
+    Check(cudaStreamSynchronize(run.stream()));
+    const std::vector<float> after = run.Read(c, kCount * kStride);
+    for (int64_t i = 0; i < kCount * kStride; ++i) {
+      const int64_t row = i % kStride / kRow, column = i % kStride % kRow;
+      const bool in_result = row < kRows && column < kColumns;
+      if (after[i] != (in_result ? 0.0f : 7.0f)) {
+        Fail("element %ld of the results is %g", static_cast<long>(i),
+             static_cast<double>(after[i]));
+      }
+    }
+  });
+}
+
+// More problems than a queue keeps algorithms for, and the first of them again.
+void CheckManyProblems() {
+  constexpr int64_t kProblems = 4100;
+  CheckSchedules("many problems", [&](DeviceRun& run) {
+    const auto queue = isa_shim::MakeQueue(run.stream(), 1 << 16);
+    const float* const a = run.In(std::vector<float>(kProblems, 2.0f));
+    const float* const b = run.In(std::vector<float>{3.0f});
+    float* const c = run.InOut(std::vector<float>(kProblems, 0.0f));
+    for (int64_t problem = 0; problem <= kProblems; ++problem) {
+      queue->Multiply(ProductOf(GemmArgs{.a = a,
+                                         .b = b,
+                                         .c = c,
+                                         .m = 1 + problem % kProblems,
+                                         .n = 1,
+                                         .k = 1,
+                                         .lda = 1,
+                                         .ldb = 1,
+                                         .ldc = 1,
+                                         .accumulate = true}));
+    }
+    Check(cudaStreamSynchronize(run.stream()));
+    const std::vector<float> sums = run.Read(c, kProblems);
+    // Element i is in all problems of more rows, the first also once more.
+    for (int64_t i = 0; i < kProblems; ++i) {
+      const auto products = static_cast<float>(kProblems - i + (i == 0));
+      if (sums[i] != 6 * products) {
+        Fail("element %ld is %g", static_cast<long>(i),
+             static_cast<double>(sums[i]));
+      }
+    }
+  });
+}
+
 // Blocks of queries and of keys, tiles, and rows beyond the end in each.
 void CheckFlashAttention() {
   const auto check = [](int64_t num_sequences, int64_t length, int64_t heads,
@@ -197,6 +261,8 @@ void CheckFlashAttention() {
 int main() {
   softmoe::kernels::CheckGemms();
   softmoe::kernels::CheckBuckets();
+  softmoe::kernels::CheckEmptySums();
+  softmoe::kernels::CheckManyProblems();
   softmoe::kernels::CheckOperations<float>();
   softmoe::kernels::CheckOperations<softmoe::kernels::Bf16>();
   softmoe::kernels::CheckFlashAttention();

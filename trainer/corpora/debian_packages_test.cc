@@ -101,6 +101,20 @@ TEST_F(DebianPackages, ShowsWhatEveryAttemptComplainedOf) {
                    "connect to the network"));
 }
 
+TEST_F(DebianPackages, ShowsTheLastLinesOfAFailedUnpacking) {
+  const FakeAptGet apt(folder_ / "bin", "exit 100");
+  fs::create_directories(folder_ / "local");
+  fs::copy(deb_, folder_ / "local" / deb_.filename());
+  WriteFileAtomically(folder_ / "bin" / "dpkg-deb",
+                      "#!/bin/sh\n"
+                      "case $1 in\n"
+                      "  --field) echo tiny-text ;;\n"
+                      "  *) printf '1\\n2\\n\\n3\\n'; exit 2 ;;\nesac\n");
+  fs::permissions(folder_ / "bin" / "dpkg-deb", fs::perms::owner_all);
+  EXPECT_TRUE(Says(Error(), "cannot unpack",
+                   "_all.deb: 2\n\n3\n; delete it if it is damaged"));
+}
+
 TEST_F(DebianPackages, SaysThatThereIsNoDpkg) {
   const FakeAptGet apt(folder_ / "bin", "exit 100");  // and the PATH of before
   ::setenv("PATH", (folder_ / "bin").c_str(), 1);

@@ -195,6 +195,18 @@ TEST(Owt, FilesOfDocumentsAreShards) {
   EXPECT_EQ(names.front(), "a.xz");
 }
 
+// What is packed inside does not end the file.
+TEST(Owt, AFileOfDocumentsMayHoldArchives) {
+  const auto path = FreshFolder("owt_inside") / "o.tar";
+  const std::string inside = Tar({{"2.txt", "two"}, {"3.txt", "three"}}, true);
+  WriteFileAtomically(
+      path,
+      Tar({{"1.txt", "one"}, {"in.xz", inside}, {"4.txt", "four"}}, false));
+  const auto source = OpenOwt(path);
+  EXPECT_EQ(DocumentsOf(source), (Documents{"one", "two", "three", "four"}));
+  EXPECT_EQ(source->input_bytes(), static_cast<int64_t>(fs::file_size(path)));
+}
+
 TEST(Owt, CountsWhatItLeavesOut) {
   const auto path = FreshFolder("owt_skip") / "o.tar.xz";
   WriteFileAtomically(

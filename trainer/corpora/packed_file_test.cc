@@ -58,6 +58,16 @@ TEST_P(Packed, GivesWhatWasPacked) {
   EXPECT_EQ(Unpacked(Write("x")), "x");
 }
 
+TEST_P(Packed, HashesTheWholeFileHoweverLittleOfItWasRead) {
+  const fs::path path = Write(LongText());
+  const InputFile file(path);
+  PackedFile packed(file);
+  char first = '\0';
+  EXPECT_EQ(packed.Read(&first, 1), 1);
+  EXPECT_EQ(first, '0');
+  EXPECT_EQ(packed.sha256(), Sha256OfFile(path));
+}
+
 // `cat a.gz b.gz` makes such files, and so do packers that use several threads.
 TEST_P(Packed, ReadsOneMemberAfterAnother) {
   const std::string one = ReadWholeFile(Write("one"));

@@ -61,6 +61,16 @@ TEST(TextFile, ReadsBackWhatTheTestsWrite) {
   EXPECT_EQ(ReadPlain(TestText(documents)), documents);
 }
 
+// For whoever shows how far it is.
+TEST(TextFile, CountsTheBytesThatItHasRead) {
+  const auto path = FreshFolder("text") / "text.txt";
+  WriteFileAtomically(path, TestText(TestDocuments(100)));
+  const auto source = OpenTextFile(path);
+  DocumentsOf(source);
+  EXPECT_EQ(source->input_bytes(),
+            static_cast<int64_t>(std::filesystem::file_size(path)));
+}
+
 TEST(TextFile, RefusesEmptyFiles) {
   for (const std::string content : {"", "\n", " \n\t\n"}) {
     const std::string error = TextError(content);
