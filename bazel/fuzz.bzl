@@ -88,12 +88,12 @@ def _instrumented_objects(target, ctx):
         sources,
         at_a_time = 1 if ctx.label.package in _EACH_BY_ITSELF else AT_A_TIME,
     )
-    for source in units:
-        output = ctx.actions.declare_file("%s.o" % source.basename, sibling = source)
+    for unit in units:
+        output = ctx.actions.declare_file("%s.o" % unit.basename, sibling = unit)
 
         # g++ has judged these sources; its flags may mean nothing here.
         flags = ctx.rule.attr.copts + _defines([target]) + ["-w"]
-        _compile(ctx, source, output, headers, flags)
+        _compile(ctx, unit, output, headers, flags)
         objects.append(output)
     return objects
 

@@ -130,8 +130,7 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
                       path.string(), key, kRemedy));
     }
   });
-  const Json text_of = json.value("text_of", Json());
-  if (text_of.is_string()) corpus.text_of = text_of.get<std::string>();
+  TakeField(json, "text_of", &corpus.text_of);  // which not all have
   return corpus;
 }
 
