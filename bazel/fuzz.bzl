@@ -16,7 +16,6 @@ layers that read no input (_NOT_INSTRUMENTED). What a target defines is in
 load("@system//:compilers.bzl", "CLANGXX")
 load("@system//:key.bzl", "BUILD_KEY")
 load("//bazel:compilation.bzl", "ENVIRONMENT", "SANITIZER_COPTS")
-load("//bazel:together.bzl", "AT_A_TIME", "units_of")
 
 _SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
@@ -68,10 +67,6 @@ _NOT_INSTRUMENTED = [
     "reference",
 ]
 
-# Rooms that leave something to whoever links them: a fuzzer that needs a part of
-# them cannot have all.
-_EACH_BY_ITSELF = ["property_tests/verify/engine"]
-
 def _is_instrumented(label):
     for folder in _NOT_INSTRUMENTED:
         if (label.package + "/").startswith(folder + "/"):
@@ -81,19 +76,14 @@ def _is_instrumented(label):
 def _instrumented_objects(target, ctx):
     objects = []
     headers = depset(ctx.rule.files.srcs, transitive = _headers([target]))
-    sources = [source for source in ctx.rule.files.srcs if source.extension == "cc"]
-    units = units_of(
-        ctx,
-        "_fuzz/" + ctx.label.name,
-        sources,
-        at_a_time = 1 if ctx.label.package in _EACH_BY_ITSELF else AT_A_TIME,
-    )
-    for unit in units:
-        output = ctx.actions.declare_file("%s.o" % unit.basename, sibling = unit)
+    for source in ctx.rule.files.srcs:
+        if source.extension != "cc":
+            continue
+        output = ctx.actions.declare_file("_fuzz/%s/%s.o" % (ctx.label.name, source.basename))
 
         # g++ has judged these sources; its flags may mean nothing here.
         flags = ctx.rule.attr.copts + _defines([target]) + ["-w"]
-        _compile(ctx, unit, output, headers, flags)
+        _compile(ctx, source, output, headers, flags)
         objects.append(output)
     return objects
 

@@ -216,6 +216,7 @@ def shim_library(name, srcs, deps = [], **kwargs):
         name = name,
         testonly = True,
         srcs = wrappers,
+        alone = wrappers,
         textual_hdrs = srcs,
         copts = _CUDA_FLAGS,
         deps = deps + ["//kernels/simt/device"],

@@ -31,10 +31,34 @@ _LINKOPTS = ["-Wl,--build-id=0x" + BUILD_KEY]
 # a shared library that nobody loads: a third of the time of a cold build.
 _ONE_OBJECT = {"features": ["-supports_pic"], "linkstatic": True}
 
-def softmoe_cc_library(name, copts = [], in_shared_library = False, **kwargs):
-    """A library; `in_shared_library`: also for a binary with linkshared = True."""
+def softmoe_cc_library(
+        name,
+        srcs = [],
+        alone = [],
+        copts = [],
+        in_shared_library = False,
+        **kwargs):
+    """A library, whose sources are compiled together.
+
+    Args:
+      name: of the library.
+      srcs: as of a cc_library.
+      alone: those of `srcs` that are compiled each by itself: they name something
+        as another does, or leave a function to the programs that use them.
+      copts: besides those of every library.
+      in_shared_library: whether it is also for a binary with linkshared = True.
+      **kwargs: as of a cc_library.
+    """
+    units = [source for source in srcs if source.endswith(".cc") and source not in alone]
+    if len(units) > 1:
+        together(
+            name = name + "_units",
+            testonly = kwargs.get("testonly"),
+            srcs = units,
+        )
+        srcs = [source for source in srcs if source not in units] + [":%s_units" % name]
     kwargs = kwargs if in_shared_library else dict(kwargs, **_ONE_OBJECT)
-    native.cc_library(name = name, copts = _COPTS + copts, **kwargs)
+    native.cc_library(name = name, srcs = srcs, copts = _COPTS + copts, **kwargs)
 
 # Where a program of //:gpu_bundle finds the libraries that lie beside it. Of the
 # old kind, which holds for the libraries that libraries need, too.
@@ -125,7 +149,8 @@ def _taken():
         for rule in native.existing_rules().values()
         for source in rule.get("srcs", [])
         if source.startswith(":") and source.endswith(".cc") and
-           (rule["kind"].startswith("cc_") or source.endswith("_test.cc") or source.endswith("_fuzz.cc"))
+           (rule["kind"] == "together" or rule["kind"].startswith("cc_") or
+            source.endswith("_test.cc") or source.endswith("_fuzz.cc"))
     ]
 
 def softmoe_room(
@@ -185,7 +210,7 @@ def softmoe_room(
         softmoe_cc_test(
             name = "test",
             srcs = [":tests"],
-            deps = own + deps + test.pop("deps", []) + [":tests"],
+            deps = own + deps + test.pop("deps", []),
             **test
         )
     elif test:

@@ -11,7 +11,7 @@ or .clang-tidy change.
 
 load("//bazel:citations.bzl", "PACKAGES")
 load("//bazel:compilation.bzl", "LANGUAGE", "PROCESSOR")
-load("//bazel:together.bzl", "Together", "sources_of")
+load("//bazel:together.bzl", "sources_of")
 
 _CLANG_TIDY = "/usr/bin/clang-tidy-14"
 
@@ -24,8 +24,7 @@ def _context(rule):
     infos = [
         dep[CcInfo]
         for dep in getattr(rule.attr, "deps", [])
-        # Sources that are compiled together do not include each other.
-        if CcInfo in dep and Together not in dep
+        if CcInfo in dep
     ]
     return cc_common.merge_cc_infos(cc_infos = infos).compilation_context
 

@@ -251,7 +251,7 @@ void FlatSizes(benchmark::internal::Benchmark* b) {
       ->UseRealTime();
 }
 
-void AddBenchmarks() {
+void AddRowBenchmarks() {
   const auto add = [](const char* name, void (*run)(benchmark::State&),
                       void (*sizes)(benchmark::internal::Benchmark*)) {
     benchmark::RegisterBenchmark(name, run)->Apply(sizes);
@@ -267,7 +267,8 @@ void AddBenchmarks() {
   add("BM_SumOfSquares", BM_SumOfSquares, FlatSizes);
 }
 
-const bool added = (add_benchmarks["cpu"].push_back(AddBenchmarks), true);
+const bool rows_added =
+    (add_benchmarks["cpu"].push_back(AddRowBenchmarks), true);
 
 }  // namespace
 }  // namespace softmoe::kernels

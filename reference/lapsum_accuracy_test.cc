@@ -19,11 +19,9 @@
 namespace softmoe::reference {
 namespace {
 
-using testing::LapSumProblem;
-using testing::MakeProblem;
+using testing::LapSumOracle;
 using testing::Mpfr;
 using testing::OracleSolution;
-using testing::SolveOracle;
 
 // Acceptance (DESIGN.md, ruling 4): weights within 2e-15; T dp/dr, T dp/dT and
 // dp/dk within 1e-12 absolute, dx/dk relative.
@@ -86,16 +84,9 @@ std::vector<double> MakeScores(Shape shape, int n) {
   return scores;
 }
 
-// The value of S at a score, rounded to double.
-double NodeValue(const std::vector<double>& scores, double temperature,
-                 double node) {
-  return testing::ResidualOracle(MakeProblem(scores, 0, temperature), node)
-      .ToDouble();
-}
-
 // The values of k to try, all in (0, n).
 std::vector<double> MeanActives(const std::vector<double>& scores,
-                                double temperature) {
+                                const LapSumOracle& oracle) {
   const double n = static_cast<double>(scores.size());
   std::vector<double> result = {1e-9, 0.1,   0.5,   1,     1.5,     2,
                                 2.75, n / 3, n / 2, n - 1, n - 0.5, n - 1e-6};
@@ -103,7 +94,8 @@ std::vector<double> MeanActives(const std::vector<double>& scores,
   std::vector<double> sorted = scores;
   std::sort(sorted.begin(), sorted.end());
   for (size_t node : {size_t{0}, sorted.size() / 2, sorted.size() - 1}) {
-    const double value = NodeValue(scores, temperature, sorted[node]);
+    // S at a score, rounded to double.
+    const double value = oracle.Residual({0}, sorted[node]).ToDouble();
     double below = value, above = value;
     result.push_back(value);
     for (int ulp = 1; ulp <= 3; ++ulp) {
@@ -150,11 +142,11 @@ TEST(LapSumAccuracy, WeightsAgreeWithTheHighPrecisionSolution) {
     for (Shape shape : kShapes) {
       const std::vector<double> scores = MakeScores(shape, n);
       for (double temperature : kTemperatures) {
-        for (double k : MeanActives(scores, temperature)) {
+        const LapSumOracle oracle(scores, temperature);
+        for (double k : MeanActives(scores, oracle)) {
           const LapSum got = SolveLapSum(ToVector(scores), k, temperature);
-          const LapSumProblem problem = MakeProblem(scores, k, temperature);
           const std::vector<Mpfr> expected =
-              SolveOracle(problem, Guess(got, temperature)).weights;
+              oracle.Solve({k}, Guess(got, temperature)).weights;
           for (int i = 0; i < n; ++i) {
             const double error =
                 Abs(Mpfr(got.weights[i]) - expected[i]).ToDouble();
@@ -183,11 +175,9 @@ struct Difference {
   Mpfr root = 0.0;
 };
 
-Difference CentralDifference(const LapSumProblem& plus,
-                             const LapSumProblem& minus, const Mpfr& step,
-                             const Mpfr& guess) {
-  const OracleSolution upper = SolveOracle(plus, guess);
-  const OracleSolution lower = SolveOracle(minus, guess);
+// Of two problems that are two steps apart.
+Difference CentralDifference(const OracleSolution& upper,
+                             const OracleSolution& lower, const Mpfr& step) {
   const Mpfr width = Scale(step, 1);
   Difference difference;
   difference.root = (upper.root - lower.root) / width;
@@ -229,20 +219,23 @@ TEST(LapSumAccuracy, DerivativesAgreeWithHighPrecisionDifferences) {
     for (Shape shape : kShapes) {
       const std::vector<double> scores = MakeScores(shape, n);
       for (double temperature : {1e-3, 0.1, 1.0, 5.0, 1e3}) {
+        const Mpfr step = Scale(Mpfr(temperature), kStepBits);  // of r and of T
+        const LapSumOracle oracle(scores, temperature);
+        const LapSumOracle warmer(scores, Mpfr(temperature) + step);
+        const LapSumOracle colder(scores, Mpfr(temperature) - step);
         for (double k : {1e-9, 0.7, 1.0, 1.5, n / 2.0, n - 0.75, n - 1e-6}) {
           if (k >= n) continue;
           const LapSum solution = SolveLapSum(ToVector(scores), k, temperature);
-          const LapSumProblem problem = MakeProblem(scores, k, temperature);
-          const OracleSolution oracle =
-              SolveOracle(problem, Guess(solution, temperature));
-          const Mpfr& x = oracle.root;
+          const OracleSolution exact_solution =
+              oracle.Solve({k}, Guess(solution, temperature));
+          const Mpfr& x = exact_solution.root;
           // Differences mean nothing within a step of a kink, r_i = x.
           bool kink = false;
           Mpfr sum_densities = 0.0;
           for (int i = 0; i < n; ++i) {
             const Mpfr distance = Abs(Mpfr(scores[i]) - x);
             kink = kink || distance < Scale(Mpfr(temperature), kStepBits + 4);
-            sum_densities += oracle.densities[i];
+            sum_densities += exact_solution.densities[i];
           }
           if (kink) {
             ++at_kink;
@@ -253,17 +246,14 @@ TEST(LapSumAccuracy, DerivativesAgreeWithHighPrecisionDifferences) {
             ++differences;
             worst.Update(error, n, shape, k, temperature);
           };
-          const Mpfr step =
-              Scale(Mpfr(temperature), kStepBits);  // of r and of T
           Vector unit = Vector::Zero(n);
 
           // T dp_i/dr_j and dx/dr_j.
           const LapSumGradient root = LapSumRootGradient(solution);
           for (int j : Columns(solution.arguments)) {
-            LapSumProblem plus = problem, minus = problem;
-            plus.scores[j] += step;
-            minus.scores[j] -= step;
-            const Difference exact = CentralDifference(plus, minus, step, x);
+            const Difference exact = CentralDifference(
+                oracle.WithScoreChanged(j, step).Solve({k}, x),
+                oracle.WithScoreChanged(j, -step).Solve({k}, x), step);
             unit.setZero();
             unit[j] = 1;
             const Vector jvp = LapSumJvp(solution, unit, 0, 0);
@@ -279,10 +269,8 @@ TEST(LapSumAccuracy, DerivativesAgreeWithHighPrecisionDifferences) {
 
           // T dp_i/dT.
           {
-            LapSumProblem plus = problem, minus = problem;
-            plus.temperature += step;
-            minus.temperature -= step;
-            const Difference exact = CentralDifference(plus, minus, step, x);
+            const Difference exact = CentralDifference(
+                warmer.Solve({k}, x), colder.Solve({k}, x), step);
             unit.setZero();
             const Vector jvp = LapSumJvp(solution, unit, 0, 1);
             for (int i = 0; i < n; ++i) {
@@ -302,10 +290,9 @@ TEST(LapSumAccuracy, DerivativesAgreeWithHighPrecisionDifferences) {
           // moves by sum f, so that is the scale of the step.
           {
             const Mpfr k_step = Scale(sum_densities, kStepBits);
-            LapSumProblem plus = problem, minus = problem;
-            plus.mean_active_shift = k_step;
-            minus.mean_active_shift = -k_step;
-            const Difference exact = CentralDifference(plus, minus, k_step, x);
+            const Difference exact =
+                CentralDifference(oracle.Solve({k, k_step}, x),
+                                  oracle.Solve({k, -k_step}, x), k_step);
             unit.setZero();
             const Vector jvp = LapSumJvp(solution, unit, 1, 0);
             for (int i = 0; i < n; ++i) {

@@ -13,7 +13,7 @@ void CheckHeadDim(int64_t head_dim, int64_t columns) {
       << "head_dim=" << head_dim << " columns=" << columns;
 }
 
-void CheckPacked(const Matrix& qkv, int64_t num_sequences, int64_t num_heads) {
+void CheckPairs(const Matrix& qkv, int64_t num_sequences, int64_t num_heads) {
   SOFTMOE_CHECK(num_sequences > 0 && qkv.rows() % num_sequences == 0 &&
                 num_heads > 0 && qkv.cols() % (3 * num_heads) == 0)
       << "qkv [" << qkv.rows() << ", " << qkv.cols() << "], " << num_sequences
@@ -38,14 +38,14 @@ Matrix RotateHeads(const Matrix& rows, int64_t head_dim, double base,
 
 Matrix RopeForward(const Matrix& qkv, int64_t num_sequences, int64_t num_heads,
                    double base) {
-  CheckPacked(qkv, num_sequences, num_heads);
+  CheckPairs(qkv, num_sequences, num_heads);
   return formula::RotateQueriesAndKeys<double>(qkv, num_sequences, num_heads,
                                                base, 1);
 }
 
 Matrix RopeBackward(const Matrix& d_out, int64_t num_sequences,
                     int64_t num_heads, double base) {
-  CheckPacked(d_out, num_sequences, num_heads);
+  CheckPairs(d_out, num_sequences, num_heads);
   return formula::RotateQueriesAndKeys<double>(d_out, num_sequences, num_heads,
                                                base, -1);
 }

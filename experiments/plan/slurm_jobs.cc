@@ -80,7 +80,7 @@ std::string Directives(const SlurmJob& job) {
   return lines;
 }
 
-std::string Rows(const SlurmJob& job) {
+std::string RowsOf(const SlurmJob& job) {
   std::string text = "rows=(\n";
   for (const std::string& row : job.rows) {
     text += "  " + ShellQuoted(row) + "\n";
@@ -171,8 +171,8 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node) {
 
 std::string SlurmScript(const SlurmJob& job) {
   SOFTMOE_CHECK(!job.rows.empty()) << job.name << " has no rows";
-  return "#!/bin/bash\n" + Directives(job) + "\n" + Rows(job) + Training(job) +
-         WhenItHasEnded(job);
+  return "#!/bin/bash\n" + Directives(job) + "\n" + RowsOf(job) +
+         Training(job) + WhenItHasEnded(job);
 }
 
 std::string SlurmLogName(const SlurmJob& job, const std::string& id,

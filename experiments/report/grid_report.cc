@@ -28,8 +28,6 @@
 namespace softmoe::experiments {
 namespace {
 
-constexpr size_t kWidth = 96;
-
 // Summarizes the verdicts in a few lines: how many of each kind, and why not
 // more.
 std::string DescribeVerdicts(const JudgedResults& judged) {
@@ -58,7 +56,7 @@ std::string DescribeVerdicts(const JudgedResults& judged) {
     text += fmt::format(" Not the paper's set-up: {} fields differ, e.g. {}.",
                         differences.size(), first);
   }
-  return Wrap(text, kWidth, 2) + "\n";
+  return Wrap(text, kReportWidth, 2) + "\n";
 }
 
 // Names the runs trained by another version of this project: the program reads
@@ -78,7 +76,7 @@ std::string DescribeVersions(const GridOutcome& outcome) {
                              "again use another folder (--out).",
                              CodeVersion(), runs.size(), outcome.runs.size(),
                              version, runs.front()),
-                 kWidth, 2) +
+                 kReportWidth, 2) +
             "\n";
   }
   return text;

@@ -17,6 +17,7 @@
 #include "core/philox.h"
 #include "core/text/text_table.h"
 #include "experiments/report/mini_claims.h"
+#include "experiments/report/report_tables.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/regime_judge.h"
 #include "golden/verdict/statistics.h"
@@ -36,7 +37,6 @@ using golden::Quantity;
 using golden::RegimeDefinitions;
 using golden::RegimeRow;
 
-constexpr size_t kWidth = 96;
 constexpr uint64_t kSeed = 20261124;
 
 // True effects in nat/token: 0.05 is more than separates Sparse-2 from
@@ -946,19 +946,19 @@ std::string DescribePower(const DesignPower& power, int draws) {
               "with means and deviations {}. What is not varied stays as it is "
               "known.",
               draws, power.basis),
-          kWidth, 2) +
+          kReportWidth, 2) +
       "\n\n" + table.Text() + "\n";
   if (power.not_ready.empty()) {
     return text + "READY: every claim of this design can be shown.\n";
   }
   for (const std::string& claim : power.not_ready) {
-    text += Wrap("NOT READY " + claim, kWidth, 2) + "\n";
+    text += Wrap("NOT READY " + claim, kReportWidth, 2) + "\n";
   }
   return text +
          Wrap(
              "This design cannot show what it is for: mend it, or plan it as "
              "an exploration with --exploratory.",
-             kWidth, 2) +
+             kReportWidth, 2) +
          "\n";
 }
 

@@ -74,7 +74,7 @@ const char* ColorOf(const Plot& plot, size_t series) {
 // Pixels. The width suits a telephone, where the text is still legible. The key
 // stands below, a line for each name or for four short ones; gnuplot's own
 // layout would take its room from the plot.
-constexpr int kWidth = 560, kPlotHeight = 270, kTitleHeight = 46,
+constexpr int kPlotWidth = 560, kPlotHeight = 270, kTitleHeight = 46,
               kAxisHeight = 66, kKeyLine = 19;
 constexpr size_t kShortName = 10, kKeyColumns = 4;
 
@@ -97,7 +97,8 @@ std::string Script(const Plot& plot) {
       "set grid lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
       "set key at screen 0.5, screen 0 bottom center horizontal noenhanced "
       "Left reverse maxcols {} samplen 1.5\n",
-      kWidth, height, plot.id, 1 - static_cast<double>(kTitleHeight) / height,
+      kPlotWidth, height, plot.id,
+      1 - static_cast<double>(kTitleHeight) / height,
       static_cast<double>(kAxisHeight + key) / height, Quoted(plot.x_label),
       Quoted(plot.y_label), columns);
   if (!plot.title.empty()) {

@@ -25,7 +25,7 @@ std::string Escaped(const std::string& text) {
   return escaped;
 }
 
-std::string Table(const EvaluationTable& table) {
+std::string TableMarkdown(const EvaluationTable& table) {
   golden::MiniatureTable escaped;
   for (const std::string& text : table.header) {
     escaped.header.push_back(Escaped(text));
@@ -56,7 +56,7 @@ std::string Markdown(const ReportItem& item, const std::string& part) {
     std::string text;
     if (table->title != part) text += "### " + Escaped(table->title) + "\n\n";
     if (!table->caption.empty()) text += Escaped(table->caption) + "\n\n";
-    return text + Table(*table);
+    return text + TableMarkdown(*table);
   }
   const auto& figure = std::get<Figure>(item.content);
   std::string text;

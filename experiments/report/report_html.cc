@@ -81,7 +81,7 @@ std::string Tag(const std::string& name, const std::string& css,
                      content, name);
 }
 
-std::string Table(const EvaluationTable& table) {
+std::string TableHtml(const EvaluationTable& table) {
   std::vector<bool> numbers(table.header.size(), !table.rows.empty());
   for (const auto& row : table.rows) {
     for (size_t c = 0; c < row.size(); ++c) {
@@ -155,7 +155,7 @@ std::string Html(const ReportItem& item, const std::string& part,
     html = Tag("pre", "", EscapeMarkup(verbatim->text)) + "\n";
     css = "small";
   } else if (const auto* table = std::get_if<EvaluationTable>(&item.content)) {
-    html = Table(*table);
+    html = TableHtml(*table);
     if (table->title != part && table->title != item.folded) {
       html = Tag("h3", "", EscapeMarkup(table->title)) + "\n" + html;
     }

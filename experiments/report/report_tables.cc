@@ -525,13 +525,12 @@ std::vector<EvaluationTable> ExperimentTables(const GridOutcome& outcome,
 }
 
 std::string DescribeTables(const std::vector<EvaluationTable>& tables) {
-  constexpr size_t kWidth = 96;
   std::string text;
   for (const EvaluationTable& table : tables) {
     TextTable lines(table.header);
     for (const auto& row : table.rows) lines.Add(row);
     text += table.title + "\n" + lines.Text() + "\n" +
-            Wrap(table.caption, kWidth, 0) + "\n\n";
+            Wrap(table.caption, kReportWidth, 0) + "\n\n";
   }
   return text;
 }

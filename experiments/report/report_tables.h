@@ -7,6 +7,7 @@
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_REPORT_TABLES_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_REPORT_TABLES_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@
 #include "trainer/results/run_result.h"
 
 namespace softmoe::experiments {
+
+// The columns of a terminal that a report's sentences take.
+constexpr size_t kReportWidth = 96;
 
 // A table of texts, for terminal and HTML.
 struct GridTable {

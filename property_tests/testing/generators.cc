@@ -11,11 +11,9 @@
 namespace softmoe::property_tests {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 double MoveByUlps(double value, int64_t ulps) {
-  for (; ulps > 0; --ulps) value = std::nextafter(value, kInfinity);
-  for (; ulps < 0; ++ulps) value = std::nextafter(value, -kInfinity);
+  for (; ulps > 0; --ulps) value = std::nextafter(value, HUGE_VAL);
+  for (; ulps < 0; ++ulps) value = std::nextafter(value, -HUGE_VAL);
   return value;
 }
 

@@ -34,8 +34,7 @@ TEST(Mpfr, HasNinetyDigitsAndAWideExponentRange) {
 TEST(LapSumOracle, OneScoreHasTheKnownRoot) {
   const double r = 0.3, temperature = 0.7;
   for (double k : {1e-9, 0.1, 0.4999, 0.75, 1 - 1e-9}) {
-    const LapSumProblem problem = MakeProblem({r}, k, temperature);
-    const OracleSolution got = SolveOracle(problem, r);
+    const OracleSolution got = LapSumOracle({r}, temperature).Solve({k}, r);
     const Mpfr log = k <= 0.5 ? -Log(Mpfr(2.0) * Mpfr(k))
                               : Log(Mpfr(2.0) * (Mpfr(1.0) - Mpfr(k)));
     EXPECT_TRUE(Close(got.root, Mpfr(r) + Mpfr(temperature) * log, -225)) << k;
@@ -47,41 +46,47 @@ TEST(LapSumOracle, OneScoreHasTheKnownRoot) {
 // exponential at the root is e^-500000.
 TEST(LapSumOracle, TwoScoresAreSplitInTheMiddle) {
   for (double gap : {1e-6, 1.0, 100.0, 1e6}) {
-    const LapSumProblem problem = MakeProblem({gap, 0.0}, 1.0, 1.0);
-    const Mpfr x = SolveOracle(problem, gap / 3).root;
+    const Mpfr x = LapSumOracle({gap, 0.0}, 1.0).Solve({1.0}, gap / 3).root;
     EXPECT_TRUE(Close(x, Mpfr(gap / 2), -225)) << gap;
   }
 }
 
 // n equal scores: p = k/n.
 TEST(LapSumOracle, TiesShareEqually) {
-  const LapSumProblem problem =
-      MakeProblem(std::vector<double>(7, -2.5), 3.2, 1e-3);
-  for (const Mpfr& weight : SolveOracle(problem, 40.0).weights) {
+  const LapSumOracle oracle(std::vector<double>(7, -2.5), 1e-3);
+  for (const Mpfr& weight : oracle.Solve({3.2}, 40.0).weights) {
     EXPECT_TRUE(Close(weight, Mpfr(3.2) / Mpfr(7.0), -225));
   }
 }
 
 TEST(LapSumOracle, ShiftIsAddedToK) {
-  LapSumProblem problem = MakeProblem({1, 0.5, 0.25, -3}, 1.0, 0.5);
-  problem.mean_active_shift = 0.25;
-  const Mpfr shifted = SolveOracle(problem, 0.0).root;
-  const Mpfr direct =
-      SolveOracle(MakeProblem({1, 0.5, 0.25, -3}, 1.25, 0.5), 0.0).root;
+  const LapSumOracle oracle({1, 0.5, 0.25, -3}, 0.5);
+  const Mpfr shifted = oracle.Solve({1.0, 0.25}, 0.0).root;
+  const Mpfr direct = oracle.Solve({1.25}, 0.0).root;
   EXPECT_TRUE(Close(shifted, direct, -225));
 }
 
+// The first score too, from which the exponents of all are measured.
+TEST(LapSumOracle, ChangedScoresAreOthers) {
+  const LapSumOracle oracle({1, 0.5, 0.25, -3}, 0.5);
+  const Mpfr first = LapSumOracle({3, 0.5, 0.25, -3}, 0.5).Solve({1}, 0).root;
+  EXPECT_TRUE(
+      Close(oracle.WithScoreChanged(0, 2).Solve({1}, 0).root, first, -225));
+  const Mpfr last = LapSumOracle({1, 0.5, 0.25, 2}, 0.5).Solve({1}, 0).root;
+  EXPECT_TRUE(
+      Close(oracle.WithScoreChanged(3, 5).Solve({1}, 0).root, last, -225));
+}
+
 TEST(LapSumOracle, WeightsSumToKForMixedScores) {
-  const LapSumProblem problem =
-      MakeProblem({3, -1000, 2.5, 2.5, 1e-9, 700, 0.1}, 2.75, 0.3);
-  const OracleSolution solution = SolveOracle(problem, 0.0);
+  const LapSumOracle oracle({3, -1000, 2.5, 2.5, 1e-9, 700, 0.1}, 0.3);
+  const OracleSolution solution = oracle.Solve({2.75}, 0.0);
   Mpfr sum = 0.0;
   for (const Mpfr& weight : solution.weights) sum += weight;
   EXPECT_TRUE(Close(sum, 2.75, -225));
   // The residual is evaluated without the solver's own shortcut.
   const Mpfr step = Scale(Mpfr(0.3), -kRootBits);
-  EXPECT_GT(ResidualOracle(problem, solution.root - step).Sign(), 0);
-  EXPECT_LT(ResidualOracle(problem, solution.root + step).Sign(), 0);
+  EXPECT_GT(oracle.Residual({2.75}, solution.root - step).Sign(), 0);
+  EXPECT_LT(oracle.Residual({2.75}, solution.root + step).Sign(), 0);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace softmoe::mutation {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 bool IsUnder(const std::string& path, const std::string& file) {
   return file == path || file.starts_with(path + "/");

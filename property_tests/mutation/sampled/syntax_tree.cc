@@ -11,7 +11,7 @@
 namespace softmoe::mutation {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // Reads one tree as a stream, since a document of clang's would take gigabytes
 // of memory. A place names its file only where that differs from the one

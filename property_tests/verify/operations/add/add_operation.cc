@@ -10,8 +10,6 @@ namespace {
 
 using reference::Vector;
 
-constexpr char kDerivation[] = "add-f32/1";
-
 template <typename N>
 struct AddFormula {
   std::map<std::string, std::vector<N>> outputs;
@@ -74,6 +72,9 @@ class Add : public Operation {
         ExpectInFloat<AddFormula>(c, {{"y", ToTensor(Vector(before + x))}},
                                   kDerivation, /*exact=*/true, x, before));
   }
+
+ private:
+  static constexpr char kDerivation[] = "add-f32/1";
 };
 
 }  // namespace

@@ -13,8 +13,6 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "attention-f32/3";
-
 struct AttentionShape {
   int64_t sequences, length, heads, dim;
 
@@ -249,6 +247,8 @@ class Attention : public Operation {
   }
 
  private:
+  static constexpr char kDerivation[] = "attention-f32/3";
+
   // Scores are rounded when they are scaled by 1/sqrt(head_dim), unless that is
   // a power of 2. bf16 has n 2^e for whole n up to 256, and not all for larger
   // ones.

@@ -15,7 +15,7 @@ namespace formula = reference::formula;
 using reference::Vector;
 
 constexpr char kLosses[] = "balance-loss-f64/1";
-constexpr char kGradient[] = "balance-loss-gradient-f32/1";
+constexpr char kLossGradient[] = "balance-loss-gradient-f32/1";
 
 // One more rounding, for numbers that carry their error.
 Bounded OnceMore(const Bounded& x) { return x.Rounded(); }
@@ -93,7 +93,7 @@ class BalanceLossOp : public Operation {
          "product\n"
          "u, u = 2^-53; the sum n u sum |x|; twice that, for the reference is\n"
          "computed so, too."},
-        {kGradient,
+        {kLossGradient,
          "scale coeff E f_i / N in double as above, rounded once to float:\n"
          "u |x| + 2^-149, u = 2^-24."}};
     return derivations;
@@ -136,7 +136,7 @@ class BalanceLossOp : public Operation {
     expected.outputs["d_probability"] = RoundedToFloat(FromDoubleBounds(
         "d_probability",
         FromVector(Dtype::kF64, {c.Size("num_experts")}, values.d_probability),
-        bounds.d_probability, kGradient));
+        bounds.d_probability, kLossGradient));
     return expected;
   }
 

@@ -7,8 +7,6 @@
 namespace softmoe::verify {
 namespace {
 
-constexpr char kDerivation[] = "cast/1";
-
 // Casts from float to bf16 and back, at dtype bf16 only.
 // inputs   x [size], in float; stored [size]
 // outputs  rounded [size]; widened [size], in float
@@ -70,6 +68,9 @@ class Cast : public Operation {
         Exactly(ToTensor(ToVector(At(inputs, "stored"))), kDerivation);
     return StoredAsBf16(*this, c, expected);
   }
+
+ private:
+  static constexpr char kDerivation[] = "cast/1";
 };
 
 }  // namespace

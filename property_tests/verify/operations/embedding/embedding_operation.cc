@@ -10,8 +10,6 @@ namespace {
 
 using reference::Matrix;
 
-constexpr char kDerivation[] = "embedding-f32/3";
-
 template <typename N>
 struct EmbeddingFormula {
   std::map<std::string, std::vector<N>> outputs;
@@ -114,6 +112,9 @@ class Embedding : public Operation {
                                  ToMatrix(At(inputs, "table"))),
                              At(inputs, "d_out").shape)}};
   }
+
+ private:
+  static constexpr char kDerivation[] = "embedding-f32/3";
 };
 
 }  // namespace

@@ -16,8 +16,6 @@ using Kind = Parameter::Kind;
 using reference::BoolMatrix;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "experts-f32/3";
-
 // The inputs as matrices; row e of a weight belongs to expert e.
 struct Data {
   int64_t rows, experts, d, f;
@@ -233,6 +231,8 @@ class Experts : public Operation {
   }
 
  private:
+  static constexpr char kDerivation[] = "experts-f32/3";
+
   // Every z = x G is a multiple of 128 and at least 128, where sigmoid is 1 and
   // SiLU(z) = z. In units of 128, z <= 4 d_model; |x U| <= 2 d_model, and
   // |D^T d_out| <= d_model.

@@ -14,8 +14,6 @@ using Kind = Parameter::Kind;
 namespace formula = reference::formula;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "jitter-f32/1";
-
 template <typename N>
 struct JitterFormula {
   std::map<std::string, std::vector<N>> outputs;
@@ -152,6 +150,8 @@ class Jitter : public Operation {
   }
 
  private:
+  static constexpr char kDerivation[] = "jitter-f32/1";
+
   static reference::RouterNoise NoiseIn(const Case& c,
                                         const TensorMap& inputs) {
     return NoiseOf(c, NoiseKind::kInputJitter, ScalarOf(inputs, "amplitude"));

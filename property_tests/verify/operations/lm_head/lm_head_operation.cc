@@ -12,8 +12,6 @@ using Kind = Parameter::Kind;
 using reference::Matrix;
 using reference::Vector;
 
-constexpr char kDerivation[] = "lm-head-f32/3";
-
 // What an implementation may do differently: compute the softmax in blocks of
 // 16 logits or more, and recompute it from the logarithm of its sum.
 reference::MatrixOf<Bounded> Loosened(
@@ -187,6 +185,8 @@ class LmHead : public Operation {
   }
 
  private:
+  static constexpr char kDerivation[] = "lm-head-f32/3";
+
   // bf16 has n 2^e for whole n up to 256, and not all for larger ones.
   static bool HasExactData(const Case& c) {
     return c.dtype != Dtype::kBf16 || c.Size("vocab_size") + 1 <= 256;

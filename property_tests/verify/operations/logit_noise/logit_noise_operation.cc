@@ -14,8 +14,6 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "logit-noise-f32/1";
-
 template <typename N>
 struct LogitNoiseFormula {
   std::map<std::string, std::vector<N>> outputs;
@@ -115,6 +113,9 @@ class LogitNoise : public Operation {
                    before.shape)}},
         kDerivation, /*exact=*/true, scores, added);
   }
+
+ private:
+  static constexpr char kDerivation[] = "logit-noise-f32/1";
 };
 
 }  // namespace

@@ -14,8 +14,6 @@ using Kind = Parameter::Kind;
 using reference::Matrix;
 using reference::Vector;
 
-constexpr char kDerivation[] = "rmsnorm-f32/3";
-
 template <typename N>
 struct RmsNormFormula {
   std::map<std::string, std::vector<N>> outputs;
@@ -170,6 +168,9 @@ class RmsNorm : public Operation {
     (void)outputs;
     return {{"y", At(inputs, "d_y")}, {"carried_on", At(inputs, "d_x_before")}};
   }
+
+ private:
+  static constexpr char kDerivation[] = "rmsnorm-f32/3";
 };
 
 }  // namespace

@@ -14,8 +14,6 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "rope-f32/2";
-
 // The additional data for rotating all queries and keys.
 struct Rotation {
   int64_t sequences, heads;
@@ -209,6 +207,8 @@ class Rope : public Operation {
   }
 
  private:
+  static constexpr char kDerivation[] = "rope-f32/2";
+
   static Rotation RotationOf(const Case& c, const TensorMap& inputs) {
     return {c.Size("sequences"), c.Size("heads"), ScalarOf(inputs, "base")};
   }

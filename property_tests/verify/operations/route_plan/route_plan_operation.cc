@@ -9,8 +9,6 @@
 namespace softmoe::verify {
 namespace {
 
-constexpr char kDerivation[] = "route-plan/1";
-
 // The values as an output, padded to the number of slots.
 template <typename T>
 Tensor Padded(Dtype dtype, std::vector<T> values, int64_t slots, T padding) {
@@ -104,6 +102,9 @@ class RoutePlanOp : public Operation {
     }
     return expected;
   }
+
+ private:
+  static constexpr char kDerivation[] = "route-plan/1";
 };
 
 }  // namespace

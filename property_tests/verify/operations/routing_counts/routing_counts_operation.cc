@@ -12,8 +12,6 @@ namespace {
 
 using Kind = Parameter::Kind;
 
-constexpr char kDerivation[] = "routing-counts/1";
-
 bool HasCutoff(const Case& c) { return c.Choice("router") == "soft"; }
 
 // The gates of each token, and their number.
@@ -152,6 +150,9 @@ class RoutingCountsOp : public Operation {
     expected.outputs["bad_value"] = Exactly(bad_value, kDerivation);
     return expected;
   }
+
+ private:
+  static constexpr char kDerivation[] = "routing-counts/1";
 };
 
 }  // namespace
