@@ -465,7 +465,20 @@ class Importer {
                              "a number from 0 to 100",
                              line.value));
     }
+    if (value < 0 && !HasNegatives(line.column)) {
+      Fail(line, fmt::format("the value '{}' is negative, and no number of the "
+                             "golden's column {} is; correct it",
+                             line.value, line.column));
+    }
     return value;
+  }
+
+  bool HasNegatives(const std::string& column) const {
+    const Table& golden = *set_up_.table;
+    const auto index = static_cast<size_t>(golden.FindColumn(column));
+    return std::ranges::any_of(golden.rows, [index](const Row& row) {
+      return row.cells[index].value < 0;
+    });
   }
 
   // The items of which the golden's number, or others of its column, is a

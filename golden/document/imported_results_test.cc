@@ -88,9 +88,9 @@ TEST(Import, ReadsCsvAsProgramsWriteIt) {
       ImportResults({"theirs.csv",
                      "\xef\xbb\xbf\"value\",\"row\",\"column\",\"seed\"\r\n"
                      "2.8e0,\"owt/sparse/k1\",\"loss\",7\r\n"
-                     "-0.5,owt/sparse/k1,loss,8"},
+                     "0.5,owt/sparse/k1,loss,8"},
                     {"setup.toml", kSetUp}, ExampleDocument());
-  EXPECT_DOUBLE_EQ(document.tables[0].rows[0].cells[0].value, 1.15);
+  EXPECT_DOUBLE_EQ(document.tables[0].rows[0].cells[0].value, 1.65);
 }
 
 std::string WithPiqa() {
@@ -189,6 +189,8 @@ TEST(Import, RefusesValuesWithPlaceAndRemedy) {
       {"owt/sparse/k1,7,loss,nan\n", {"the value 'nan' is not a number"}},
       {"owt/sparse/k1,7,loss,-inf\n", {"the value '-inf' is not a number"}},
       {"owt/sparse/k1,7,loss,1e300\n", {"the value '1e300' is not a number"}},
+      {"owt/sparse/k1,7,loss,-2.8\n",
+       {"theirs.csv:2: the value '-2.8' is negative", "golden's column loss"}},
       {"owt/sparse/k1,7,loss,2,81\n",
        {"theirs.csv:2: 5 fields", "decimal point"}},
       {"owt/sparse/k1;7;loss;2.81\n", {"theirs.csv:2: 1 fields"}},
@@ -316,10 +318,14 @@ TEST(Import, TakesBytesPerTokenOnlyAsAPositiveNumber) {
 
 // What golden documents refuse, imports refuse, too, and blame the right file.
 TEST(Import, RefusesPlaceholders) {
-  EXPECT_TRUE(Says(MessageOf<DataError>([] {
-                     Import(
-                         "owt/sparse/k1,7,loss,-999\n"
-                         "owt/sparse/k1,8,params,1\n");
+  Document golden = ExampleDocument();
+  golden.tables[0].rows[1].cells[0].value = -2.5;  // so others may be negative
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     ImportResults(
+                         {"theirs.csv", std::string(kHead) +
+                                            "owt/sparse/k1,7,loss,-999\n"
+                                            "owt/sparse/k1,8,params,1\n"},
+                         {"setup.toml", kSetUp}, golden);
                    }),
                    "theirs.csv: ", "loss", "placeholder -999"));
 }

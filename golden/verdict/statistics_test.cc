@@ -294,8 +294,8 @@ RC_GTEST_PROP(ProportionProperty, WilsonNarrowsAndHoldsItsCentre, ()) {
 // However the ends are rounded.
 TEST(WilsonInterval, IsAProportion) {
   for (int total = 1; total <= 2000; ++total) {
-    EXPECT_GE(WilsonInterval(0, total, 0.95).low, 0) << total;
-    EXPECT_LE(WilsonInterval(1, total, 0.95).high, 1) << total;
+    EXPECT_EQ(WilsonInterval(0, total, 0.95).low, 0) << total;
+    EXPECT_EQ(WilsonInterval(1, total, 0.95).high, 1) << total;
   }
 }
 

@@ -79,7 +79,7 @@ class SimulatedRun : public testing::Test {
     };
     EXPECT_THROW(TrainRun(config_, options), StoppedError);
   }
-  // 20 steps of as many groups as there can be ranks.
+  // 12 steps of as many groups as there can be ranks.
   void MakeFourGroups();
   // Compares a run of two ranks, one of four, and one that was interrupted.
   void ExpectRanksTrainToTheBitsOfOne();
@@ -181,7 +181,7 @@ void SimulatedRun::ExpectRanksTrainToTheBitsOfOne() {
 }
 
 void SimulatedRun::MakeFourGroups() {
-  config_.training.steps = 20;
+  config_.training.steps = 12;
   config_.training.eval_every = 8;
   config_.training.global_batch_sequences = 4;
   config_.training.micro_batch_sequences = 1;
