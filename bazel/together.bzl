@@ -2,8 +2,8 @@
 
 Most of what a compiler reads for a source are headers of the standard library, of
 Eigen or of GoogleTest, the same ones for each of a room's. So a unit is several
-sources, one after the other, which nearly halves what a cold build costs. Who often
-changes one source, and waits for the others of its unit, has each by itself with
+sources, one after the other, which nearly halves the time of their compilers. Who
+often changes one, and waits for the others of its unit, has each by itself with
 
     build --//bazel:at_a_time=1
 
@@ -26,9 +26,8 @@ at_a_time = rule(
     build_setting = config.int(flag = True),
 )
 
-# g++ warns of a type that has internal parts unless the unit itself defines it:
-# a line from a source counts as one from a header. (It stays on where nothing is
-# compiled together.)
+# g++ warns of a type that has internal parts unless the unit itself defines it,
+# for which it takes no line that comes from elsewhere.
 _UNIT = """
     echo '#pragma GCC diagnostic ignored "-Wsubobject-linkage"' >"$1"
     awk 'FNR == 1 { printf "#line 1 \\"%s\\"\\n", FILENAME } { print }' "${@:2}" >>"$1" """
