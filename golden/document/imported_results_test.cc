@@ -81,6 +81,20 @@ TEST(Import, TakesValuesOverSeedsAndFacts) {
   EXPECT_EQ(FieldValue(document, row, "training.seed"), "7, 8");
 }
 
+// Squares of differences, not differences of squares: of numbers that are far
+// from zero and near each other these would keep no digit.
+TEST(Import, TheDeviationOfNearNumbersKeepsItsDigits) {
+  const Document document = Import(
+      "owt/sparse/k1,7,loss,100000000\n"
+      "owt/sparse/k1,8,loss,100000000.5\n"
+      "owt/sparse/k1,9,loss,100000001.25\n",
+      Replaced(kSetUp, "[7, 8]", "[7, 8, 9]"));
+  const Cell& loss = document.tables[0].rows[0].cells[0];
+  ASSERT_TRUE(loss.deviation);
+  // Differences from the mean: -7/12, -1/12 and 8/12.
+  EXPECT_NEAR(*loss.deviation, std::sqrt(114.0 / 144 / 2), 1e-12);
+}
+
 // As programs write tables: columns in any order, quotes, CRLF, a byte order
 // mark.
 TEST(Import, ReadsCsvAsProgramsWriteIt) {

@@ -14,7 +14,7 @@ double Quantile(double y) {  // F^-1
   return y < 0.5 ? std::log(2 * y) : -std::log(2 * (1 - y));
 }
 
-// Positive if the weights at threshold x sum to more than k.
+// Positive if the weights at x sum to more than k.
 double Excess(const std::vector<double>& scores, double k, double temperature,
               double x) {
   double above = 0, nearest = -HUGE_VAL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // soft_topk.h - a user's small soft top-k, to show how to verify one's own. It
-// uses nothing from this project: bisection in double for the threshold, and
-// the implicit function theorem for the gradient.
+// uses nothing from this project: bisection in double for the root x, and the
+// implicit function theorem for the gradient.
 //
 //   weights_i = F((score_i - x)/T),  F the Laplace distribution,
 //   x such that the weights of a row sum to k.
