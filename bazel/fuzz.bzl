@@ -75,7 +75,7 @@ def _is_instrumented(label):
 
 def _instrumented_objects(target, ctx):
     objects = []
-    headers = depset(ctx.rule.files.srcs, transitive = _headers([target]))
+    headers = depset(transitive = _headers([target]))
     for source in ctx.rule.files.srcs:
         if source.extension != "cc":
             continue

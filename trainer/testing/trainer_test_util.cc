@@ -60,7 +60,7 @@ Config SmokeConfig(RouterKind kind) {
   config.training.learning_rate = 5e-3;
   config.training.min_learning_rate = 5e-5;
   config.training.warmup_fraction = 0.1;
-  config.training.eval_sequences = 32;
+  config.training.eval_sequences = 128;
   config.data.corpus = "generated";
   config.data.validation_fraction = 0.1;
   return config;
