@@ -30,6 +30,8 @@ constexpr char kNoAnnealing[] = "regime-1.5-T1";
 
 const Strings kStarts = {"0.02", "0.0447", "0.0885", "0.177"};
 const Strings kSeeds = {"1240", "1241", "1242", "1243"};
+const Strings kSixSeeds = {"1240", "1241", "1242", "1243", "1244", "1245"};
+const Strings kPilotSeeds = {"7001", "7002"};
 const Strings kSparseRows = {"sparse-1", "sparse-2", "sparse-3", "sparse-4"};
 const Strings kPrimaryRows = {"regime-1", "regime-1.5", "regime-2"};
 
@@ -44,9 +46,42 @@ std::string OwnStart(const std::string& row) {
   return own == kOwn.end() ? "0.02" : own->second;
 }
 
+// router.tau of soft rows.
+using Taus = std::map<std::string, std::string>;
+const Taus kFrozenTaus = {{"regime-1", "1"},
+                          {"regime-1.5", "2.35"},
+                          {"regime-2", "1.3"},
+                          {kNoAnnealing, "1.87"}};
+// For this start pilots tried some values, and these were chosen.
+constexpr char kChosenStart[] = "0.0447";
+const std::map<std::string, Strings> kTriedTaus = {
+    {"regime-1", {"1.04", "1.08", "1.12", "1.16"}},
+    {"regime-1.5", {"1.5", "1.6", "1.7", "1.8"}},
+    {"regime-2", {"1.05", "1.12", "1.19", "1.26"}},
+    {kNoAnnealing, {"1.35", "1.45", "1.55", "1.65"}}};
+const Taus kChosenTaus = {{"regime-1", "1.08"},
+                          {"regime-1.5", "1.62"},
+                          {"regime-2", "1.24"},
+                          {kNoAnnealing, "1.56"}};
+
+// "0": a sparse row.
+std::string TauOf(const Taus& taus, const std::string& row) {
+  const auto tau = taus.find(row);
+  return tau == taus.end() ? "0" : tau->second;
+}
+
 struct End {
-  double loss = 0, active = 0;  // nat/token, active experts at the end
+  double loss = 0;               // nat/token
+  double active = 0, train = 0;  // active experts at the end, and in training
 };
+
+using Ends = std::vector<End>;
+
+double MeanOf(const Ends& ends, double End::*number) {
+  double sum = 0;
+  for (const End& end : ends) sum += end.*number;
+  return sum / static_cast<double>(ends.size());
+}
 
 std::string Text(const RegimeReading& reading) {
   return fmt::format("{:+.3f} [{:+.3f}, {:+.3f}]", reading.estimate,
@@ -92,9 +127,10 @@ class RouterStart : public GridProgram {
                                     ? fields["router_init_std"]
                                     : OwnStart(row);
       const End end{std::stod(fields["val_loss"]),
-                    std::stod(fields["infer_ae"])};
+                    std::stod(fields["infer_ae"]),
+                    std::stod(fields["train_ae"])};
       const auto [there, is_new] =
-          ends_.try_emplace({start, row, fields["seed"]}, end);
+          ends_.try_emplace({start, row, fields["tau"], fields["seed"]}, end);
       if (!is_new) {
         EXPECT_EQ(there->second.loss, end.loss) << line;
         ++repeated_;
@@ -102,12 +138,12 @@ class RouterStart : public GridProgram {
     }
   }
 
-  // In the order of seeds.
-  std::vector<End> Ends(const std::string& start,
-                        const std::string& row) const {
-    std::vector<End> ends;
-    for (const std::string& seed : kSeeds) {
-      const auto end = ends_.find({start, row, seed});
+  // Those of `seeds` that are there, in this order.
+  Ends EndsOf(const std::string& start, const std::string& row,
+              const Taus& taus, const Strings& seeds) const {
+    Ends ends;
+    for (const std::string& seed : seeds) {
+      const auto end = ends_.find({start, row, TauOf(taus, row), seed});
       if (end != ends_.end()) ends.push_back(end->second);
     }
     return ends;
@@ -117,24 +153,45 @@ class RouterStart : public GridProgram {
   // at `sparse_start`.
   golden::RegimeDistances Distances(const std::string& start,
                                     const Strings& rows,
-                                    const std::string& sparse_start) const {
+                                    const std::string& sparse_start,
+                                    const Taus& taus = kFrozenTaus,
+                                    const Strings& seeds = kSeeds) const {
     RegimeTable table;
-    for (size_t s = 0; s < kSeeds.size(); ++s) {
-      table.sparse.emplace_back();
-      for (size_t k = 0; k < kSparseRows.size(); ++k) {
-        if (s == 0) table.k.push_back(static_cast<double>(k + 1));
-        table.sparse[s].push_back(
-            Ends(sparse_start, kSparseRows[k]).at(s).loss);
+    table.sparse.resize(seeds.size());
+    table.loss.resize(seeds.size());
+    table.active.resize(seeds.size());
+    for (const std::string& row : kSparseRows) {
+      table.k.push_back(static_cast<double>(table.k.size() + 1));
+      const Ends ends = EndsOf(sparse_start, row, taus, seeds);
+      for (size_t s = 0; s < seeds.size(); ++s) {
+        table.sparse[s].push_back(ends.at(s).loss);
       }
-      table.loss.emplace_back();
-      table.active.emplace_back();
-      for (const std::string& row : rows) {
-        const End end = Ends(start.empty() ? OwnStart(row) : start, row).at(s);
-        table.loss[s].push_back(end.loss);
-        table.active[s].push_back(end.active);
+    }
+    for (const std::string& row : rows) {
+      const Ends ends =
+          EndsOf(start.empty() ? OwnStart(row) : start, row, taus, seeds);
+      for (size_t s = 0; s < seeds.size(); ++s) {
+        table.loss[s].push_back(ends.at(s).loss);
+        table.active[s].push_back(ends.at(s).active);
       }
     }
     return golden::DistancesFromCurve(table, definitions_.exponents);
+  }
+
+  bool IsInferAeOnly(const std::string& id, double train_ae) const {
+    const golden::RegimeRow& row = *definitions_.Row(id);
+    return row.paper_train_high > 0 &&
+           (train_ae < row.paper_train_low - definitions_.train_ae_within ||
+            train_ae > row.paper_train_high + definitions_.train_ae_within);
+  }
+
+  // "LINEAR | SMOOTH | VERDICT".
+  std::string Judged(const golden::RegimeDistances& distances) const {
+    const std::vector<RegimeReading> readings = {Reading(distances.linear),
+                                                 Reading(distances.smooth)};
+    return fmt::format("{} | {} | {}", Text(readings[0]), Text(readings[1]),
+                       golden::RegimeStatusName(golden::DecideRegime(
+                           readings, definitions_.margin)));
   }
 
   void ExpectInResults(const std::string& line) const {
@@ -148,7 +205,9 @@ class RouterStart : public GridProgram {
 
   const golden::RegimeDefinitions definitions_ = golden::LoadRegime();
   std::string results_;
-  std::map<std::tuple<std::string, std::string, std::string>, End> ends_;
+  // By start, row, tau and seed.
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, End>
+      ends_;
   int repeated_ = 0;
 };
 
@@ -160,17 +219,12 @@ TEST_F(RouterStart, HasTheMeansThatTheResultsSay) {
   for (const std::string& row : rows) {
     std::string line = fmt::format("| {} |", row);
     for (const std::string& start : kStarts) {
-      const std::vector<End> ends = Ends(start, row);
-      std::vector<double> losses, active;
-      for (const End& end : ends) {
-        losses.push_back(end.loss);
-        active.push_back(end.active);
-      }
+      const Ends ends = EndsOf(start, row, kFrozenTaus, kSeeds);
       if (!ends.empty()) {
-        line += fmt::format(" {:.{}f}", golden::Mean(losses),
+        line += fmt::format(" {:.{}f}", MeanOf(ends, &End::loss),
                             ends.size() == kSeeds.size() ? 4 : 3);
         if (!row.starts_with("sparse")) {
-          line += fmt::format(", {:.2f}", golden::Mean(active));
+          line += fmt::format(", {:.2f}", MeanOf(ends, &End::active));
         }
         if (ends.size() == 3) line += " (three seeds)";
         if (start == OwnStart(row)) line += " (frozen)";
@@ -213,18 +267,71 @@ TEST_F(RouterStart, AnswersThePlannedQuestionsAsTheResultsSay) {
                       {"", "0.0885", {kNoAnnealing}, ""},
                       {"", "0.177", {kNoAnnealing}, ""}};
   for (const auto& [name, start, rows, reach] : kQuestions) {
-    const golden::RegimeDistances distances = Distances(start, rows, start);
-    const std::vector<RegimeReading> readings = {Reading(distances.linear),
-                                                 Reading(distances.smooth)};
-    const std::string verdict = golden::RegimeStatusName(
-        golden::DecideRegime(readings, definitions_.margin));
-    ExpectInResults(fmt::format("| {}| {} | {} | {} | {}{} |\n", name, start,
-                                Text(readings[0]), Text(readings[1]), verdict,
-                                reach));
+    ExpectInResults(fmt::format("| {}| {} | {}{} |\n", name, start,
+                                Judged(Distances(start, rows, start)), reach));
   }
   // NOT_TESTABLE: the sparse curve begins at one expert.
   for (const std::string start : {"0.02", "0.0447"}) {
-    for (const End& end : Ends(start, kNoAnnealing)) EXPECT_LT(end.active, 1);
+    for (const End& end : EndsOf(start, kNoAnnealing, kFrozenTaus, kSeeds)) {
+      EXPECT_LT(end.active, 1);
+    }
+  }
+}
+
+TEST_F(RouterStart, HasTheTausThatPilotsChose) {
+  for (const auto& [row, chosen] : kChosenTaus) {
+    const golden::RegimeRow& defined = *definitions_.Row(row);
+    // Where straight lines between the pilots reach the aim.
+    double reached = 0;
+    std::string line = fmt::format("| {} |", row);
+    double left_tau = 0, left_active = 0;
+    for (const std::string& tau : kTriedTaus.at(row)) {
+      const Ends pilot =
+          EndsOf(kChosenStart, row, {{row, tau}}, {kPilotSeeds.front()});
+      ASSERT_EQ(pilot.size(), 1U) << row << " " << tau;
+      const double active = pilot.front().active;
+      line += fmt::format("{} {}: {:.2f}, {:.2f}", left_tau == 0 ? "" : ";",
+                          tau, active, pilot.front().train);
+      if (left_active >= defined.infer_ae_aim &&
+          active < defined.infer_ae_aim) {
+        reached = left_tau + (std::stod(tau) - left_tau) *
+                                 (left_active - defined.infer_ae_aim) /
+                                 (left_active - active);
+      }
+      left_tau = std::stod(tau);
+      left_active = active;
+    }
+    EXPECT_EQ(fmt::format("{:.2f}", reached), chosen);
+    const Ends pilots = EndsOf(kChosenStart, row, kChosenTaus, kPilotSeeds);
+    const Ends judged = EndsOf(kChosenStart, row, kChosenTaus, kSixSeeds);
+    ASSERT_EQ(pilots.size(), kPilotSeeds.size());
+    EXPECT_NEAR(MeanOf(pilots, &End::active), defined.infer_ae_aim,
+                definitions_.infer_ae_within);
+    ExpectInResults(fmt::format(
+        "{} | {} | {:.2f} | {:.2f}, {:.2f} | {:.4f} |\n", line, chosen,
+        MeanOf(pilots, &End::active), MeanOf(judged, &End::active),
+        MeanOf(judged, &End::train), MeanOf(judged, &End::loss)));
+  }
+}
+
+TEST_F(RouterStart, JudgesTheChosenTausAsTheResultsSay) {
+  const std::tuple<std::string, Strings, Strings> kQuestions[] = {
+      {"*primary*: mean of the three", kPrimaryRows, kSixSeeds},
+      {"of them 1240 to 1243", kPrimaryRows, kSeeds},
+      {"regime-1", {"regime-1"}, kSixSeeds},
+      {"regime-1.5", {"regime-1.5"}, kSixSeeds},
+      {"regime-2", {"regime-2"}, kSixSeeds},
+      {"*secondary*: regime-1.5-T1", {kNoAnnealing}, kSixSeeds}};
+  for (const auto& [name, rows, seeds] : kQuestions) {
+    bool infer_ae_only = false;
+    for (const std::string& row : rows) {
+      const Ends ends = EndsOf(kChosenStart, row, kChosenTaus, seeds);
+      infer_ae_only |= IsInferAeOnly(row, MeanOf(ends, &End::train));
+    }
+    ExpectInResults(fmt::format(
+        "| {} | {}{} |\n", name,
+        Judged(Distances(kChosenStart, rows, kChosenStart, kChosenTaus, seeds)),
+        infer_ae_only ? " (Infer-AE only)" : ""));
   }
 }
 
