@@ -15,6 +15,7 @@
 
 #include "core/files/atomic_file.h"
 #include "experiments/testing/grid_test_util.h"
+#include "golden/verdict/regime_curve.h"
 #include "golden/verdict/regime_judge.h"
 #include "golden/verdict/statistics.h"
 
@@ -77,7 +78,9 @@ struct End {
 
 using Ends = std::vector<End>;
 
-double MeanOf(const Ends& ends, double End::*number) {
+using Number = double End::*;
+
+double MeanOf(const Ends& ends, Number number) {
   double sum = 0;
   for (const End& end : ends) sum += end.*number;
   return sum / static_cast<double>(ends.size());
@@ -150,12 +153,13 @@ class RouterStart : public GridProgram {
   }
 
   // Rows that began at `start` ("": their own) against sparse rows that began
-  // at `sparse_start`.
+  // at `sparse_start`, at the soft rows' `number` of active experts.
   golden::RegimeDistances Distances(const std::string& start,
                                     const Strings& rows,
                                     const std::string& sparse_start,
                                     const Taus& taus = kFrozenTaus,
-                                    const Strings& seeds = kSeeds) const {
+                                    const Strings& seeds = kSeeds,
+                                    Number number = &End::active) const {
     RegimeTable table;
     table.sparse.resize(seeds.size());
     table.loss.resize(seeds.size());
@@ -172,7 +176,7 @@ class RouterStart : public GridProgram {
           EndsOf(start.empty() ? OwnStart(row) : start, row, taus, seeds);
       for (size_t s = 0; s < seeds.size(); ++s) {
         table.loss[s].push_back(ends.at(s).loss);
-        table.active[s].push_back(ends.at(s).active);
+        table.active[s].push_back(ends.at(s).*number);
       }
     }
     return golden::DistancesFromCurve(table, definitions_.exponents);
@@ -315,24 +319,101 @@ TEST_F(RouterStart, HasTheTausThatPilotsChose) {
 }
 
 TEST_F(RouterStart, JudgesTheChosenTausAsTheResultsSay) {
-  const std::tuple<std::string, Strings, Strings> kQuestions[] = {
-      {"*primary*: mean of the three", kPrimaryRows, kSixSeeds},
-      {"of them 1240 to 1243", kPrimaryRows, kSeeds},
-      {"regime-1", {"regime-1"}, kSixSeeds},
-      {"regime-1.5", {"regime-1.5"}, kSixSeeds},
-      {"regime-2", {"regime-2"}, kSixSeeds},
-      {"*secondary*: regime-1.5-T1", {kNoAnnealing}, kSixSeeds}};
-  for (const auto& [name, rows, seeds] : kQuestions) {
+  const std::tuple<std::string, Strings, Strings, Number> kQuestions[] = {
+      {"*primary*: mean of the three", kPrimaryRows, kSixSeeds, &End::active},
+      {"the same, 1240 to 1243 alone (not planned)", kPrimaryRows, kSeeds,
+       &End::active},
+      {"the same, 1244 and 1245 alone (not planned)",
+       kPrimaryRows,
+       {"1244", "1245"},
+       &End::active},
+      {"the same, at the active experts of training (not planned)",
+       kPrimaryRows, kSixSeeds, &End::train},
+      {"*secondary*: regime-1", {"regime-1"}, kSixSeeds, &End::active},
+      {"*secondary*: regime-1.5", {"regime-1.5"}, kSixSeeds, &End::active},
+      {"*secondary*: regime-2", {"regime-2"}, kSixSeeds, &End::active},
+      {"*secondary*: regime-1.5-T1", {kNoAnnealing}, kSixSeeds, &End::active}};
+  for (const auto& [name, rows, seeds, number] : kQuestions) {
     bool infer_ae_only = false;
     for (const std::string& row : rows) {
       const Ends ends = EndsOf(kChosenStart, row, kChosenTaus, seeds);
       infer_ae_only |= IsInferAeOnly(row, MeanOf(ends, &End::train));
     }
-    ExpectInResults(fmt::format(
-        "| {} | {}{} |\n", name,
-        Judged(Distances(kChosenStart, rows, kChosenStart, kChosenTaus, seeds)),
-        infer_ae_only ? " (Infer-AE only)" : ""));
+    const bool restricted = infer_ae_only && number == &End::active;
+    ExpectInResults(
+        fmt::format("| {} | {}{} |\n", name,
+                    Judged(Distances(kChosenStart, rows, kChosenStart,
+                                     kChosenTaus, seeds, number)),
+                    restricted ? " (Infer-AE only)" : ""));
   }
+}
+
+TEST_F(RouterStart, ComparesRowsOfTheChosenTausAsTheResultsSay) {
+  const auto losses = [&](const std::string& row) {
+    std::vector<double> values;
+    for (const End& end : EndsOf(kChosenStart, row, kChosenTaus, kSixSeeds)) {
+      values.push_back(end.loss);
+    }
+    return values;
+  };
+  std::vector<double> sparse, k;
+  for (const std::string& row : kSparseRows) {
+    sparse.push_back(golden::Mean(losses(row)));
+    k.push_back(static_cast<double>(k.size() + 1));
+  }
+  ExpectInResults(fmt::format("{:.4f}, {:.4f}, {:.4f} and {:.4f}", sparse[0],
+                              sparse[1], sparse[2], sparse[3]));
+  const std::pair<std::string, std::string> kPairs[] = {
+      {kNoAnnealing, "sparse-2"},
+      {kNoAnnealing, "sparse-3"},
+      {kNoAnnealing, "sparse-4"},
+      {kNoAnnealing, "regime-1.5"},
+      {"regime-1.5", "sparse-1"}};
+  for (const auto& [row, other] : kPairs) {
+    std::vector<double> differences = losses(row);
+    const std::vector<double> others = losses(other);
+    for (size_t s = 0; s < differences.size(); ++s) differences[s] -= others[s];
+    ExpectInResults(fmt::format("| {} minus {} | {} |\n", row, other,
+                                Text(Reading(differences))));
+  }
+  const auto primary = [&](const Taus& taus) {
+    return Distances(kChosenStart, kPrimaryRows, kChosenStart, taus).smooth;
+  };
+  std::vector<double> gains = primary(kChosenTaus);
+  const std::vector<double> frozen = primary(kFrozenTaus);
+  for (size_t s = 0; s < gains.size(); ++s) gains[s] -= frozen[s];
+  ExpectInResults(fmt::format(
+      "| the three minus the same with the frozen tau, 1240 to 1243 | {} |\n",
+      Text(Reading(gains))));
+  // The pilots of regime-2 against the curve through the means.
+  const double exponent =
+      golden::SmoothExponent(k, sparse, definitions_.exponents);
+  std::string line;
+  for (const std::string tau : {"1.05", "1.12", "1.19", "1.24", "1.26"}) {
+    const End pilot = EndsOf(kChosenStart, "regime-2", {{"regime-2", tau}},
+                             {kPilotSeeds.front()})
+                          .at(0);
+    line += fmt::format(
+        "{}{:+.3f} with {}", line.empty() ? "" : ", ",
+        pilot.loss - golden::ReadSmoothCurve(k, sparse, exponent, pilot.active),
+        tau);
+  }
+  ExpectInResults("| pilots of regime-2 minus the curve | " + line + " |\n");
+  // The rule's control: sparse-3, called a soft row at two experts.
+  const golden::RegimeControls& controls = definitions_.controls;
+  RegimeTable relabelled;
+  relabelled.k = k;
+  for (size_t s = 0; s < kSixSeeds.size(); ++s) {
+    relabelled.sparse.emplace_back();
+    for (const std::string& row : kSparseRows) {
+      relabelled.sparse[s].push_back(losses(row).at(s));
+    }
+    relabelled.loss.push_back({losses(controls.relabelled).at(s)});
+    relabelled.active.push_back({controls.relabelled_at});
+  }
+  ExpectInResults(fmt::format(
+      "| control: sparse-3, called a soft row at 2 experts | {} |\n",
+      Judged(golden::DistancesFromCurve(relabelled, definitions_.exponents))));
 }
 
 }  // namespace
