@@ -16,11 +16,8 @@ double StepStats::MeanActiveExperts() const {
 }
 
 void ThrowDiverged(const std::string& what) {
-  throw NumericsError(
-      what +
-      ": the run has diverged, and no parameter was changed; start it again "
-      "with a lower training.learning_rate, a longer training.warmup_fraction "
-      "or a lower training.clip_norm");
+  throw NumericsError(what +
+                      ": the run has diverged, and no parameter was changed");
 }
 
 }  // namespace softmoe::optimized

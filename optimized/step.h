@@ -76,9 +76,8 @@ struct UpdateGradient {
   double model_seconds = 0;       // inside the model's passes
 };
 
-// Throws NumericsError: `what` with its place, and the remedy. Resuming from a
-// checkpoint is no remedy: it belongs to its configuration, and would diverge
-// again.
+// Throws NumericsError: `what` with its place. The remedy depends on the
+// updates that came before, which the trainer knows.
 [[noreturn]] void ThrowDiverged(const std::string& what);
 
 }  // namespace softmoe::optimized

@@ -140,6 +140,9 @@ TEST_F(Cli, SaysHowManyBytesATokenHas) {
       ReportLine(metrics::kValLossPerByte, result.val_loss_per_byte.value()),
       ReportLine(metrics::kValBytesPerToken,
                  result.val_bytes_per_token.value())));
+  EXPECT_TRUE(EndedWith(
+      Train({"--set", "model.vocab_size=400", "--set", "data.corpus=gcide"}), 2,
+      "tokens of corpus 'path:", "but data.corpus is 'gcide'"));
 }
 
 TEST_F(Cli, HandsOutParametersAndTraces) {
@@ -492,6 +495,10 @@ TEST_F(Cli, ANanEndsWithOne) {
              "training.clip_norm=0", "--set", "training.warmup_fraction=0"});
   EXPECT_TRUE(EndedWith(result, 1, "step ", "training.learning_rate"));
   EXPECT_FALSE(std::filesystem::exists(run_ / "result.h5"));
+  // Before the first update no learning rate was used.
+  const ProgramResult first = Train({"--set", "model.init_std=1e30"});
+  EXPECT_TRUE(EndedWith(first, 1, "step 1 ", "it is not the learning rate",
+                        "model.init_std"));
 }
 
 TEST_F(Cli, SignalsSaveAndEndWith75) {

@@ -31,6 +31,8 @@
 #include "trainer/run/schedules.h"
 #include "trainer/run/trainer.h"
 #include "trainer/tokens/prepare.h"
+#include "trainer/tokens/prepared_corpus.h"
+#include "trainer/tokens/token_file.h"
 #include "trainer/tokens/token_memory.h"
 
 namespace {
@@ -189,6 +191,19 @@ std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
   return tokens;
 }
 
+// Throws DataError for tokens of another corpus than the configuration names,
+// if it names one. Tokens that others wrote have no PREFIX.json, and may be of
+// any.
+void RequireTokensOfConfig(const Config& config,
+                           const std::filesystem::path& prefix) {
+  if (config.data.corpus.empty() ||
+      !std::filesystem::exists(softmoe::trainer::WithSuffix(prefix, ".json"))) {
+    return;
+  }
+  softmoe::trainer::RequireTokensOf(
+      config.data, softmoe::trainer::ReadPreparedCorpus(prefix));
+}
+
 // Trains as a rank of `processes`: a single one where ranks are threads.
 ExitCode Train(const Arguments& arguments, Communicator& processes) {
   const bool leads = processes.rank() == 0;
@@ -231,6 +246,9 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
                   : softmoe::UserPath(arguments.data).string(),
               ranks, ExchangeLine(arguments.ranks.exchange, ranks));
     return ExitCode::kDone;
+  }
+  if (!arguments.data.empty()) {
+    RequireTokensOfConfig(config, softmoe::UserPath(arguments.data));
   }
   if (arguments.recheck) softmoe::trainer::ForgetTokens();
   std::fflush(stdout);
@@ -281,7 +299,9 @@ int main(int argc, char** argv) {
                  "section.key=value, on top of the file; may be repeated");
   auto* source = app.add_option_group("text");
   source->add_option("--data", arguments.data,
-                     "prefix of .bin/.idx token files");
+                     "prefix of .bin/.idx token files; with a PREFIX.json, "
+                     "they must be of data.corpus, if the configuration names "
+                     "one");
   source->add_option("--corpus", arguments.corpus,
                      "corpus to prepare, or find in the cache: a name that "
                      "//:prepare_data knows, or path:FILE");

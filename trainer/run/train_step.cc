@@ -69,12 +69,19 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
     record.gradient_norm = gradient.norm;
     updater_.Apply(record.learning_rate, completed_updates);
   } catch (const NumericsError& error) {
+    // Going on from a checkpoint is none: it belongs to the configuration.
+    const char* const remedy =
+        completed_updates == 0
+            ? "no update came before, so that it is not the learning rate: "
+              "begin anew with smaller first weights (model.init_std, "
+              "router.init_std), or with another router.tau or temperature"
+            : "begin anew with a lower training.learning_rate, a longer "
+              "training.warmup_fraction or a lower training.clip_norm";
     throw NumericsError(fmt::format(
         "step {} (learning rate {:.3g}): {}. The same configuration fails here "
-        "again: begin anew with a smaller training.learning_rate or a longer "
-        "training.warmup_fraction",
+        "again; {}",
         completed_updates + 1, LearningRate(config.training, completed_updates),
-        error.what()));
+        error.what(), remedy));
   }
 
   BeginOperation("record");

@@ -270,7 +270,18 @@ class Preparation {
     }
     found->corpus = data_.corpus;  // the text may have been found elsewhere
     found->from_cache = true;
+    if (options_.read.on_bad == OnBad::kFail) NoteLeftOut(prefix);
     return true;
+  }
+
+  void NoteLeftOut(const fs::path& prefix) {
+    const fs::path path = WithSuffix(prefix, ".manifest");
+    const int64_t bad = Total(ReadManifest(path).shards).bad;
+    if (bad == 0) return;
+    Note(
+        fmt::format("found what --on-bad=skip prepared: {} bad documents are "
+                    "not in it; to have them refused, delete {}.*",
+                    bad, prefix.string()));
   }
 
   // One process at a time works in the folder, which the one before may have

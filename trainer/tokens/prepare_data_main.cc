@@ -93,6 +93,7 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
          "Use only this much of the text, in whole documents, e.g. 4MB; "
          "0: all of it (key data.max_bytes)")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--out", arguments->out,
                   "PREFIX of the files; without it they stay in the cache");
@@ -188,6 +189,16 @@ ExitCode Run(const Arguments& arguments) {
         "--corpus is missing; --list shows what there is, --help "
         "more");
   }
+  std::filesystem::path out;
+  if (!arguments.out.empty()) {
+    out = UserPath(arguments.out);
+    const auto name = out.filename();
+    if (name.empty() || name == "." || name == "..") {
+      throw ConfigError(fmt::format(
+          "--out {}: files would have no name; write --out {}", arguments.out,
+          (std::filesystem::path(arguments.out) / "tokens").string()));
+    }
+  }
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options;
   options.threads = arguments.threads;
@@ -199,9 +210,7 @@ ExitCode Run(const Arguments& arguments) {
   DataConfig data = arguments.data;
   data.normalise = *ParseEnum<Normalise>(arguments.normalise);
   PreparedCorpus corpus = PrepareCorpus(data, arguments.vocab_size, options);
-  if (!arguments.out.empty()) {
-    corpus = CopyPreparedCorpus(corpus, UserPath(arguments.out));
-  }
+  if (!out.empty()) corpus = CopyPreparedCorpus(corpus, out);
   PrintResult(corpus, std::chrono::duration<double>(
                           std::chrono::steady_clock::now() - start)
                           .count());

@@ -169,7 +169,12 @@ TEST_F(PrepareData, RefusesWrongUsage) {
          {"vocab_size = 12"});
   Expect(Run({"--corpus", "path:t.txt", "--vocab-size", "30000"}), 2,
          {"smaller model.vocab_size"});
-  Expect(Run({"--corpus", "path:t.txt", "--max-bytes", "-5"}), 2, {});
+  Expect(Run({"--corpus", "path:t.txt", "--max-bytes", "-5"}), 2,
+         {"--max-bytes"});
+  for (const std::string out : {"made/", "made/..", "."}) {
+    Expect(Run({"--corpus", "path:t.txt", "--out", out}), 2,
+           {"--out " + out + ": ", "write --out "});
+  }
 }
 
 TEST_F(PrepareData, RefusesBadText) {

@@ -479,7 +479,10 @@ TEST_F(PrepareShards, LeavesOutBadDocumentsIfAsked) {
   const PreparedCorpus corpus = PrepareCorpus(data_, kVocabSize, options);
   EXPECT_TRUE(Says(corpus.provenance, "2 bad documents were left out",
                    "1.json.gz:101: no JSON", "1.json.gz:102: "));
+  std::string said;
+  notify_ = [&](const std::string& line) { said += line + "\n"; };
   EXPECT_TRUE(Run().from_cache);  // with its provenance
+  EXPECT_TRUE(Says(said, "found what --on-bad=skip prepared: 2 bad documents"));
 }
 
 TEST_F(PrepareShards, ACopiedFolderIsTheSameText) {

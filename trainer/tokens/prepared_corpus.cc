@@ -152,15 +152,15 @@ void RequireTokensOf(const DataConfig& data, const PreparedCorpus& corpus) {
   const std::string path = WithSuffix(corpus.prefix, ".json").string();
   if (corpus.corpus != data.corpus) {
     throw DataError(fmt::format(
-        "{}: tokens of corpus '{}' ({}), not of '{}'; give --tokens {}= the "
-        "PREFIX of its own, or leave it out",
-        path, corpus.corpus, corpus.description, data.corpus, data.corpus));
+        "{}: tokens of corpus '{}' ({}), but data.corpus is '{}'; give the "
+        "PREFIX of its tokens, or none",
+        path, corpus.corpus, corpus.description, data.corpus));
   }
   if (data.max_bytes != 0 && corpus.text_bytes > data.max_bytes) {
-    throw DataError(fmt::format(
-        "{}: tokens of {} bytes of text, but data.max_bytes is {}; give "
-        "--tokens {}= those of so much, or leave it out",
-        path, corpus.text_bytes, data.max_bytes, data.corpus));
+    throw DataError(
+        fmt::format("{}: tokens of {} bytes of text, but data.max_bytes is {}; "
+                    "give the PREFIX of tokens of so much, or none",
+                    path, corpus.text_bytes, data.max_bytes));
   }
 }
 
