@@ -22,6 +22,8 @@ class InputFile {
 
   const std::filesystem::path& path() const { return path_; }
   int64_t size() const { return size_; }  // bytes, when it was opened
+  // For libraries that read by themselves; open as long as this object lives.
+  int descriptor() const { return descriptor_; }
 
   // Copies bytes [begin, begin + count), which must lie within size(), to
   // `out`. Threads may read at the same time. Throws EnvironmentError if the

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <set>
 
 #include "core/errors.h"
 #include "core/files/file_error.h"
+#include "core/files/input_file.h"
 #include "core/hdf5/hdf5_driver.h"
 #include "core/hdf5/hdf5_envelope.h"
 #include "core/hdf5/hdf5_file.h"
@@ -109,26 +107,13 @@ std::vector<int64_t> StoredShape(hid_t dataset, size_t element_bytes,
   return {extents.begin(), extents.end()};
 }
 
-struct Descriptor {
-  explicit Descriptor(const fs::path& path) {
-    RequireRegular(path);  // before opening it: opening a pipe would wait
-    value = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (value < 0) throw FileError("read", path, errno);
-  }
-  ~Descriptor() { close(value); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int value = -1;
-};
-
 }  // namespace
 
 struct Hdf5Reader::Impl {
   Impl(fs::path path_arg, const Hdf5Kind& kind)
       : path(std::move(path_arg)),
-        descriptor(path),
-        envelope(CheckEnvelope(descriptor.value, path, kind)),
+        input(path),
+        envelope(CheckEnvelope(input.descriptor(), path, kind)),
         content_sha256(Sha256Hex(envelope.content)) {}
 
   // Throws EnvironmentError if bytes of the file could not be read, whatever
@@ -178,7 +163,7 @@ struct Hdf5Reader::Impl {
   }
 
   fs::path path;
-  Descriptor descriptor;  // before `file`: closed after it
+  InputFile input;  // before `file`: closed after it
   Hdf5Envelope envelope;
   std::string content_sha256;
   Hdf5DriverFile driver_file;
@@ -189,7 +174,7 @@ struct Hdf5Reader::Impl {
 Hdf5Reader::Hdf5Reader(fs::path path, const Hdf5Kind& kind) {
   SilenceHdf5();
   impl_ = std::make_unique<Impl>(std::move(path), kind);
-  impl_->driver_file.descriptor = impl_->descriptor.value;
+  impl_->driver_file.descriptor = impl_->input.descriptor();
   Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), &H5Pclose);
   SetDriver(access.id(), &impl_->driver_file);
   impl_->file = Hdf5Handle(

@@ -152,8 +152,6 @@ std::string ClaimsText(const MiniClaims& judged) {
 
 namespace {
 
-constexpr int kDecimals = 6;
-
 const MiniatureCase& Deciding(const MiniatureMeasureVerdict& measure) {
   return measure.cases[measure.deciding];
 }
@@ -190,7 +188,7 @@ Cell CellOf(const MiniatureMeasureVerdict& measure, const Effect& effect) {
     return cell;
   }
   cell.value = cell.low = cell.high = effect.read(measure);
-  cell.text = fmt::format("{:.{}f}", cell.value, kDecimals);
+  cell.text = fmt::format("{:.{}f}", cell.value, golden::kMeasuredDecimals);
   cell.runs = deciding.seeds;
   return cell;
 }
@@ -235,7 +233,7 @@ golden::Table ClaimsTable(const MiniClaims& judged) {
     column.id = effect.id;
     column.unit = "that of the measure (1 for p)";
     column.metric = effect.metric;
-    column.decimals = kDecimals;
+    column.decimals = golden::kMeasuredDecimals;
     table.columns.push_back(std::move(column));
   }
   for (const MiniatureVerdict& claim : judged.verdicts.claims) {

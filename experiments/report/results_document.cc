@@ -308,9 +308,6 @@ std::vector<Measure> LayerMeasures(int64_t num_layers) {
 
 // ---- Cells, rows and tables.
 
-// Decimals of a measured number as printed; the stored one has all its digits.
-constexpr int kDecimals = 6;
-
 Cell EmptyCell(const std::string& flag) {
   Cell cell;
   if (!flag.empty()) cell.flags.push_back(flag);
@@ -329,7 +326,8 @@ Cell MakeCell(const RowSummary& row, const Measure& measure) {
   Cell cell;
   cell.value = cell.low = cell.high = sample.mean;
   cell.text = measure.setting ? Setting(sample.mean)
-                              : fmt::format("{:.{}f}", sample.mean, kDecimals);
+                              : fmt::format("{:.{}f}", sample.mean,
+                                            golden::kMeasuredDecimals);
   cell.runs = sample.runs;
   if (!measure.setting) cell.deviation = sample.deviation;
   if (measure.accuracy != nullptr) {

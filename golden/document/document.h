@@ -27,6 +27,9 @@ enum class Known { kStated, kAssumed, kUnknown };
 // The field by which losses per token are converted (FORMAT.md, "Verdicts").
 inline constexpr char kBytesField[] = "data.bytes_per_token";
 
+// Decimals of a measured number as printed; the stored one has all its digits.
+inline constexpr int kMeasuredDecimals = 6;
+
 // One fact about the set-up: "model.d_model" = "640". Operator == compares
 // values as texts; SameValue (fingerprint.h) compares numbers as numbers.
 struct Field {

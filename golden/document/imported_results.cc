@@ -34,9 +34,8 @@ using Strings = std::vector<std::string>;
 constexpr char kUnknown[] = "unknown";
 constexpr char kDiverged[] = "diverged";
 
-// Cells print with six decimals, in 18 digits.
+// Cells print with kMeasuredDecimals, in 18 digits.
 constexpr double kLargest = 1e10;
-constexpr int kDecimals = 6;
 
 const Table& FindTable(const Document& golden, TomlReader* reader) {
   const std::string id = reader->Text("table");
@@ -563,7 +562,7 @@ class Importer {
     if (cell.runs > 1) cell.deviation = std::sqrt(squares / (count - 1));
     cell.text = cell.runs == 1 && Decimal::Parse(runs.text)
                     ? runs.text
-                    : fmt::format("{:.{}f}", cell.value, kDecimals);
+                    : fmt::format("{:.{}f}", cell.value, kMeasuredDecimals);
     return cell;
   }
 
