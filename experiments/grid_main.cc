@@ -677,7 +677,7 @@ ExitCode Clean(const Arguments& arguments) {
     fmt::print("{}: {} could go, {} in all; --yes deletes them\n",
                folder.string(), items.size(), size);
   } else {
-    DeleteStale(items);
+    DeleteStale(folder, items);
     fmt::print("{}: deleted {}, {} in all\n", folder.string(), items.size(),
                size);
   }

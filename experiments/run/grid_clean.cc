@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -107,6 +110,36 @@ void AddForeignRun(const fs::path& folder, std::vector<StaleItem>* items) {
                              finished ? " FINISHED" : "n unfinished")});
 }
 
+// The runs in `grid_folder` of the grid's rows with seeds that it does not have:
+// `--seeds` may have asked for them, and leave them out now.
+std::vector<GridRun> RunsOfOtherSeeds(const Grid& grid,
+                                      const fs::path& grid_folder) {
+  std::set<int64_t> seeds;
+  std::set<std::string> names;
+  for (const auto& entry : Entries(grid_folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!IsFolder(entry) || !IsRunFolderName(name)) continue;
+    names.insert(name);
+    const std::string::size_type hash = name.rfind('-');
+    const std::string::size_type seed = name.rfind("-seed", hash) + 5;
+    int64_t value = 0;
+    const auto parsed =
+        std::from_chars(name.data() + seed, name.data() + hash, value);
+    if (parsed.ec == std::errc()) seeds.insert(value);
+  }
+  std::vector<GridRun> runs;
+  std::set<std::pair<std::string, std::string>> rows;  // corpus, row
+  for (const GridRun& run : grid.runs) {
+    if (!rows.emplace(run.corpus.id, run.row.id).second) continue;
+    for (const int64_t seed : seeds) {
+      GridRun other = run;
+      other.seed = other.config.training.seed = seed;
+      if (names.contains(RunFolderName(other))) runs.push_back(other);
+    }
+  }
+  return runs;
+}
+
 // A checkpoint can go if the result is there and whole; otherwise the result
 // may still have to be made from it.
 bool IsFinished(const GridRun& run, const fs::path& grid_folder) {
@@ -146,6 +179,9 @@ std::vector<StaleItem> FindStale(const Grid& grid,
                                  const fs::path& grid_folder) {
   std::map<std::string, const GridRun*> own;
   for (const GridRun& run : grid.runs) own[RunFolderName(run)] = &run;
+  const std::vector<GridRun> of_other_seeds =
+      RunsOfOtherSeeds(grid, grid_folder);
+  for (const GridRun& run : of_other_seeds) own[RunFolderName(run)] = &run;
   std::vector<StaleItem> items;
   for (const auto& entry : Entries(grid_folder)) {
     const std::string name = entry.path().filename().string();
@@ -160,7 +196,22 @@ std::vector<StaleItem> FindStale(const Grid& grid,
   return items;
 }
 
-void DeleteStale(const std::vector<StaleItem>& items) {
+void DeleteStale(const fs::path& grid_folder,
+                 const std::vector<StaleItem>& items) {
+  // A grid at work holds the lock on the run that it trains, and looks for the
+  // others' results at its end.
+  for (const auto& entry : Entries(grid_folder)) {
+    if (!IsFolder(entry) ||
+        !IsRunFolderName(entry.path().filename().string())) {
+      continue;
+    }
+    if (const auto holder = HolderOf(entry.path())) {
+      throw FolderHeldError(fmt::format(
+          "{}: another process is working in this folder, {}; nothing was "
+          "deleted: wait for its end, or end it",
+          entry.path().string(), Describe(*holder)));
+    }
+  }
   for (const StaleItem& item : items) {
     const fs::path folder =
         item.kind == StaleKind::kRun ? item.path : item.path.parent_path();

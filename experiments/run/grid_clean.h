@@ -32,9 +32,11 @@ struct StaleItem {
 std::vector<StaleItem> FindStale(const Grid& grid,
                                  const std::filesystem::path& grid_folder);
 
-// Deletes the items. Throws EnvironmentError if a process works in a run's
-// folder, or a file cannot be deleted.
-void DeleteStale(const std::vector<StaleItem>& items);
+// Deletes the items, found in `grid_folder`. Throws EnvironmentError before the
+// first if a process works on any run there, and where a file cannot be
+// deleted.
+void DeleteStale(const std::filesystem::path& grid_folder,
+                 const std::vector<StaleItem>& items);
 
 }  // namespace softmoe::experiments
 

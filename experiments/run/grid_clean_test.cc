@@ -34,7 +34,7 @@ class GridClean : public testing::Test {
     GridRun run;
     run.corpus.id = "text";
     run.row.id = "sparse-1";
-    run.seed = 7;
+    run.seed = run.config.training.seed = 7;
     grid_.runs = {run};
     own_ = RunFolderName(run);
   }
@@ -72,7 +72,7 @@ TEST_F(GridClean, TemporaryFilesOfTheDeadAreStale) {
   Write(".results.h5.x" + dead + ".1.tmp");
   EXPECT_EQ(Found(), ".results.h5." + dead + ".1.tmp 5\n" + own_ +
                          "/.checkpoint.h5." + dead + ".12.tmp 6\n");
-  DeleteStale(FindStale(grid_, folder_));
+  DeleteStale(folder_, FindStale(grid_, folder_));
   EXPECT_EQ(Found(), "");
   EXPECT_EQ(FilesIn(folder_ / own_).size(), 1u);
 }
@@ -91,7 +91,7 @@ TEST_F(GridClean, FoldersOfOtherRunsAreStaleIfOnlyARunIsInThem) {
   Write("text-sparse-1-seed8-0123456789ABCDEF/checkpoint.h5");  // never ours
   Write("my-runs/checkpoint.h5");
   EXPECT_EQ(Found(), foreign_ + " 123\n");
-  DeleteStale(FindStale(grid_, folder_));
+  DeleteStale(folder_, FindStale(grid_, folder_));
   EXPECT_FALSE(fs::exists(folder_ / foreign_));
   EXPECT_TRUE(fs::exists(folder_ / dirty / "checkpoint.h5"));
   EXPECT_TRUE(fs::exists(folder_ / nested / "checkpoint.h5"));
@@ -120,15 +120,34 @@ TEST_F(GridClean, WhatCameInMeanwhileStays) {
   const auto items = FindStale(grid_, folder_);
   ASSERT_EQ(items.size(), 1u);
   Write(foreign_ + "/notes.txt");
-  EXPECT_THROW(DeleteStale(items), EnvironmentError);
+  EXPECT_THROW(DeleteStale(folder_, items), EnvironmentError);
   EXPECT_TRUE(fs::exists(folder_ / foreign_ / "notes.txt"));
 }
 
 TEST_F(GridClean, ARunAtWorkStays) {
   Write(foreign_ + "/checkpoint.h5");
   const FolderLock lock(folder_ / foreign_);
-  EXPECT_THROW(DeleteStale(FindStale(grid_, folder_)), EnvironmentError);
+  EXPECT_THROW(DeleteStale(folder_, FindStale(grid_, folder_)),
+               EnvironmentError);
   EXPECT_TRUE(fs::exists(folder_ / foreign_ / "checkpoint.h5"));
+}
+
+// It would look for them at its end.
+TEST_F(GridClean, NothingIsDeletedWhileAnyRunIsAtWork) {
+  Write(foreign_ + "/checkpoint.h5");
+  Write(own_ + "/metrics.jsonl");
+  const FolderLock lock(folder_ / own_);
+  EXPECT_THROW(DeleteStale(folder_, FindStale(grid_, folder_)),
+               EnvironmentError);
+  EXPECT_TRUE(fs::exists(folder_ / foreign_ / "checkpoint.h5"));
+}
+
+TEST_F(GridClean, RunsOfOtherSeedsAreTheGrids) {
+  GridRun other = grid_.runs.front();
+  other.seed = other.config.training.seed = 8;
+  Write(RunFolderName(other) + "/checkpoint.h5");
+  Write(foreign_ + "/checkpoint.h5");
+  EXPECT_EQ(Found(), foreign_ + " 10\n");
 }
 
 }  // namespace
