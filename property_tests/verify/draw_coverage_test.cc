@@ -36,6 +36,20 @@ TEST(Coverage, IdentityValuesAreNotDrawn) {
   }
 }
 
+TEST(Coverage, EveryFillGoesWithEveryEdge) {
+  for (const Operation* op : Operations()) {
+    for (const std::string& edge : op->edges()) {
+      for (const std::string& fill : op->fills()) {
+        CasePattern fixed = ParseWords(edge);
+        if (!fixed.emplace("fill", fill).second) continue;
+        const Case c = DrawCase(*op, fixed, 7, 0);
+        EXPECT_EQ(op->Inputs(c).size(), op->Inputs(OtherData(c)).size())
+            << CaseText(c);
+      }
+    }
+  }
+}
+
 // What the router does with a token, over all drawn cases.
 TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
   std::map<std::string, int> met;

@@ -114,6 +114,18 @@ TEST(Engine, FaultsOfOutputsThatNobodyHasAreRefused) {
 }
 
 // It has no k_l, so nothing but 0 is right.
+// Most of its gates are 0, without a rounding: those say nothing, and the others
+// do.
+TEST(Engine, ARouterOfFewExpertsAmongManyIsTrusted) {
+  CampaignOptions options;
+  options.ops = {"router"};
+  options.impls = {"reference_f32"};
+  options.fixed = {{"max_active", "2"}, {"num_experts", "16"}};
+  options.cases = 30;
+  const Suite suite = RunCampaign(options).suite;
+  EXPECT_EQ(suite.exit_code(), ExitCode::kDone) << SuiteText(suite);
+}
+
 TEST(Engine, ASparseRouterIsJudged) {
   for (const std::string fault : {"none", "one_nan"}) {
     CampaignOptions options;

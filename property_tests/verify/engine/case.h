@@ -78,6 +78,10 @@ std::string CaseText(const Case& c);
 // A case of the same shape with other data, not simplified.
 Case OtherData(const Case& c);
 
+// Whether the case is checked after a call with OtherData. Every other one is:
+// so is the first call judged, and odd and even ones.
+inline bool IsCheckedAfterAnother(const Case& c) { return c.number % 2 == 1; }
+
 // "near_ties:3", "generic".
 std::string FillText(const FillName& fill);
 FillName ParseFill(const std::string& text);

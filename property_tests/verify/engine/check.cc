@@ -22,12 +22,13 @@ void Fail(CaseResult& result, const std::string& output,
   result.reason = reason;
 }
 
-// Half of the gap between the numbers of `dtype` around `value`: the mean error
-// of truncation.
-double HalfUlp(Dtype dtype, double value) {
-  return std::abs(StepBy(dtype, RoundTo(dtype, value), 1) -
-                  RoundTo(dtype, value)) /
-         2;
+// By how much `value` is nearer to zero after truncation to `dtype`.
+double TruncationError(Dtype dtype, double value) {
+  double truncated = RoundTo(dtype, value);
+  if (std::abs(truncated) > std::abs(value)) {
+    truncated = StepBy(dtype, truncated, value > 0 ? -1 : 1);
+  }
+  return std::abs(value - truncated);
 }
 
 void MeasureBias(Dtype dtype, const Tensor& got, const ExpectedOutput& expected,
@@ -39,7 +40,7 @@ void MeasureBias(Dtype dtype, const Tensor& got, const ExpectedOutput& expected,
     const double scaled = (got.values[i] - value) / bound;
     result.mean_scaled += scaled;
     result.towards_zero += value > 0 ? -scaled : scaled;
-    result.truncation += HalfUlp(dtype, value) / bound;
+    result.truncation += TruncationError(dtype, value) / bound;
     ++count;
   }
   if (count == 0) return;
@@ -188,7 +189,8 @@ CaseResult Check(const Operation& op, const Case& c, const TensorMap& inputs,
   seen.inputs = inputs;
   bool ran = false;
   try {
-    const bool call_before = before != nullptr && implementation.remembers();
+    const bool call_before = before != nullptr && IsCheckedAfterAnother(c) &&
+                             implementation.remembers();
     if (call_before) {
       implementation.Prepare(op, {c});
       implementation.Run(op, c, *before, 0);

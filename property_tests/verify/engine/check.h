@@ -73,8 +73,9 @@ struct Evidence {
 // (gradient_check.h).
 using Checker = std::function<CaseResult(const Case&, Implementation&)>;
 
-// Generates the data and checks the case after one call with other data of the
-// same shape, of which no trace may show. Throws EnvironmentError, and
+// Generates the data and checks the case, every other one (see
+// IsCheckedAfterAnother) after a call with other data of the same shape, of
+// which no trace may show. Throws EnvironmentError, and
 // InternalError if the harness contradicts itself; anything else that the
 // implementation throws is a FAIL.
 CaseResult CheckCase(const Case& c, Implementation& implementation,

@@ -42,11 +42,12 @@ class Spoilt : public Implementation {
   std::unique_ptr<Implementation> base_;
 };
 
-CaseResult CheckSpoilt(Spoil spoil) {
+CaseResult CheckSpoilt(Spoil spoil, const std::string& number = "0") {
   Spoilt implementation(std::move(spoil));
   return CheckCase(ParseCase("op=lapsum fill=generic rows=4 num_experts=7 "
                              "mean_active=2.5 temperature=1.5 spread=1 "
-                             "impl=spoilt"),
+                             "impl=spoilt case=" +
+                             number),
                    implementation);
 }
 
@@ -84,10 +85,34 @@ TEST(Check, RefusesOtherBitsUnderTheLastSchedule) {
 
 TEST(Check, RefusesWhatTheCallBeforeLeftBehind) {
   int calls = 0;
+  ExpectRefused(CheckSpoilt(
+                    [&calls](TensorMap& outputs, int) {
+                      if (++calls > 1) outputs.at("weights").values.back() += 1;
+                    },
+                    "1"),
+                "over their bound");
+}
+
+TEST(Check, RefusesAWrongFirstCall) {
+  int calls = 0;
   ExpectRefused(CheckSpoilt([&calls](TensorMap& outputs, int) {
-                  if (++calls > 1) outputs.at("weights").values.back() += 1;
+                  if (++calls == 1) outputs.at("weights").values.back() += 1;
                 }),
                 "over their bound");
+}
+
+// A sequence of one token has v as its output, which bf16 holds.
+TEST(Check, TruncationLeavesWhatTheTypeHolds) {
+  const Case c = ParseCase(
+      "op=attention dtype=bf16 fill=generic sequences=2 length=1 heads=1 "
+      "head_dim=8 scale=1 impl=reference_bf16");
+  const CaseResult result = CheckCase(c, *MakeImplementation(c.impl));
+  ASSERT_EQ(result.status, Status::kPass) << result.reason;
+  for (const OutputResult& output : result.outputs) {
+    if (output.output == "out") {
+      EXPECT_EQ(output.truncation, 0);
+    }
+  }
 }
 
 // With everything that follows from the selection, so that only the selection

@@ -64,8 +64,10 @@ CaseResult CheckHostile(const std::string& mode) {
   const Variable hostile("HOSTILE", mode);
   const std::string name = "serve:" + Path(kHostile);
   const auto implementation = MakeImplementation(name);
-  return CheckCase(ParseCase("op=lapsum rows=3 num_experts=5 impl=" + name),
-                   *implementation);
+  // After another call, so that the file has two groups.
+  return CheckCase(
+      ParseCase("op=lapsum rows=3 num_experts=5 case=1 impl=" + name),
+      *implementation);
 }
 
 std::string Impl(const char* program) { return "serve:" + Path(program); }

@@ -253,19 +253,21 @@ class ServeImplementation : public Implementation {
   }
   int batch() const override { return batch_; }
 
-  // Writes every case, preceded by its earlier call, into one file, so that a
-  // program which keeps state between cases has the chance to show it.
+  // Writes all cases into one file, each after the earlier call that it has, so
+  // that a program which keeps state between cases has the chance to show it.
   void Prepare(const Operation& op, const std::vector<Case>& cases) override {
     std::vector<Request> requests;
     std::vector<Case> asked;  // the cases that the requests are for
     int64_t bytes = 0;
     for (const Case& c : cases) {
       if (Holds(c) || bytes > kMaxBatchBytes) continue;
-      const Case other = OtherData(c);
-      requests.push_back(requests_.Make(op, other, InputsOf(op, other)));
+      if (IsCheckedAfterAnother(c)) {
+        const Case other = OtherData(c);
+        requests.push_back(requests_.Make(op, other, InputsOf(op, other)));
+        asked.push_back(c);
+      }
       requests.push_back(requests_.Make(op, c, InputsOf(op, c)));
       bytes += InputBytes(requests.back()) + OutputBytes(requests.back());
-      asked.push_back(c);
       asked.push_back(c);
     }
     if (requests.empty()) return;
@@ -277,7 +279,7 @@ class ServeImplementation : public Implementation {
     } catch (const RunFailure& failure) {
       // In a file of many cases, run each alone to find out which one failed;
       // write no more files of many, in case they always fail.
-      if (requests.size() == 2) {
+      if (asked.front() == asked.back()) {
         Answer failed;
         failed.problem = failure.what();
         Hold(asked[0], std::move(requests[0].inputs), std::move(failed));

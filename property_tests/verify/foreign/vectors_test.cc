@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -206,6 +207,33 @@ TEST(Vectors, JudgeWhatOthersComputed) {
   });
   EXPECT_EQ(Judge(folder / "v.h5", folder / "wrong.h5"),
             std::set<std::string>{"FAIL"});
+}
+
+// Each case has the answer of its own group, also where another case has the
+// same inputs.
+TEST(Vectors, JudgeEachGroupByItself) {
+  const fs::path folder = FreshFolder("groups");
+  WriteVectors(folder / "v.h5", CasesOf("add", 30, "fill=exact size=1"));
+  std::vector<TensorMap> seen;
+  int64_t repeated = 0;
+  WriteTheirs(folder / "v.h5", folder / "o.h5", [&](const VectorCase& each) {
+    TensorMap outputs = OnCpu(each);
+    if (std::ranges::find(seen, each.inputs) != seen.end()) {
+      ++repeated;
+      for (auto& [name, tensor] : outputs) tensor.values.front() = 777;
+    }
+    seen.push_back(each.inputs);
+    return outputs;
+  });
+  ASSERT_GT(repeated, 0);
+  const auto recorded =
+      MakeImplementation("recorded:" + (folder / "v.h5").string() + "," +
+                         (folder / "o.h5").string());
+  int64_t failed = 0;
+  for (const VectorCase& each : ReadVectors(folder / "v.h5")) {
+    failed += CheckInputs(each.c, each.inputs, *recorded).failed();
+  }
+  EXPECT_EQ(failed, repeated);
 }
 
 // At a cutoff that float cannot distinguish from the weight, the choice may

@@ -70,7 +70,10 @@ class LapSum : public Operation {
     if (c.fill.name == "breakpoint") {
       // Chosen for the first row; for the others it is a k like any other.
       const int64_t j = filler.Words("breakpoint", {0})[0] % scores.shape[1];
-      mean_active = LapSumAtScore(ToMatrix(scores).row(0), j, temperature);
+      const reference::Vector first =
+          scores.shape[0] > 0 ? reference::Vector(ToMatrix(scores).row(0))
+                              : reference::Vector::Zero(scores.shape[1]);
+      mean_active = LapSumAtScore(first, j, temperature);
     } else if (c.fill.name == "whole_k" || c.fill.name == "wide_gap") {
       mean_active = filler.WholeActive("num_experts");
     }
