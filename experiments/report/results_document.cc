@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "core/config/config_text.h"
 #include "core/config/router_traits.h"
 #include "core/errors.h"
+#include "experiments/grids/cost_model.h"
 #include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
 #include "experiments/report/task_comparison.h"
@@ -501,23 +503,40 @@ void HoistCommonFields(Document* document) {
   }
 }
 
+// Parameters that one more active expert in each layer takes, in millions.
+double PerActiveExpert(const ModelConfig& model) {
+  return (ActiveParameters(model, 1) - ActiveParameters(model, 0)) / 1e6;
+}
+
+const Column& GoldenColumn(const Table& golden_table, const std::string& id) {
+  const int64_t index = golden_table.FindColumn(id);
+  SOFTMOE_CHECK(index >= 0) << golden_table.id << " has no column " << id;
+  return golden_table.columns[static_cast<size_t>(index)];
+}
+
 // The golden's definition of a column, unless ours says more exactly what was
-// measured.
+// measured. per_expert: PerActiveExpert of the smallest model, unless all have
+// the paper's sizes.
 Column MakeColumn(const Table& golden_table, const Measure& measure,
-                  bool paper_sizes) {
+                  std::optional<double> per_expert) {
   if (measure.own) return *measure.own;
-  const int64_t index = golden_table.FindColumn(measure.column);
-  SOFTMOE_CHECK(index >= 0)
-      << golden_table.id << " has no column " << measure.column;
-  Column column = golden_table.columns[static_cast<size_t>(index)];
+  Column column = GoldenColumn(golden_table, measure.column);
   // A quantity that the golden knows exactly, such as the sum of an allocation,
   // is measured here; as a golden for later runs it must not bound their
   // roundings and seeds. Claims on it stay the golden's, and exact.
   if (column.lane == golden::Lane::kExact && !measure.setting) {
     column.lane = golden::Lane::kReportOnly;
   }
-  if (measure.column == "active_params" && !paper_sizes) {
+  if (measure.column == "active_params" && per_expert) {
     column.metric = metrics::kActiveParameters.definition;
+    // The paper's margin is more than all parameters of a small model.
+    const double experts =
+        GoldenColumn(golden_table, "infer_ae").margin.value();
+    column.margin = *per_expert * experts;
+    column.margin_basis = fmt::format(
+        "{:.6g} per active expert of this grid's smallest model x "
+        "the margin {:g} of Infer-AE",
+        *per_expert, experts);
   }
   if (measure.accuracy != nullptr && measure.read) {
     column.metric = measure.accuracy->metric;
@@ -545,10 +564,15 @@ class Builder {
       return !row.row->variant.empty() && !variant.empty() &&
              row.row->variant != variant;
     });
-    paper_sizes_ =
-        std::all_of(rows_.begin(), rows_.end(), [](const RowSummary& row) {
+    const bool paper_sizes =
+        std::ranges::all_of(rows_, [](const RowSummary& row) {
           return HasPaperSizes(row.config().model);
         });
+    for (const RowSummary& row : rows_) {
+      if (paper_sizes) break;
+      const double own = PerActiveExpert(row.config().model);
+      per_expert_ = std::min(per_expert_.value_or(own), own);
+    }
     std::set<std::string> taken;
     for (const RowSummary& row : rows_) {
       const std::string paper_id = row.paper_id();
@@ -562,7 +586,7 @@ class Builder {
     }
   }
 
-  bool paper_sizes() const { return paper_sizes_; }
+  bool paper_sizes() const { return !per_expert_; }
 
   // The golden's table with this id, filled with our numbers.
   Table Make(const std::string& id, std::vector<Measure> measures,
@@ -676,7 +700,7 @@ class Builder {
     table.id = id;
     table.title = golden_table->title + ", as measured by this grid";
     for (const Measure& measure : measures) {
-      table.columns.push_back(MakeColumn(*golden_table, measure, paper_sizes_));
+      table.columns.push_back(MakeColumn(*golden_table, measure, per_expert_));
     }
     return table;
   }
@@ -705,7 +729,8 @@ class Builder {
   // The ids of rows_, the paper's where there is one: in Table 1 and tables
   // like it, and in the table that the experiment repeats.
   std::vector<std::string> ids_, table_ids_;
-  bool paper_sizes_ = false;
+  // Of the smallest model; none if all have the paper's sizes.
+  std::optional<double> per_expert_;
 };
 
 }  // namespace

@@ -27,13 +27,14 @@ std::string ResultsName(const Grid& grid, const std::string& variant);
 // Makes these tables, with ids and definitions from the paper's golden:
 //
 //   main_results   the paper's Table 1: settings, active experts, active
-//                  parameters (the paper's formula at its sizes, else exact),
-//                  held-out loss, zero-shot accuracies (acc, in percent, of
-//                  whole splits; of ARC-Easy the 567 items of N18), if the
-//                  grid asks for those tasks. Rows are GridRun::paper_id(), or
-//                  CORPUS/ROW where a row stands for none of the paper's. After
-//                  them, for the record: exact active parameters, the unigram's
-//                  loss, zero AE.
+//                  parameters (the paper's formula at its sizes, else exact and
+//                  with a margin for the sizes of the grid), held-out loss,
+//                  zero-shot accuracies (acc, in percent, of whole splits; of
+//                  ARC-Easy the 567 items of N18), if the grid asks for those
+//                  tasks. Rows are GridRun::paper_id(), or CORPUS/ROW where a
+//                  row stands for none of the paper's. After them, for the
+//                  record: exact active parameters, the unigram's loss, zero
+//                  AE.
 //   load_variance  of the final model on validation tokens
 //   allocation     rows of learned allocation: share of the budget in the last
 //                  three layers, budget, smallest k_l, how much moved early

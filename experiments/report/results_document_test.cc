@@ -100,6 +100,40 @@ TEST(ResultsDocument, ActiveParametersAreThePapersAtItsSizes) {
             107.69728);
 }
 
+// Of 3 layers an active expert takes 3 x 3 x 8 x 12 = 864 parameters, of 2
+// layers 576, of the paper's 49.2 million.
+TEST(ResultsDocument, TheMarginOfActiveParametersIsForTheSizesOfTheGrid) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  const auto column = [&] {
+    const Document document = Results(outcome);
+    const Table& table = *document.FindTable("main_results");
+    return table
+        .columns[static_cast<size_t>(table.FindColumn("active_params"))];
+  };
+  EXPECT_DOUBLE_EQ(column().margin.value(), 0.3 * 864e-6);
+  EXPECT_EQ(column().margin_basis,
+            "0.000864 per active expert of this grid's smallest model x the "
+            "margin 0.3 of Infer-AE");
+  // Of a later run with one more active expert, this cell fails.
+  GridOutcome later = outcome;
+  for (RunOutcome& run : later.runs) {
+    if (run.run.row.id != "soft-2") continue;
+    run.result->final_validation.active_experts +=
+        1 + 0.001 * static_cast<double>(run.run.seed);
+  }
+  const golden::Verdicts verdicts =
+      golden::Judge(Results(later), Results(outcome));
+  EXPECT_TRUE(std::ranges::any_of(verdicts.cells, [](const auto& cell) {
+    return cell.row == "owt/softmoe/k2/a2" && cell.column == "active_params" &&
+           cell.status == Status::kFail;
+  }));
+
+  RunOf(outcome, "sparse-2").run.config.model.num_layers = 2;
+  EXPECT_DOUBLE_EQ(column().margin.value(), 0.3 * 576e-6);
+  outcome = ExampleOutcome({.paper_sizes = true});
+  EXPECT_EQ(column().margin, 14.76);
+}
+
 TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
   GridOutcome outcome = ExampleOutcome();
   auto& result = *RunOf(outcome, "soft-2").result;
