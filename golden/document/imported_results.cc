@@ -98,7 +98,10 @@ class SetUpReader {
     set_up_.facts_place = file_.name + ":1";
     if (const toml::table* facts = reader.Table("facts")) {
       set_up_.facts_place = TomlPosition(*facts);
-      set_up_.document.fields = ReadFacts(*facts, "");
+      for (const Fact& fact : ReadFacts(*facts, "")) {
+        set_up_.document.fields.push_back(fact.field);
+        of_all_rows_[fact.field.name] = fact.place;
+      }
     }
     for (const toml::table* block : reader.Tables("rows")) ReadRows(*block);
     reader.Finish();
@@ -156,17 +159,22 @@ class SetUpReader {
     all.Finish();
   }
 
+  struct Fact {
+    Field field;
+    std::string place;  // FILE:LINE:COLUMN
+  };
+
   // The facts of a table: KEY = VALUE, and those of its sections, however deep:
   // [SECTION] KEY = VALUE.
-  std::vector<Field> ReadFacts(const toml::table& table,
-                               const std::string& but) const {
-    std::vector<Field> facts;
+  std::vector<Fact> ReadFacts(const toml::table& table,
+                              const std::string& but) const {
+    std::vector<Fact> facts;
     AddFacts(table, "", but, &facts);
     return facts;
   }
 
   void AddFacts(const toml::table& table, const std::string& section,
-                const std::string& but, std::vector<Field>* facts) const {
+                const std::string& but, std::vector<Fact>* facts) const {
     for (const auto& [key, node] : table) {
       const std::string name = section + std::string(key);
       if (name == but) continue;
@@ -175,13 +183,15 @@ class SetUpReader {
         continue;
       }
       // a.b = 1 and "a.b" = 1 are two keys, but one fact.
-      if (std::ranges::count(*facts, name, &Field::name) > 0) {
+      const bool twice = std::ranges::any_of(
+          *facts, [&](const Fact& fact) { return fact.field.name == name; });
+      if (twice) {
         throw DataError(
             fmt::format("{}: the fact '{}' is there twice; remove "
                         "one",
                         TomlPosition(node), name));
       }
-      facts->push_back(ReadFact(name, node));
+      facts->push_back({ReadFact(name, node), TomlPosition(node)});
     }
   }
 
@@ -233,7 +243,15 @@ class SetUpReader {
     TomlReader reader(&block);
     const Strings rows = reader.Texts("rows");
     if (rows.empty()) reader.FailAt("rows", "must list the ids of rows");
-    const std::vector<Field> facts = ReadFacts(block, "rows");
+    const std::vector<Fact> facts = ReadFacts(block, "rows");
+    for (const Fact& fact : facts) {
+      const auto shared = of_all_rows_.find(fact.field.name);
+      if (shared == of_all_rows_.end()) continue;
+      throw DataError(
+          fmt::format("{}: the fact '{}' is under [facts], of all rows, too "
+                      "({}); remove one, or say it in [[rows]] blocks alone",
+                      fact.place, fact.field.name, shared->second));
+    }
     for (const std::string& row : rows) {
       if (set_up_.table->FindRow(row) == nullptr) {
         reader.FailAt("rows",
@@ -243,7 +261,7 @@ class SetUpReader {
                                   Suggestion(row, RowIds(*set_up_.table))));
       }
       std::vector<Field>& fields = set_up_.row_fields[row];
-      for (const Field& fact : facts) {
+      for (const auto& [fact, place] : facts) {
         if (std::ranges::count(fields, fact.name, &Field::name) > 0) {
           reader.FailAt("rows", fmt::format("has {}, of which an earlier block "
                                             "says '{}', too; remove one",
@@ -259,6 +277,7 @@ class SetUpReader {
   const toml::table source_;
   const Config config_;
   std::map<std::string, FieldClass> classes_;  // of all facts that there are
+  std::map<std::string, std::string> of_all_rows_;  // facts -> FILE:LINE:COLUMN
   SetUp set_up_;
 };
 
@@ -376,6 +395,9 @@ class Importer {
                         values_.name, seed));
       }
     }
+    for (const auto& [column, accuracies] : accuracies_) {
+      RequirePercentages(column, accuracies);
+    }
     for (const Row& golden_row : set_up_.table->rows) {
       if (cells_.contains(golden_row.id)) AddRow(golden_row);
     }
@@ -388,6 +410,12 @@ class Importer {
   struct Runs {
     std::map<int64_t, std::optional<double>> of_seed;
     std::string text;  // of the last value
+  };
+
+  // The numbers of a column of percentages.
+  struct Accuracies {
+    ValueLine first;
+    double largest = 0;
   };
 
   [[noreturn]] void Fail(const ValueLine& line,
@@ -426,8 +454,30 @@ class Importer {
     if (line.value.empty()) return;  // not measured
     seen_seeds_.insert(seed);
     Runs& runs = cells_[line.row][line.column];
-    runs.of_seed[seed] = Value(line);
+    const std::optional<double> value = Value(line);
+    runs.of_seed[seed] = value;
     runs.text = line.value;
+    if (!value || ItemsOf(line.row, line.column) == 0) return;
+    Accuracies& accuracies =
+        accuracies_.try_emplace(line.column, Accuracies{line}).first->second;
+    accuracies.largest = std::max(accuracies.largest, *value);
+  }
+
+  // 0.6153 is a percentage, too, but of a model that answers next to nothing
+  // where all of the golden's do.
+  void RequirePercentages(const std::string& column,
+                          const Accuracies& accuracies) const {
+    const Table& golden = *set_up_.table;
+    const auto index = static_cast<size_t>(golden.FindColumn(column));
+    const bool golden_above =
+        std::ranges::all_of(golden.rows, [index](const Row& row) {
+          return row.cells[index].empty() || row.cells[index].value > 1;
+        });
+    if (accuracies.largest > 1 || !golden_above) return;
+    Fail(accuracies.first,
+         fmt::format("the values of '{}' begin here, and none is above {:g}: "
+                     "these look like fractions; multiply them by 100",
+                     column, accuracies.largest));
   }
 
   int64_t Seed(const ValueLine& line) const {
@@ -573,6 +623,7 @@ class Importer {
   std::map<std::string, std::map<std::string, Runs>> cells_;  // row, column
   std::map<std::tuple<std::string, std::string, int64_t>, int64_t> lines_;
   std::set<int64_t> seen_seeds_;
+  std::map<std::string, Accuracies> accuracies_;  // by column
 };
 
 // ---- Templates.

@@ -149,6 +149,31 @@ TEST(Import, OfAPercentageIsOfTheGoldensItems) {
   }
 }
 
+// lm-evaluation-harness writes fractions. One value above 1, or one such of the
+// golden, shows that small ones are meant.
+TEST(Import, RefusesFractionsInThePlaceOfPercentages) {
+  const std::string loss = "owt/sparse/k1,8,loss,2.8\n";
+  const std::string fractions =
+      "owt/sparse/k1,7,piqa,0.6153\nowt/sparse/k2,7,piqa,1\n";
+  const auto import = [&](const std::string& values, const Document& golden) {
+    return ImportResults({"theirs.csv", kHead + values},
+                         {"setup.toml", WithPiqa()}, golden);
+  };
+  EXPECT_TRUE(Says(MessageOf<DataError>(
+                       [&] { import(loss + fractions, ExampleDocument()); }),
+                   "theirs.csv:3: the values of 'piqa'",
+                   "none is above 1: these look like fractions; multiply them "
+                   "by 100"));
+  EXPECT_EQ(import(loss + fractions + "owt/sparse/k1,8,piqa,1.01\n",
+                   ExampleDocument())
+                .tables[0]
+                .rows.size(),
+            2u);
+  Document golden = ExampleDocument();
+  golden.tables[0].rows[0].cells[1].value = 0.5;
+  EXPECT_EQ(import(loss + fractions, golden).tables[0].rows.size(), 2u);
+}
+
 // [SECTION] NAME = VALUE is the same fact as SECTION.NAME = VALUE.
 TEST(Import, TakesFactsOfAnyDepth) {
   Document golden = ExampleDocument();
@@ -290,6 +315,10 @@ TEST(Import, RefusesSetUpsWithPlaceAndRemedy) {
        "owt/sparse/k7",
        {"setup.toml:14:8: 'rows' names 'owt/sparse/k7'", "did you mean"}},
       {"[\"owt/sparse/k1\"]", "[]", {"'rows' must list the ids of rows"}},
+      {"router.tau = 1.1",
+       "router.tau = 1.1\nmodel.d_model = 64",
+       {"setup.toml:16:17: the fact 'model.d_model' is under [facts], of all "
+        "rows, too (setup.toml:11:17); remove one"}},
       {"rows = [\"owt/sparse/k1\"]",
        "rows = [\"owt/sparse/k1\", \"owt/sparse/k1\"]",
        {"'rows' has owt/sparse/k1, of which an earlier block says "
