@@ -366,6 +366,34 @@ TEST(Grid, MistakesAreNamedWithTheirPlace) {
   EXPECT_TRUE(Says(range, "mean_active_experts", "sparse-2"));
 }
 
+// Either all rows that stand for one of the paper's have a variant, or none: a
+// row without one is in the results of every variant.
+TEST(Grid, RowsWithAndWithoutAVariantMustStandForDifferentRows) {
+  const auto grid = [](const std::string& rows) {
+    return "[grid]\nname = \"tiny\"\nscale = \"smoke\"\nseeds = [1]\n"
+           "[config.router]\nkind = \"sparse\"\nmean_active_experts = 2\n"
+           "[[corpora]]\nid = \"a\"\ntitle = \"A\"\nstands_for = \"owt\"\n"
+           "[[corpora]]\nid = \"b\"\ntitle = \"B\"\nstands_for = \"c4\"\n"
+           "[[rows]]\nid = \"plain\"\nlabel = \"P\"\n"
+           "paper_row = \"sparse/k2\"\n" +
+           rows;
+  };
+  const std::string other =
+      "[[rows]]\nid = \"other\"\nlabel = \"O\"\nvariant = \"x\"\n";
+  const std::string same_row = "paper_row = \"sparse/k2\"\n";
+  EXPECT_TRUE(
+      Says(FailureOf(grid(other + same_row)),
+           "grid.toml:20:", "rows 'other' and 'plain' (at ", "grid.toml:16:",
+           "are both the paper's c4/sparse/k2, and only 'other' has a variant, "
+           "'x'; give the other one a 'variant', too, or no 'paper_row'"));
+  EXPECT_NO_THROW(LoadGrid(Write(grid(other)), {}));
+  EXPECT_NO_THROW(
+      LoadGrid(Write(grid("variant = \"y\"\n" + other + same_row)), {}));
+  EXPECT_NO_THROW(LoadGrid(Write(grid("corpora = [\"a\"]\n" + other + same_row +
+                                      "corpora = [\"b\"]\n")),
+                           {}));
+}
+
 // Every run is held in memory, and thousands of lines could expand to billions
 // of runs.
 TEST(Grid, TooManyRunsAreRefused) {
