@@ -37,6 +37,10 @@ Document Reproduction(int64_t runs, double spread);
 // first table; "": not known.
 Document WithTokens(Document results, const std::string& bytes);
 
+// A Reproduction whose first row, owt/sparse/k1, has tokens of half the paper's
+// text, and so half its loss and deviation per token.
+Document InHalfTokens(Document results);
+
 // The template of a table, filled in with the golden's own facts and with its
 // numbers as printed.
 ImportTemplate FilledIn(const Document& golden, const Table& table);

@@ -306,18 +306,39 @@ class CellJudge {
   std::vector<std::pair<size_t, std::string>> tokens_;
 };
 
-void CollectCells(const Document& document, const std::string& table_id,
-                  const std::string& column, const std::string& corpus,
-                  std::vector<const Cell*>* cells) {
+struct RowCell {
+  const Row* row;
+  const Cell* cell;
+};
+
+std::vector<RowCell> CollectCells(const Document& document,
+                                  const std::string& table_id,
+                                  const std::string& column,
+                                  const std::string& corpus) {
   const Table* table = document.FindTable(table_id);
-  if (table == nullptr) return;
+  if (table == nullptr) return {};
   const int64_t index = table->FindColumn(column);
-  if (index < 0) return;
+  if (index < 0) return {};
+  std::vector<RowCell> cells;
   for (const Row& row : table->rows) {
     if (SameValue(FieldValue(document, row, kCorpusField), corpus)) {
-      cells->push_back(&row.cells[static_cast<size_t>(index)]);
+      cells.push_back({&row, &row.cells[static_cast<size_t>(index)]});
     }
   }
+  return cells;
+}
+
+// What makes losses of ours ones per token of the paper's, by the golden's row
+// `golden_row`; 1 for columns that the golden lacks.
+double TokenFactor(const Document& results, const Document& golden,
+                   const Table& golden_table, const std::string& column,
+                   const Row& golden_row, const Row& row) {
+  const int64_t index = golden_table.FindColumn(column);
+  if (index < 0) return 1;
+  const auto tokens = TokenSizesOf(
+      results, golden, golden_table.id,
+      golden_table.columns[static_cast<size_t>(index)], golden_row, row);
+  return tokens ? tokens->factor : 1;
 }
 
 }  // namespace
@@ -326,22 +347,30 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const Row& row) {
   const std::string corpus = FieldValue(results, row, kCorpusField);
-  std::vector<const Cell*> cells;
-  std::vector<const Cell*> theirs;
-  CollectCells(results, table, column, corpus, &cells);
-  CollectCells(golden, table, column, corpus, &theirs);
-  // A run that is in both documents is one piece of evidence, not two.
-  const size_t ours = cells.size();
-  for (const Cell* cell : theirs) {
-    const bool known = std::any_of(
-        cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(ours),
-        [cell](const Cell* own) {
-          return own->value == cell->value && own->runs == cell->runs &&
-                 own->deviation == cell->deviation;
-        });
-    if (!known) cells.push_back(cell);
+  const std::vector<RowCell> ours =
+      CollectCells(results, table, column, corpus);
+  const Table& golden_table = *golden.FindTable(table);
+  const Row& golden_row = *golden_table.FindRow(row.id);
+  const auto factor = [&](const Row& of) {
+    return TokenFactor(results, golden, golden_table, column, golden_row, of);
+  };
+  const double own = factor(row);
+  std::vector<Cell> cells;
+  for (const auto& [other, cell] : ours) {
+    cells.push_back(Scaled(*cell, factor(*other) / own));
   }
-  return Pool(cells);
+  // A run that is in both documents is one piece of evidence, not two.
+  for (const auto& [other, cell] :
+       CollectCells(golden, table, column, corpus)) {
+    const bool known = std::ranges::any_of(ours, [&](const RowCell& one) {
+      return one.cell->value == cell->value && one.cell->runs == cell->runs &&
+             one.cell->deviation == cell->deviation;
+    });
+    if (!known) cells.push_back(Scaled(*cell, 1 / own));
+  }
+  std::vector<const Cell*> pooled;
+  for (const Cell& cell : cells) pooled.push_back(&cell);
+  return Pool(pooled);
 }
 
 std::optional<TokenSizes> TokenSizesOf(const Document& results,

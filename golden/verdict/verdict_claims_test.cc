@@ -119,6 +119,25 @@ TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
   EXPECT_EQ(reason(53, "<", "50"), "does not hold in our runs (p = 2.7e-07)");
 }
 
+// As the noise of cells is (verdict_test.cc), whether a claim is about a number
+// or about another row.
+TEST(Judge, ClaimsTakeTheNoiseOfRowsInOtherTokensConverted) {
+  Document paper = ClosedPaper();
+  std::erase_if(paper.claims, [](const Claim& claim) {
+    const std::string sides = claim.left + " " + claim.right;
+    return !Contains(sides, "owt/") || !Contains(sides, ":val_loss") ||
+           Contains(sides, "owt/sparse/k1:");
+  });
+  Document results = Reproduction(3, 0.05);
+  *At(&results, "owt/sparse/k1", "val_loss").deviation *= 8;
+  const Verdicts expected = Judge(results, paper);
+  const Verdicts verdicts = Judge(InHalfTokens(results), paper);
+  ASSERT_GT(expected.claims.size(), 3u);
+  for (const ClaimVerdict& claim : expected.claims) {
+    EXPECT_EQ(Claimed(verdicts, claim.claim).reason, claim.reason);
+  }
+}
+
 // 2.72 is per token of the paper's: a model that is as good, whose tokens hold
 // 2 % more text, has 2 % more loss and noise, and the same verdict. 0.005 nat
 // are 5.77 standard errors of three runs, p = 1.8e-05 at 18 degrees of freedom.

@@ -19,7 +19,9 @@ namespace softmoe::golden::internal {
 // Seed noise of a column, pooled over the rows of `results` with the corpus of
 // `row` (field data.corpus; rows that do not say it count as one corpus), and
 // of `golden` if its values have deviations; cells with the same value, runs
-// and deviation in both count once.
+// and deviation in both count once. Of losses per token it is the noise in the
+// tokens of `row`, into which those of the other rows are converted; tokens of
+// unknown size count as the paper's, as they do where they are judged.
 PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const Row& row);

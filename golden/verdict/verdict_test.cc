@@ -107,6 +107,21 @@ TEST(Judge, ALossIsJudgedByThePapersTokens) {
             "3.84 bytes per token in the golden, 3.84 here");
 }
 
+// The seeds of a row in smaller tokens scatter by less for each of them, which
+// says nothing about rows in larger ones: half the text halves both.
+TEST(Judge, NoiseOfRowsInOtherTokensIsConverted) {
+  Document results = Reproduction(3, 0.05);
+  *At(&results, "owt/sparse/k1", "val_loss").deviation *= 8;
+  const Verdicts expected = Judge(results, Paper());
+  const Verdicts verdicts = Judge(InHalfTokens(results), Paper());
+  for (const Row& row : results.tables[0].rows) {
+    const CellVerdict& loss = Verdict(verdicts, row.id, "val_loss");
+    const CellVerdict& before = Verdict(expected, row.id, "val_loss");
+    EXPECT_EQ(loss.status, before.status) << row.id << ": " << loss.reason;
+    EXPECT_EQ(loss.half_width, before.half_width) << row.id;
+  }
+}
+
 // The same numbers as the paper's are then not as good as they look.
 TEST(Judge, EqualLossesOfLargerTokensAreBetter) {
   const Verdicts verdicts =
