@@ -246,6 +246,18 @@ TEST(PaperCells, SayWhyThereIsNoNumber) {
   EXPECT_EQ(reason("iteration_time"), "the run diverged: it gave no number");
 }
 
+// Top-2 always activates two experts, which says nothing against its runs.
+TEST(PaperCells, SparseRowsActivateWhatTheyMust) {
+  GridOutcome outcome =
+      ExampleOutcome({.seeds = {1, 2, 3}, .paper_sizes = true});
+  outcome.grid.table = "throughput";
+  const auto cells = CellsOf(outcome);
+  const PaperCell& cell =
+      Find(cells, "throughput", "owt/sparse/k2", "train_ae");
+  EXPECT_EQ(cell.ours, "2");
+  EXPECT_EQ(cell.verdict, "PASS") << cell.reason;
+}
+
 // 12.5 s on eight GPUs.
 TEST(PaperCells, HoursOfGpusAreThoseThatTheResultsName) {
   GridOutcome outcome = ExampleOutcome({.paper_sizes = true});

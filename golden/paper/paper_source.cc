@@ -13,6 +13,7 @@
 #include "golden/document/claims.h"
 #include "golden/document/decimal.h"
 #include "golden/document/document_format.h"
+#include "golden/document/fingerprint.h"
 
 namespace softmoe::golden {
 
@@ -72,6 +73,7 @@ struct SourceColumn {
   bool exact = false;            // settings: printed in full
   bool exact_integers = false;   // integers are exact, decimals rounded
   std::string derived;           // from the cell of this column, exact if it is
+  std::string fixed_by;          // router.kind of rows in which it is a setting
 };
 
 SourceColumn ReadColumn(const std::string& id, const toml::table& table) {
@@ -90,6 +92,7 @@ SourceColumn ReadColumn(const std::string& id, const toml::table& table) {
   source.bold_name = reader.TextOr("bold_name", "");
   source.items = reader.OptionalInteger("items");
   source.derived = reader.TextOr("derived", "");
+  source.fixed_by = reader.TextOr("fixed_by", "");
   const std::string exact = reader.TextOr("exact", "");
   source.exact = exact == "all";
   source.exact_integers = exact == "integers";
@@ -238,6 +241,7 @@ class PaperBuilder {
     }
     for (const toml::table* field : reader.Tables("fields")) ReadField(*field);
     reader.Finish();
+    for (const FixedColumn& fixed : fixed_) FlagFixed(fixed);
     AddClaims(folder_ / "claims.toml", &document_);
     AddNotes(folder_ / "notes.toml", &document_);
     const std::string problem = FirstProblem(document_);
@@ -280,6 +284,13 @@ class PaperBuilder {
     return shared->second;
   }
 
+  // A column of the document, of which rows with this router.kind do not
+  // measure anything.
+  struct FixedColumn {
+    size_t table, column;
+    std::string kind;
+  };
+
   struct Exception {
     std::string row, column;
     Rounding rounding;
@@ -312,6 +323,10 @@ class PaperBuilder {
     std::vector<SourceColumn> columns;
     for (const std::string& id : reader.Texts("columns")) {
       columns.push_back(FindColumn(&reader, own, id));
+      if (!columns.back().fixed_by.empty()) {
+        fixed_.push_back({document_.tables.size(), table.columns.size(),
+                          columns.back().fixed_by});
+      }
       table.columns.push_back(columns.back().column);
     }
     std::vector<Exception> exceptions = ReadExceptions(&reader);
@@ -418,6 +433,17 @@ class PaperBuilder {
     }
   }
 
+  // However coarsely it is printed, a setting is no measurement either.
+  void FlagFixed(const FixedColumn& fixed) {
+    for (Row& row : document_.tables[fixed.table].rows) {
+      Cell& cell = row.cells[fixed.column];
+      if (cell.low != cell.high &&
+          FieldValue(document_, row, "router.kind") == fixed.kind) {
+        cell.flags.push_back("DERIVED");
+      }
+    }
+  }
+
   static Cell ReadCell(const SourceColumn& source, Rounding rounding,
                        const PrintedTable& printed, size_t row) {
     Cell cell;
@@ -495,6 +521,7 @@ class PaperBuilder {
   Document document_;
   std::map<std::string, std::string> names_;
   std::map<std::string, SourceColumn> columns_;
+  std::vector<FixedColumn> fixed_;
 };
 
 }  // namespace
