@@ -113,9 +113,21 @@ JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
   descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw FileError("write", path_, errno);
   try {
-    VisitLines(ReadWholeFile(path_), path_, [&](Json&&, int64_t, size_t end) {
+    const std::string text = ReadWholeFile(path_);
+    int64_t lines = 0;
+    VisitLines(text, path_, [&](Json&&, int64_t line, size_t end) {
+      lines = line;
       size_ = static_cast<int64_t>(end);
     });
+    // Only the beginning of a record is ours to remove.
+    const std::string_view torn =
+        std::string_view(text).substr(static_cast<size_t>(size_));
+    if (!torn.empty() && torn.front() != '{') {
+      throw DataError(fmt::format(
+          "{}:{}: the last line has no end and is not the beginning of a JSON "
+          "object; name another file, or remove that line",
+          path_.string(), lines + 1));
+    }
     if (ftruncate(descriptor_, size_) != 0) {
       throw FileError("write", path_, errno);
     }

@@ -78,6 +78,23 @@ TEST(JsonLines, ReopeningRemovesATornLineAndGoesOn) {
   }
 }
 
+TEST(JsonLines, ALastLineThatIsNoRecordIsNotRemoved) {
+  const fs::path path = FreshFolder("not_ours") / "notes.txt";
+  for (const char* whole : {"", "{\"step\":1}\n"}) {
+    for (const char* last : {"my only copy", " {", "[1]"}) {
+      const std::string text = whole + std::string(last);
+      WriteFileAtomically(path, text);
+      const std::string place =
+          path.string() + (*whole == '\0' ? ":1: " : ":2: ");
+      const std::string message =
+          MessageOf<DataError>([&] { JsonLinesWriter{path}; });
+      EXPECT_EQ(message.find(place), 0u) << message;
+      EXPECT_TRUE(Says(message, "name another file"));
+      EXPECT_EQ(ReadWholeFile(path), text);
+    }
+  }
+}
+
 TEST(JsonLines, ADamagedLineIsNamedAndNothingIsChanged) {
   const fs::path path = FreshFolder("damaged") / "m.jsonl";
   for (const char* damaged : {"{\"step\":\n", "[1]\n", "\n", "\xff\xfe\n"}) {
