@@ -84,7 +84,9 @@ class Campaign {
     Case c = DrawCase(op, pattern, options_.seed, number);
     for (auto& [name, window] : c.sizes) {
       if (pattern.contains(name)) continue;
-      window.count = std::min(window.count, options_.max_size);
+      window.count =
+          std::min(window.count,
+                   std::max(options_.max_size, LeastSize(op, name, pattern)));
     }
     Repair(op, c);
     return c;

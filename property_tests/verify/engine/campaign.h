@@ -29,7 +29,8 @@ struct CampaignOptions {
   // seconds.
   int64_t cases = std::numeric_limits<int64_t>::max();
   double seconds = std::numeric_limits<double>::infinity();
-  // Sizes that `fixed` leaves open are drawn no larger than this.
+  // Sizes that `fixed` leaves open are drawn no larger than this, or than what
+  // it gives needs.
   int64_t max_size = std::numeric_limits<int64_t>::max();
   // Which cases are those of DrawEdge, of operations that have edges: none, the
   // first, each edge twice, or all.

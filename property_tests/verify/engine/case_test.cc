@@ -184,6 +184,44 @@ TEST(Case, AFillThatAGivenParameterDoesNotFitIsNotDrawn) {
   EXPECT_GT(first, 0);
 }
 
+// What is given is kept, whatever it is drawn with, and a size that allows it
+// stays as it would have been.
+TEST(Case, ASizeIsDrawnLargeEnoughForWhatItLimits) {
+  const std::pair<const char*, const char*> kGiven[] = {
+      {"max_active", "8"},
+      {"max_active", "100"},
+      {"max_active", "200"},
+      {"mean_active", "31.984375"},
+      {"mean_active", "32"}};
+  const Operation& op = FindOperation("router");
+  for (const auto& [name, text] : kGiven) {
+    const double value = std::stod(text);
+    for (uint32_t number = 0; number < 200; ++number) {
+      const Case free = DrawCase(op, {}, 3, number);
+      const CasePattern fixed = {{name, text}, {"impl", "cpu:v3"}};
+      const Case c = DrawCase(op, fixed, 3, number);
+      const Case edge = DrawEdge(op, fixed, 3, number);
+      const bool is_size = name == std::string("max_active");
+      for (const Case& each : {c, edge}) {
+        EXPECT_EQ(
+            is_size ? static_cast<double>(each.Size(name)) : each.Real(name),
+            value);
+        EXPECT_GE(static_cast<double>(each.Size("num_experts")),
+                  is_size ? value : value + 1.0 / 64);
+        EXPECT_EQ(ParseCase(CaseText(each)), each);
+      }
+      if (static_cast<double>(free.Size("num_experts")) >= value + 1) {
+        EXPECT_EQ(c.sizes.at("num_experts"), free.sizes.at("num_experts"));
+      }
+    }
+  }
+  // The word of an edge that needs a larger size is left out.
+  for (uint32_t number = 0; number < 8; ++number) {
+    const Case c = DrawEdge(op, {{"num_experts", "8"}}, 3, number);
+    EXPECT_EQ(c.Size("num_experts"), 8);
+  }
+}
+
 TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("rows=3", "op=NAME is missing");
   ExpectRefused("op=lapsun", "did you mean 'lapsum'");

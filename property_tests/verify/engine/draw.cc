@@ -22,12 +22,15 @@ Words WordsFor(const std::string& name, uint64_t seed, uint32_t number) {
       {seed, RandomStream::kTestData, number, NameKey("parameter " + name)}, 0);
 }
 
+// By how much a parameter is less than the one that it has to be below.
+constexpr double kBelow = 1.0 / 64;
+
 // `range`, up to the parameter or the fill that limits this one.
 Range Limited(Range range, const Parameter& parameter, const Case& c) {
   if (c.fill.name == parameter.low_in_fill) range.high = range.low;
   if (parameter.at_most.empty()) return range;
   double bound = static_cast<double>(c.Size(parameter.at_most));
-  if (parameter.below) bound -= 1.0 / 64;
+  if (parameter.below) bound -= kBelow;
   range.high = std::max(range.low, std::min(range.high, bound));
   return range;
 }
@@ -87,13 +90,22 @@ void CheckRange(const Parameter& parameter, const Range& range, double value,
   }
 }
 
+// The number that `text` gives to a size or real parameter.
+double GivenNumber(const Parameter& parameter, const std::string& text) {
+  return parameter.kind == Parameter::Kind::kSize
+             ? static_cast<double>(ParseWindow(parameter.name, text).count)
+             : ParseDecimal(parameter.name, text);
+}
+
 // What a draw may give: the parameter's own range.
 Range DrawnRange(const Parameter& parameter, const Case& c) {
   return Limited({parameter.low, parameter.high}, parameter, c);
 }
 
 void SetParameter(const Operation& op, const Parameter& p,
-                  const std::string* given, Case& c) {
+                  const CasePattern& fixed, Case& c) {
+  const auto found = fixed.find(p.name);
+  const std::string* given = found == fixed.end() ? nullptr : &found->second;
   const Words words = WordsFor(p.name, c.seed, c.number);
   if (p.kind == Parameter::Kind::kChoice) {
     std::string choice = p.choices[words[0] % p.choices.size()];
@@ -110,6 +122,13 @@ void SetParameter(const Operation& op, const Parameter& p,
   const Range drawn = DrawnRange(p, c), range = RangeOf(op, p, c);
   if (p.kind == Parameter::Kind::kSize) {
     Window window{DrawSize(p, drawn, words), 0};
+    // Drawn again only where it must be, so that fixing a parameter leaves the
+    // others where it can.
+    const double least = static_cast<double>(LeastSize(op, p.name, fixed));
+    if (given == nullptr && static_cast<double>(window.count) < least &&
+        least <= range.high) {
+      window.count = DrawSize(p, {least, std::max(least, drawn.high)}, words);
+    }
     if (given != nullptr) {
       window = ParseWindow(p.name, *given);
       CheckRange(p, range, static_cast<double>(window.count), *given);
@@ -127,6 +146,20 @@ void SetParameter(const Operation& op, const Parameter& p,
     }
     c.reals[p.name] = value;
   }
+}
+
+// Whether a word of an edge goes with the sizes that `fixed` gives.
+bool Fits(const Operation& op, const std::string& name, const std::string& text,
+          const CasePattern& fixed) {
+  const Parameter* p = op.FindParameter(name);
+  if (p == nullptr || p->kind == Parameter::Kind::kChoice) return true;
+  const double value = GivenNumber(*p, text);
+  if (value < static_cast<double>(LeastSize(op, name, fixed))) return false;
+  const auto limit = fixed.find(p->at_most);
+  return limit == fixed.end() ||
+         value + (p->below ? kBelow : 0) <=
+             static_cast<double>(
+                 ParseWindow(limit->first, limit->second).count);
 }
 
 FillName DrawFill(const Operation& op, const Case& c) {
@@ -169,6 +202,26 @@ Range RangeOf(const Operation& op, const Parameter& parameter, const Case& c) {
     range = {std::min(range.low, value), std::max(range.high, value)};
   }
   return Limited(range, parameter, c);
+}
+
+int64_t LeastSize(const Operation& op, const std::string& name,
+                  const CasePattern& fixed) {
+  const int64_t step = op.FindParameter(name)->step;
+  int64_t least = 0;
+  for (const Parameter& p : op.parameters()) {
+    const auto given = fixed.find(p.name);
+    if (p.at_most != name || given == fixed.end()) continue;
+    const double needed =
+        GivenNumber(p, given->second) + (p.below ? kBelow : 0);
+    // What no size allows is refused when its turn comes.
+    if (!(needed >= p.low && needed <= static_cast<double>(kMaxIndex))) {
+      continue;
+    }
+    const int64_t steps =
+        (static_cast<int64_t>(std::ceil(needed)) + step - 1) / step;
+    least = std::max(least, steps * step);
+  }
+  return least;
 }
 
 void Repair(const Operation& op, Case& c) {
@@ -230,7 +283,7 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
     }
   }
   for (const Parameter& p : op.parameters()) {
-    SetParameter(op, p, given(p.name), c);
+    SetParameter(op, p, fixed, c);
   }
   if (const std::string* simplify = given("simplify")) {
     c.simplify = ParseSimplify(*simplify);
@@ -245,10 +298,14 @@ Case DrawEdge(const Operation& op, const CasePattern& fixed, uint64_t seed,
   const std::vector<std::string> edges = op.edges();
   SOFTMOE_CHECK(!edges.empty()) << op.name() << " has no edges";
   CasePattern pattern = fixed;
-  pattern.merge(ParseWords(edges[number % edges.size()]));
+  for (const auto& [name, text] : ParseWords(edges[number % edges.size()])) {
+    if (Fits(op, name, text, fixed)) pattern.emplace(name, text);
+  }
   Case c = DrawCase(op, pattern, seed, number);
   for (auto& [name, window] : c.sizes) {
-    if (!pattern.contains(name)) window.count = std::min(window.count, kOthers);
+    if (pattern.contains(name)) continue;
+    window.count =
+        std::min(window.count, std::max(kOthers, LeastSize(op, name, pattern)));
   }
   Repair(op, c);
   return c;

@@ -3,7 +3,8 @@
 // draw.h - draws one case from a few fixed keys, a seed and a number.
 //
 // Every parameter is drawn from its own Philox stream, named by (seed, number,
-// parameter), so fixing one leaves the others unchanged.
+// parameter), so fixing one leaves the others unchanged, except a size that
+// would be too small for it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DRAW_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DRAW_H_
 
@@ -29,6 +30,11 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
 Case ParseCase(const std::string& text,
                const std::string& default_impl = "cpu:v3");
 
+// The least that size `name` of `op` may be for the values that `fixed` gives
+// to parameters which it limits; 0 if it gives none.
+int64_t LeastSize(const Operation& op, const std::string& name,
+                  const CasePattern& fixed);
+
 // Every key that a case of `op` may have.
 std::vector<std::string> CaseKeys(const Operation& op);
 
@@ -44,8 +50,8 @@ struct Range {
 Range RangeOf(const Operation& op, const Parameter& parameter, const Case& c);
 
 // Case `number` of `seed`, at one of the operation's edges: they take turns.
-// Sizes that neither the edge nor `fixed` names are small. The operation must
-// have an edge.
+// What does not go with `fixed` is left out of the edge. Sizes that neither of
+// them names are small. The operation must have an edge.
 Case DrawEdge(const Operation& op, const CasePattern& fixed, uint64_t seed,
               uint32_t number);
 
