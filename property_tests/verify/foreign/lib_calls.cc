@@ -36,6 +36,26 @@ Words ParametersOf(const Case& c) {
   return words;
 }
 
+// The library's floating-point mode for a scope, which keeps what it makes of
+// it.
+class InMode {
+ public:
+  explicit InMode(std::fenv_t* mode) : its_(mode) {
+    std::fegetenv(&ours_);
+    std::fesetenv(its_);
+  }
+  ~InMode() {
+    std::fegetenv(its_);
+    std::fesetenv(&ours_);
+  }
+  InMode(const InMode&) = delete;
+  InMode& operator=(const InMode&) = delete;
+
+ private:
+  std::fenv_t* its_;
+  std::fenv_t ours_;
+};
+
 // A sentence from a library, as one line of plain text.
 std::string Plain(const char* text, size_t size) {
   std::string plain(text, strnlen(text, size));
@@ -97,8 +117,9 @@ std::string LibCalls::Serve(const std::string& message) {
   if (kind == kSupports) {
     const std::string op = reader.Text();
     const auto dtype = static_cast<Dtype>(reader.Number());
-    return defect.empty() && supports_(op.c_str(), AbiCode(dtype)) != 0 ? "1"
-                                                                        : "0";
+    const int32_t code = AbiCode(dtype);
+    const InMode mode(&its_mode_);
+    return defect.empty() && supports_(op.c_str(), code) != 0 ? "1" : "0";
   }
   Request request;
   request.c.op = reader.Text();
@@ -133,6 +154,7 @@ std::string LibCalls::Serve(const std::string& message) {
 
 std::string LibCalls::Load() {
   if (library_ != nullptr) return "";
+  const InMode mode(&its_mode_);
   void* library = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return fmt::format("it cannot be loaded: {}", ::dlerror());
@@ -190,7 +212,10 @@ Answer LibCalls::Call(const Request& request, const Words& words,
 
   Answer answer;
   try {
-    const int32_t status = run_(&call);
+    const int32_t status = [&] {
+      const InMode mode(&its_mode_);
+      return run_(&call);
+    }();
     if (status == SOFTMOE_VERIFY_UNSUPPORTED) {
       answer.unsupported = Plain(message.data(), message.size());
       return answer;

@@ -2,9 +2,14 @@
 //
 // lib_calls.h - how the process with the library handles a message: load the
 // library, ask whether it offers an operation, call it between canaries.
+//
+// A library that was linked with -ffast-math has the processor flush subnormal
+// numbers from when it is loaded on. That is for its own calls: what we read
+// and write must stay exact, so each side has its own floating-point mode.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
 
+#include <cfenv>
 #include <string>
 
 #include "property_tests/verify/foreign/request.h"
@@ -19,7 +24,9 @@ std::string CallMessage(const Request& request);  // EncodeAnswers of one
 
 class LibCalls {
  public:
-  explicit LibCalls(std::string path) : path_(std::move(path)) {}
+  explicit LibCalls(std::string path) : path_(std::move(path)) {
+    std::fegetenv(&its_mode_);
+  }
   std::string Serve(const std::string& message);
 
  private:
@@ -29,6 +36,7 @@ class LibCalls {
               const std::string& text);
 
   std::string path_;
+  std::fenv_t its_mode_;
   void* library_ = nullptr;
   decltype(&softmoe_verify_supports) supports_ = nullptr;
   decltype(&softmoe_verify_run) run_ = nullptr;

@@ -169,6 +169,24 @@ TEST(Lib, AStopEndsACallAndIsNoFailure) {
   EXPECT_TRUE(result.suite.failures().empty());
 }
 
+// The harness reads and writes in its own floating-point mode, and the library
+// computes in that which it has set while it was loaded.
+TEST(Lib, OneThatFlushesSubnormalNumbersDoesNotMakeUsFlushThem) {
+  ::setenv("HOSTILE", "flush", 1);
+  const auto implementation = MakeImplementation(Hostile());
+  const Case c = ParseCase("op=lapsum fill=generic rows=1 num_experts=2 impl=" +
+                           Hostile());
+  const Operation& op = FindOperation("lapsum");
+  TensorMap inputs = InputsOf(op, c);
+  double& first = inputs.begin()->second.values.at(0);
+  first = 0x1p-149;
+  for (int call = 0; call < 2; ++call) {
+    const TensorMap outputs = implementation->Run(op, c, inputs, 0);
+    EXPECT_EQ(outputs.at("weights").values.at(0), first);
+  }
+  ::unsetenv("HOSTILE");
+}
+
 TEST(Lib, IsToldOperationCaseAndParameters) {
   ::setenv("HOSTILE", "repeat", 1);
   const Case c = ParseCase(
