@@ -12,9 +12,11 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <utility>
 
+#include "core/failure.h"
 #include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
@@ -202,6 +204,10 @@ class CampaignProgress {
   Progress progress_;
 };
 
+void PrintError(const Error& error) {
+  fmt::print(stderr, "verify: error: {}\n", error.what());
+}
+
 // Runs `campaign` and reports it; with `manifest`, also how it compares with
 // what the tests must run.
 ExitCode RunCases(const Options& options, CampaignOptions campaign,
@@ -228,7 +234,14 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
     }
     std::fflush(stdout);
   };
-  const CampaignResult result = RunCampaign(campaign);
+  CampaignResult result;
+  std::optional<Error> error;
+  try {
+    RunCampaign(campaign, &result);
+  } catch (...) {
+    error = CurrentFailure();  // what was found is reported all the same
+    if (!result.suite.ended_early()) result.suite.EndEarly(*error);
+  }
   if (!result.suite.failures().empty()) std::fputs("\n", stdout);
   std::fputs(SuiteText(result.suite).c_str(), stdout);
   if (campaign.ops.empty() && manifest) {
@@ -241,7 +254,18 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
         check.not_run.size());
   }
   std::fflush(stdout);
-  WriteReports(options, result.suite);
+  try {
+    WriteReports(options, result.suite);
+  } catch (...) {
+    if (error) PrintError(*error);
+    error = CurrentFailure();
+  }
+  // An error hides no FAIL, unless it is one of the harness itself.
+  const bool failed = result.suite.exit_code() == ExitCode::kFailed;
+  if (error && (!failed || error->code() == ExitCode::kSelfCheck)) {
+    throw Error(*error);
+  }
+  if (error) PrintError(*error);
   if (result.stopped) {
     signal.ThrowIfRequested(
         fmt::format("{} cases ran and are reported above; go on with another "
@@ -329,6 +353,7 @@ ExitCode Grad(const Options& options) {
                       "` holds it against the reference; leave impl= out");
   }
   CheckGradientSelf();
+  campaign.command = "grad";
   campaign.check = CheckGradients;
   campaign.max_size = kGradientSize;
   return RunCases(options, std::move(campaign), /*manifest=*/false);

@@ -491,12 +491,53 @@ TEST(Engine, ReportsSayTheSame) {
   const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 3);
   const nlohmann::ordered_json json = SuiteJson(found.suite);
   EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["stopped"], false);
+  EXPECT_TRUE(json["ended_early"].is_null() && json["in_flight"].is_null());
   EXPECT_EQ(json["units"][0]["ran"], 3);
   const std::string repro = json["failures"][0]["repro"];
   EXPECT_EQ(repro, ReproLine(found.suite.failures()[0].smallest));
   const std::string junit = SuiteJUnit(found.suite);
   EXPECT_TRUE(Says(junit, "failures=\"1\"", "REPRO v2 verify run op=lapsum"));
   EXPECT_TRUE(Says(SuiteText(found.suite), repro));
+}
+
+// What ends a campaign early loses nothing of what was found.
+TEST(Engine, AnErrorLeavesWhatWasFound) {
+  for (const bool log_fails : {true, false}) {
+    for (const std::string fault : {"sign", "none"}) {
+      CampaignOptions options;
+      options.ops = {"lapsum"};
+      options.impls = {"faulty:" + fault + ":d_scores:reference_f32"};
+      options.cases = 5;
+      int64_t results = 0;
+      const EnvironmentError full("the disk is full");
+      options.on_result = [&](const CaseResult&) {
+        if (++results == 1 && log_fails) throw full;
+      };
+      options.check = [&](const Case& c, Implementation& implementation) {
+        if (c.number == 1) throw full;
+        return CheckCase(c, implementation);
+      };
+      options.max_shrunk = 0;
+      CampaignResult found;
+      EXPECT_THROW(RunCampaign(options, &found), EnvironmentError);
+      const Suite& suite = found.suite;
+      const bool failed = fault == "sign";
+      EXPECT_FALSE(found.stopped);
+      EXPECT_EQ(suite.cases(), 1);
+      EXPECT_EQ(suite.failures().size(), failed ? 1u : 0u);
+      EXPECT_EQ(suite.exit_code(),
+                failed ? ExitCode::kFailed : ExitCode::kEnvironment);
+      EXPECT_TRUE(Says(SuiteText(suite), "ended early: the disk is full",
+                       failed ? "FAIL: 1 cases" : "ERROR: 1 cases"));
+      const nlohmann::ordered_json json = SuiteJson(suite);
+      EXPECT_EQ(json["stopped"], false);
+      EXPECT_EQ(json["ended_early"], "the disk is full");
+      EXPECT_EQ(json["in_flight"].is_null(), log_fails);
+      EXPECT_TRUE(Says(SuiteJUnit(suite), "tests=\"2\"", "errors=\"1\"",
+                       "<error type=\"ERROR\" message=\"the disk is full\""));
+    }
+  }
 }
 
 TEST(Engine, BundleReplaysWithoutItsGenerator) {

@@ -217,6 +217,37 @@ TEST(Verify, MutateIsAProgramThatBazelwStarts) {
                         "./bazelw run //:verify -- mutate"));
 }
 
+TEST(Verify, AnErrorHidesNothingThatWasFound) {
+  // Of the 20 cases some have too few elements for this word.
+  const std::string words =
+      "run op=lapsum simplify=d_weights:only20 --no-shrink --cases 20 "
+      "--json early.json --junit early.xml impl=";
+  for (const bool failing : {true, false}) {
+    const ProgramResult run =
+        RunVerify(words + (failing ? "faulty:twice:weights:" : "") + "cpu:v3");
+    const std::string error =
+        "simplify: d_weights:only20 asks for an element beyond";
+    EXPECT_TRUE(EndedWith(run, failing ? 1 : 2, "ended early: " + error,
+                          "verify: error: " + error,
+                          failing ? "FAIL: 9 cases" : "ERROR: 9 cases"));
+    const fs::path folder = ::testing::TempDir();
+    EXPECT_TRUE(Says(ReadWholeFile(folder / "early.json"),
+                     failing ? "\"exit_code\": 1," : "\"exit_code\": 2,",
+                     error));
+    EXPECT_TRUE(
+        Says(ReadWholeFile(folder / "early.xml"), "<error type=\"ERROR\""));
+  }
+}
+
+TEST(Verify, ParametersBesideASizeThatIsDrawn) {
+  for (const char* word : {"max_active=8", "mean_active=30", "max_active=200",
+                           "max_active=8 --edges", "num_experts=8 --edges"}) {
+    EXPECT_TRUE(EndedWith(
+        RunVerify("run op=router impl=cpu:v3 --cases 20 " + std::string(word)),
+        0, "PASS: 20 cases"));
+  }
+}
+
 TEST(Verify, SaysWhatRanWhenItIsStopped) {
   // The signal comes when the first result is in the log, on any machine. (On
   // the CPU, since TSan loses signals that meet a simulated GPU thread.)
@@ -224,11 +255,15 @@ TEST(Verify, SaysWhatRanWhenItIsStopped) {
   std::filesystem::remove(log);
   const ProgramResult stopped = RunTestProgram(
       "property_tests/verify/verify",
-      "fuzz op=lapsum impl=cpu:v3 --seconds 100000 --log '" + log +
-          "' 2>&1 & until [ -s '" + log +
+      "fuzz op=lapsum impl=cpu:v3 --seconds 100000 --json stopped.json --log "
+      "'" +
+          log + "' 2>&1 & until [ -s '" + log +
           "' ] || ! kill -0 $!; do sleep 0.1; done; kill -TERM $!; wait $!",
       ::testing::TempDir());
-  EXPECT_TRUE(EndedWith(stopped, 75, "cases ran and are reported above"));
+  EXPECT_TRUE(
+      EndedWith(stopped, 75, "cases ran and are reported above", "STOPPED: "));
+  EXPECT_TRUE(Says(ReadWholeFile(::testing::TempDir() + "stopped.json"),
+                   "\"exit_code\": 75", "\"stopped\": true"));
 }
 
 }  // namespace

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/engine/campaign.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "core/errors.h"
+#include "core/failure.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/shrink.h"
 
 namespace softmoe::verify {
@@ -23,7 +28,9 @@ constexpr int64_t kDeclined = 100;
 
 class Campaign {
  public:
-  explicit Campaign(const CampaignOptions& options) : options_(options) {
+  // *result is filled in as the campaign goes on.
+  Campaign(const CampaignOptions& options, CampaignResult* result)
+      : options_(options), result_(*result) {
     if (options.impls.empty()) throw ConfigError("no implementation is named");
     for (const std::string& name : options.impls) {
       impls_.push_back(MakeImplementation(name));
@@ -39,35 +46,51 @@ class Campaign {
     for (const Operation* op : ops_) Draw(*op, *impls_.front(), 0);
   }
 
-  CampaignResult Run() {
-    for (int64_t i = 0; i < options_.cases; ++i) {
-      for (const Operation* op : ops_) {
-        for (const auto& impl : impls_) {
-          if (Over() || unsupported_.contains({op->name(), impl->name()})) {
-            continue;
-          }
-          try {
-            if (i % impl->batch() == 0) Announce(*op, *impl, i);
-            RunOne(*op, *impl, options_.first + static_cast<uint32_t>(i));
-          } catch (const StoppedError&) {
-            result_.stopped = true;  // during a call: this case is not judged
-          }
-        }
-      }
-      if (Over() || unsupported_.size() == ops_.size() * impls_.size()) {
-        break;
-      }
+  void Run() {
+    try {
+      RunAll();
+      if (!result_.stopped) return FinishAll();
+      result_.suite.EndEarly(StoppedError("stopped between two cases"));
+    } catch (const StoppedError& stopped) {
+      result_.stopped = true;  // during a call: its case is not judged
+      result_.suite.EndEarly(stopped, in_flight_);
+    } catch (...) {
+      result_.suite.EndEarly(CurrentFailure(), in_flight_);
+      throw;
     }
-    if (!result_.stopped) FinishAll();
-    return std::move(result_);
   }
 
  private:
-  bool Over() {
+  void RunAll() {
+    for (int64_t i = 0; i < options_.cases; ++i) {
+      for (const Operation* op : ops_) {
+        for (const auto& impl : impls_) {
+          if (unsupported_.contains({op->name(), impl->name()})) continue;
+          const bool over = Over();
+          if (Stopped()) return;
+          const uint32_t number = options_.first + static_cast<uint32_t>(i);
+          // Answers that are there already are judged, however late it is.
+          if (over && !impl->Holds(Draw(*op, *impl, number))) continue;
+          if (!over && i % impl->batch() == 0) Announce(*op, *impl, i);
+          RunOne(*op, *impl, number);
+        }
+      }
+      if ((Over() && i + 1 >= announced_) ||
+          unsupported_.size() == ops_.size() * impls_.size()) {
+        break;
+      }
+    }
+  }
+
+  bool Stopped() {
     if (options_.stop && options_.stop()) result_.stopped = true;
+    return result_.stopped;
+  }
+
+  bool Over() const {
     const double passed =
         std::chrono::duration<double>(Clock::now() - start_).count();
-    return result_.stopped || passed >= options_.seconds;
+    return passed >= options_.seconds;
   }
 
   Case Draw(const Operation& op, Implementation& impl, uint32_t number) const {
@@ -93,7 +116,7 @@ class Campaign {
   }
 
   // Tells the implementation which cases come next, from the `i`th on.
-  void Announce(const Operation& op, Implementation& impl, int64_t i) const {
+  void Announce(const Operation& op, Implementation& impl, int64_t i) {
     const int64_t count = std::min<int64_t>(impl.batch(), options_.cases - i);
     std::vector<Case> cases;
     for (int64_t next = i; count > 1 && next < i + count; ++next) {
@@ -104,26 +127,42 @@ class Campaign {
         !impl.WhyUnsupported(op, cases.front().dtype).empty()) {
       return;
     }
+    announced_ = std::max(announced_, i + count);
+    in_flight_ = ReproLine(
+        cases.front(), options_.command,
+        fmt::format("not judged: the first of {} in one call", count));
     impl.Prepare(op, cases);
+    in_flight_.clear();
   }
 
   void RunOne(const Operation& op, Implementation& impl, uint32_t number) {
-    const CaseResult result = options_.check(Draw(op, impl, number), impl);
+    const Case c = Draw(op, impl, number);
+    in_flight_ = ReproLine(c, options_.command, "not judged");
+    const CaseResult result = options_.check(c, impl);
+    in_flight_.clear();
     result_.suite.Add(result);
-    if (options_.on_result) options_.on_result(result);
     if (result.status == Status::kUnsupported) {
+      if (options_.on_result) options_.on_result(result);
       GiveUpIfNotOffered(op, impl, result.c.dtype);
       return;
     }
     last_[&impl] = result;
-    if (!result.failed()) return;
-    int& shrunk = shrunk_[op.name() + " " + impl.name() + " " + result.output];
-    if (!options_.shrink || shrunk++ >= options_.max_shrunk) {
-      CountOnly(result);
-      return;
+    std::optional<Shrunk> smallest;
+    try {
+      if (options_.on_result) options_.on_result(result);
+      if (!result.failed()) return;
+      int& shrunk =
+          shrunk_[op.name() + " " + impl.name() + " " + result.output];
+      if (options_.shrink && shrunk++ < options_.max_shrunk) {
+        smallest = Shrink(result, impl, options_.check);
+      }
+    } catch (...) {
+      // An error on the way must not leave a FAIL without its REPRO line.
+      if (result.failed()) result_.suite.CountFailure(result);
+      throw;
     }
-    const Shrunk smallest = Shrink(result, impl, options_.check);
-    AddFailure({result, smallest.result, smallest.runs, 1});
+    if (!smallest) return CountOnly(result);
+    AddFailure({result, smallest->result, smallest->runs, 1});
   }
 
   // A reason that is known beforehand holds for all cases, and is said once;
@@ -146,8 +185,8 @@ class Campaign {
       const CaseResult result = Finished(last->second, *impl);
       if (!result.failed() || before == Status::kFail) continue;
       result_.suite.Overturn(result, before);
-      if (options_.on_result) options_.on_result(result);
       CountOnly(result);
+      if (options_.on_result) options_.on_result(result);
     }
   }
 
@@ -176,15 +215,27 @@ class Campaign {
   std::map<std::string, int> shrunk_;
   // The last case of each that ran.
   std::map<const Implementation*, CaseResult> last_;
-  CampaignResult result_;
+  int64_t announced_ = 0;  // cases of each that were, with the largest batch
+  // The REPRO line of the case that is being computed; "" between cases.
+  std::string in_flight_;
+  CampaignResult& result_;
 };
 
 }  // namespace
 
-void CheckCampaign(const CampaignOptions& options) { Campaign{options}; }
+void CheckCampaign(const CampaignOptions& options) {
+  CampaignResult unused;
+  Campaign{options, &unused};
+}
 
 CampaignResult RunCampaign(const CampaignOptions& options) {
-  return Campaign(options).Run();
+  CampaignResult result;
+  RunCampaign(options, &result);
+  return result;
+}
+
+void RunCampaign(const CampaignOptions& options, CampaignResult* result) {
+  Campaign(options, result).Run();
 }
 
 }  // namespace softmoe::verify

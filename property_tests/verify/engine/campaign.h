@@ -4,7 +4,9 @@
 // (`verify run` and `grad`), or as many as time allows (`verify fuzz`).
 //
 // A campaign continues after a failure, shrinks new failures, counts known
-// ones, and passes every result on at once, so that a crash loses nothing.
+// ones, and passes every result on at once, so that a crash loses nothing. When
+// its time is over, it still judges the answers that are there
+// (Implementation::Holds).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_H_
 
@@ -36,6 +38,7 @@ struct CampaignOptions {
   // first, each edge twice, or all.
   enum class Edges { kNone, kFirst, kAll };
   Edges edges = Edges::kNone;
+  std::string command = "run";  // of verify, which checks a case again
   // How a case is checked.
   Checker check = [](const Case& c, Implementation& implementation) {
     return CheckCase(c, implementation);
@@ -50,15 +53,19 @@ struct CampaignOptions {
 };
 
 struct CampaignResult {
-  Suite suite;
+  Suite suite;  // says why it ended, if it was not over
   bool stopped = false;
 };
 
 // Throws ConfigError for unknown names and keys.
 void CheckCampaign(const CampaignOptions& options);
 
-// Makes the same checks before anything runs.
+// Makes the same checks before anything runs. Throws what CheckCase and the
+// functions of the options throw, except StoppedError.
 CampaignResult RunCampaign(const CampaignOptions& options);
+// Does the same; *result, which must be new, has what was found until then even
+// if it throws.
+void RunCampaign(const CampaignOptions& options, CampaignResult* result);
 
 }  // namespace softmoe::verify
 

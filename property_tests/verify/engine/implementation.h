@@ -64,6 +64,12 @@ class Implementation {
     (void)op, (void)cases;
   }
   virtual int batch() const { return 1; }
+  // Whether Prepare has left the answer to this case, so that Run only has to
+  // return it.
+  virtual bool Holds(const Case& c) const {
+    (void)c;
+    return false;
+  }
 
   // No more cases come. Throws RunFailure if what ran them ends badly.
   virtual void Finish() {}

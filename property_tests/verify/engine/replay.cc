@@ -106,16 +106,22 @@ void CheckInputsOf(const Bundle& bundle, const std::filesystem::path& path) {
 }  // namespace
 
 std::string ReproLine(const CaseResult& result) {
-  std::string line = fmt::format(
-      "REPRO v{} verify {} {} # {} {}", kReproVersion, result.command,
-      CaseText(result.c), StatusName(result.status), result.Place());
+  std::string remark =
+      fmt::format("{} {}", StatusName(result.status), result.Place());
   for (const OutputResult& output : result.outputs) {
     const Comparison& found = output.comparison;
     if (output.output != result.output || found.failures == 0) continue;
-    line += fmt::format(" got={:.9g} expected={:.9g} bound={:.3g} util={:.3g}",
-                        found.worst_got, found.worst_expected,
-                        found.worst_bound, found.utilisation);
+    remark += fmt::format(
+        " got={:.9g} expected={:.9g} bound={:.3g} util={:.3g}", found.worst_got,
+        found.worst_expected, found.worst_bound, found.utilisation);
   }
+  return ReproLine(result.c, result.command, remark);
+}
+
+std::string ReproLine(const Case& c, const std::string& command,
+                      const std::string& remark) {
+  std::string line = fmt::format("REPRO v{} verify {} {} # {}", kReproVersion,
+                                 command, CaseText(c), remark);
   // Keeps the remark on one line, whatever an exception said.
   std::ranges::replace(line, '\n', ' ');
   return line;

@@ -26,6 +26,9 @@ namespace softmoe::verify {
 inline constexpr int kReproVersion = 2;
 
 std::string ReproLine(const CaseResult& result);
+// The line of a case that has no result, with a remark for people.
+std::string ReproLine(const Case& c, const std::string& command,
+                      const std::string& remark);
 
 // The case text in `text`, which is a REPRO line, "verify run ...", or just the
 // words of a case. Throws ConfigError for another version, for a line of

@@ -29,6 +29,12 @@ const char* VerdictText(ExitCode code) {
       return "MISTRUSTED";
     case ExitCode::kNotComparable:
       return "NOT_COMPARABLE";
+    case ExitCode::kStopped:
+      return "STOPPED";
+    case ExitCode::kUsage:
+    case ExitCode::kEnvironment:
+    case ExitCode::kSelfCheck:
+      return "ERROR";
     default:
       return "INCONCLUSIVE";
   }
@@ -63,6 +69,15 @@ std::string DeclinedText(const Unit& unit, const UnitStatistics& s) {
   if (declined == 0 || s.ran() == 0) return "";
   return fmt::format("declined: {} of {} cases of {} on {}: {}\n", declined,
                      declined + s.ran(), unit.op, unit.impl, s.unsupported);
+}
+
+// Why a campaign ended before it was over; whole lines, or "".
+std::string EndingText(const Suite& suite) {
+  const auto& ending = suite.ended_early();
+  if (!ending) return "";
+  std::string text = fmt::format("ended early: {}\n", ending->why.what());
+  if (!ending->in_flight.empty()) text += "  " + ending->in_flight + "\n";
+  return text;
 }
 
 // For XML, which knows no other bytes.
@@ -197,6 +212,7 @@ std::string SuiteText(const Suite& suite) {
     text += fmt::format("FAIL {}x {}\n", failure.count,
                         ReproLine(failure.smallest));
   }
+  text += EndingText(suite);
   const size_t different = suite.failures().size();
   return text + fmt::format("{}: {} cases, {} different failure{}\n",
                             VerdictText(suite.exit_code()), suite.cases(),
@@ -297,11 +313,18 @@ ordered_json SuiteJson(const Suite& suite) {
   for (const Failure& failure : suite.failures()) {
     failures.push_back(FailureJson(failure));
   }
+  const auto& ending = suite.ended_early();
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? ordered_json() : ordered_json(text);
+  };
   return {{"schema", "softmoe-verify"},
           {"version", 1},
           {"repro_version", kReproVersion},
           {"verdict", VerdictText(suite.exit_code())},
           {"exit_code", static_cast<int>(suite.exit_code())},
+          {"stopped", ending && ending->why.code() == ExitCode::kStopped},
+          {"ended_early", text_or_null(ending ? ending->why.what() : "")},
+          {"in_flight", text_or_null(ending ? ending->in_flight : "")},
           {"cases", suite.cases()},
           {"units", units},
           {"failures", failures},
@@ -335,7 +358,7 @@ std::string SuiteJUnit(const Suite& suite) {
                           Escaped("UNSUPPORTED: " + s.unsupported));
     } else if (alone.exit_code() != ExitCode::kDone &&
                // A unit with nothing to compare is no error beside others.
-               suite.exit_code() != ExitCode::kDone) {
+               suite.verdict() != ExitCode::kDone) {
       ++errors;
       std::string lines = InconclusiveText(unit, s);
       for (const std::string& line : alone.Mistrusted()) lines += line + "\n";
@@ -350,13 +373,24 @@ std::string SuiteJUnit(const Suite& suite) {
     }
     body += "  </testcase>\n";
   }
+  // The format knows no campaign, only its test cases: one more says why what
+  // is missing is missing.
+  const auto& ending = suite.ended_early();
+  if (ending) {
+    ++errors;
+    body += fmt::format(
+        "  <testcase classname=\"verify\" name=\"ended early\">\n    <error "
+        "type=\"{}\" message=\"{}\">{}</error>\n  </testcase>\n",
+        ending->why.code() == ExitCode::kStopped ? "STOPPED" : "ERROR",
+        Escaped(ending->why.what()), Escaped(ending->in_flight));
+  }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite "
       "name=\"softmoe-verify\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "
       "skipped=\"{}\">\n"
       "  <properties><property name=\"exit_class\" value=\"{}\"/>"
       "</properties>\n{}</testsuite>\n",
-      suite.units().size(), failed, errors, skipped,
+      suite.units().size() + (ending ? 1 : 0), failed, errors, skipped,
       VerdictText(suite.exit_code()), body);
 }
 

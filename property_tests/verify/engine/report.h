@@ -12,7 +12,8 @@
 namespace softmoe::verify {
 
 // A table of what ran, the warnings, one REPRO line for each different failure,
-// and a last line with the verdict.
+// why it ended early if it did, with the REPRO line of the case that was being
+// computed, and a last line with the verdict.
 std::string SuiteText(const Suite& suite);
 
 // One failure, as it is printed the moment it is found.
@@ -26,7 +27,7 @@ nlohmann::ordered_json CaseJson(const CaseResult& result);
 
 // One <testcase> per operation and implementation; the <failure> holds the
 // REPRO lines, an <error> why nothing that failed is no success, `exit_class`
-// the name of the exit code.
+// the name of the exit code. One more, with an <error>, says why it ended early.
 std::string SuiteJUnit(const Suite& suite);
 
 // `text` with U+FFFD for what is not UTF-8: what other programs say enters

@@ -221,6 +221,15 @@ std::vector<std::string> Suite::Warnings() const {
 }
 
 ExitCode Suite::exit_code() const {
+  if (!ended_early_) return verdict();
+  const ExitCode code = ended_early_->why.code();
+  const bool counts_most =
+      code == ExitCode::kStopped || code == ExitCode::kSelfCheck;
+  return counts_most || verdict() != ExitCode::kFailed ? code
+                                                       : ExitCode::kFailed;
+}
+
+ExitCode Suite::verdict() const {
   for (const auto& [unit, statistics] : units_) {
     if (statistics.Count(Status::kFail) > 0) {
       return ExitCode::kFailed;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,6 +84,17 @@ class Suite {
   // The case was added with status `before`, and turned out to be a FAIL.
   void Overturn(const CaseResult& result, Status before);
 
+  // Not all that was asked for was run: a stop, or an error. `in_flight` is the
+  // REPRO line of the case that was being computed, or "".
+  struct Ending {
+    Error why;
+    std::string in_flight;
+  };
+  void EndEarly(const Error& why, const std::string& in_flight = "") {
+    ended_early_ = Ending{why, in_flight};
+  }
+  const std::optional<Ending>& ended_early() const { return ended_early_; }
+
   const std::map<Unit, UnitStatistics>& units() const { return units_; }
   const std::vector<Failure>& failures() const { return failures_; }
   int64_t cases() const;
@@ -93,11 +105,16 @@ class Suite {
   std::vector<std::string> Mistrusted() const;
   // Bounds that are never approached, and errors with a bias.
   std::vector<std::string> Warnings() const;
+  // Of the cases that were judged.
+  ExitCode verdict() const;
+  // The same, unless it ended early: then that, but a FAIL counts for more than
+  // an error, other than one of the harness itself.
   ExitCode exit_code() const;
 
  private:
   std::map<Unit, UnitStatistics> units_;
   std::vector<Failure> failures_;
+  std::optional<Ending> ended_early_;
 };
 
 }  // namespace softmoe::verify

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
@@ -167,6 +168,19 @@ TEST(Lib, AStopEndsACallAndIsNoFailure) {
   ::unsetenv("HOSTILE");
   EXPECT_TRUE(result.stopped);
   EXPECT_TRUE(result.suite.failures().empty());
+  // Every report says so, and names the case that hung.
+  const std::string line =
+      ReproLine(ParseCase("op=lapsum impl=" + Hostile()), "run", "not judged");
+  const std::string why = "a call of " + Hostile().substr(4) + " was given up";
+  EXPECT_TRUE(
+      Says(SuiteText(result.suite), "STOPPED: 0 cases", why, "  " + line));
+  const nlohmann::ordered_json json = SuiteJson(result.suite);
+  EXPECT_EQ(json["exit_code"], 75);
+  EXPECT_EQ(json["verdict"], "STOPPED");
+  EXPECT_EQ(json["stopped"], true);
+  EXPECT_EQ(json["in_flight"], line);
+  EXPECT_TRUE(Says(SuiteJUnit(result.suite), "errors=\"1\"",
+                   "<error type=\"STOPPED\"", why, "REPRO v"));
 }
 
 // The harness reads and writes in its own floating-point mode, and the library

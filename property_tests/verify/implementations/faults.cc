@@ -115,6 +115,7 @@ class FaultyImplementation : public Implementation {
     base_->Prepare(op, cases);
   }
   int batch() const override { return base_->batch(); }
+  bool Holds(const Case& c) const override { return base_->Holds(c); }
   void Finish() override { base_->Finish(); }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
