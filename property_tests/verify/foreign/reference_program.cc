@@ -2,8 +2,11 @@
 //
 // reference_program.cc - answers every case of every operation with the rounded
 // reference, which proves that all of a case gets through the files; with
-// $AT_MOST, it declines those of more rows. It ends with 3 if what it is given
-// is not what the text of the case says.
+// $AT_MOST, it declines those of more rows, and with $PAUSE it takes so many
+// microseconds more for each. It ends with 3 if what it is given is not what
+// the text of the case says.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -49,6 +52,8 @@ void AnswerCase(const Hdf5Reader& reader, const std::string& group,
     inputs[name] = ReadTensor(reader, group + "/inputs/" + name);
   }
   Check(inputs == InputsOf(op, c), "an input");
+  const char* pause = std::getenv("PAUSE");  // microseconds
+  if (pause != nullptr) ::usleep(static_cast<useconds_t>(std::atoi(pause)));
   const char* at_most = std::getenv("AT_MOST");
   if (at_most != nullptr && c.Size("rows") > std::atoi(at_most)) {
     writer.CreateGroup(group);

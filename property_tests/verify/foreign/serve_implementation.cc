@@ -43,6 +43,15 @@ void Keep(std::string& all, std::string_view bytes) {
   if (all.size() > kMaxSaid) all.erase(0, all.size() - kMaxSaid / 2);
 }
 
+// How long a file of so many calls may take. One case is two calls and decides
+// about itself: each may take all of its time. Of many calls few take that
+// long, and losing their file costs only time, as does waiting for a program
+// that hangs.
+double SecondsFor(size_t calls) {
+  const double count = static_cast<double>(calls);
+  return CallSeconds() * std::max(std::min(count, 2.0), count / 8);
+}
+
 double SecondsUntil(Clock::time_point time) {
   return std::chrono::duration<double>(time - Clock::now()).count();
 }
@@ -61,10 +70,11 @@ class Program {
 
   // Has the program read `cases` and write `outputs`, whose content is not
   // checked here. Throws RunFailure if it crashes, ends with a status other
-  // than 0, or is not done after `seconds`, and EnvironmentError if it cannot
-  // be started. Once it is done, how it ends is for CheckEnd.
+  // than 0, or is not done with the file's `calls` in time, and
+  // EnvironmentError if it cannot be started. Once it is done, how it ends is
+  // for CheckEnd.
   void Call(const std::filesystem::path& cases,
-            const std::filesystem::path& outputs, double seconds);
+            const std::filesystem::path& outputs, size_t calls);
 
   // Closes its stdin and gives it two seconds to end by itself.
   void Finish();
@@ -179,7 +189,8 @@ std::string Program::LastWords() const {
 }
 
 void Program::Call(const std::filesystem::path& cases,
-                   const std::filesystem::path& outputs, double seconds) {
+                   const std::filesystem::path& outputs, size_t calls) {
+  const double seconds = SecondsFor(calls);
   if (process_ && process_->HasEnded()) NoteEnd(Leave());
   if (!process_) Start();
   said_.clear();
@@ -204,8 +215,9 @@ void Program::Call(const std::filesystem::path& cases,
     if (SecondsUntil(deadline) <= 0) {
       process_.reset();
       throw RunFailure(fmt::format(
-          "the program was not done after {:g} s (--timeout) and was ended{}",
-          seconds, LastWords()));
+          "the program was not done after {:g} s ({}--timeout) and was ended{}",
+          seconds, calls > 1 ? fmt::format("{} calls, ", calls) : "",
+          LastWords()));
     }
     Listen(kTickMilliseconds);
   }
@@ -252,15 +264,19 @@ class ServeImplementation : public Implementation {
     return "";  // its answer says so
   }
   int batch() const override { return batch_; }
+  bool Holds(const Case& c) const override {
+    const int64_t calls = IsCheckedAfterAnother(c) ? 2 : 1;
+    return std::ranges::count(held_, c, &Held::asked) == calls;
+  }
 
   // Writes all cases into one file, each after the earlier call that it has, so
   // that a program which keeps state between cases has the chance to show it.
   void Prepare(const Operation& op, const std::vector<Case>& cases) override {
     std::vector<Request> requests;
     std::vector<Case> asked;  // the cases that the requests are for
-    int64_t bytes = 0;
+    int64_t bytes = 0, files_cases = 0;
     for (const Case& c : cases) {
-      if (Holds(c) || bytes > kMaxBatchBytes) continue;
+      if (HoldsOnly(c) || bytes > kMaxBatchBytes) continue;
       if (IsCheckedAfterAnother(c)) {
         const Case other = OtherData(c);
         requests.push_back(requests_.Make(op, other, InputsOf(op, other)));
@@ -269,6 +285,7 @@ class ServeImplementation : public Implementation {
       requests.push_back(requests_.Make(op, c, InputsOf(op, c)));
       bytes += InputBytes(requests.back()) + OutputBytes(requests.back());
       asked.push_back(c);
+      ++files_cases;
     }
     if (requests.empty()) return;
     try {
@@ -279,13 +296,17 @@ class ServeImplementation : public Implementation {
     } catch (const RunFailure& failure) {
       // In a file of many cases, run each alone to find out which one failed;
       // write no more files of many, in case they always fail.
-      if (asked.front() == asked.back()) {
+      if (files_cases == 1) {
         Answer failed;
         failed.problem = failure.what();
         Hold(asked[0], std::move(requests[0].inputs), std::move(failed));
-      } else if (++lost_batches_ == kMaxLostBatches) {
-        batch_ = 1;
+        return;
       }
+      fmt::print(stderr,
+                 "verify: {}: a file of {} cases was lost, and each of them is "
+                 "asked for alone: {}\n",
+                 name_, files_cases, failure.what());
+      if (++lost_batches_ == kMaxLostBatches) batch_ = 1;
     }
   }
 
@@ -315,9 +336,9 @@ class ServeImplementation : public Implementation {
   };
   static constexpr int kMaxLostBatches = 3;
 
-  // The case and the one before it.
-  bool Holds(const Case& c) {
-    if (std::ranges::count(held_, c, &Held::asked) == 2) return true;
+  // As Holds; otherwise lets go of an answer that is left over.
+  bool HoldsOnly(const Case& c) {
+    if (Holds(c)) return true;
     std::erase_if(held_, [&](const Held& held) { return held.asked == c; });
     return false;
   }
@@ -336,7 +357,7 @@ class ServeImplementation : public Implementation {
     // Never take the answer to an earlier call.
     fs::remove_all(outputs, ignored);
     WriteCaseFile(cases, requests);
-    program_.Call(cases, outputs, CallSeconds());
+    program_.Call(cases, outputs, requests.size());
     OutputFile answer = ReadOutputFile(outputs, requests);
     if (!answer.problem.empty()) throw RunFailure(answer.problem);
     return std::move(answer.answers);
