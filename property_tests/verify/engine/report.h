@@ -27,7 +27,8 @@ nlohmann::ordered_json CaseJson(const CaseResult& result);
 
 // One <testcase> per operation and implementation; the <failure> holds the
 // REPRO lines, an <error> why nothing that failed is no success, `exit_class`
-// the name of the exit code. One more, with an <error>, says why it ended early.
+// the name of the exit code. If it ended early, one more says why, in an
+// <error>.
 std::string SuiteJUnit(const Suite& suite);
 
 // `text` with U+FFFD for what is not UTF-8: what other programs say enters
