@@ -50,6 +50,23 @@ TEST(Coverage, EveryFillGoesWithEveryEdge) {
   }
 }
 
+TEST(Coverage, TheLargestSizesAreDrawn) {
+  for (const Operation* op : Operations()) {
+    std::map<std::string, int> largest;
+    for (uint32_t number = 0; number < 400; ++number) {
+      const Case c = DrawCase(*op, {}, 7, number);
+      for (const Parameter& p : op->parameters()) {
+        if (p.kind != Parameter::Kind::kSize || !p.at_most.empty()) continue;
+        const int64_t high = static_cast<int64_t>(p.high) / p.step * p.step;
+        largest[p.name] += c.Size(p.name) == high;
+      }
+    }
+    for (const auto& [name, count] : largest) {
+      EXPECT_GE(count, 4) << op->name() << " " << name;
+    }
+  }
+}
+
 // What the router does with a token, over all drawn cases.
 TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
   std::map<std::string, int> met;

@@ -41,7 +41,8 @@ int64_t ToStep(double value, int64_t step, const Range& range) {
   return std::clamp(static_cast<int64_t>(value), low, high) / step * step;
 }
 
-// Small sizes, neighbours of vector and block widths, or any size.
+// Small sizes, neighbours of vector and block widths, any size, and now and then
+// the largest, for which buffers of a fixed size are most often wrong.
 int64_t DrawSize(const Parameter& parameter, const Range& range,
                  const Words& words) {
   static constexpr int64_t kWidths[] = {1, 8, 16, 32, 64, 128};
@@ -56,6 +57,8 @@ int64_t DrawSize(const Parameter& parameter, const Range& range,
       size = range.low + u * (range.high - range.low + 1);
     }
   }
+  // Bits that chose nothing above.
+  if ((words[2] >> 16) % 32 == 0) size = range.high;
   return ToStep(std::floor(size), parameter.step, range);
 }
 
