@@ -14,9 +14,9 @@
 
 namespace softmoe::verify {
 
-// Seconds that one call may take, however many cases it holds: `verify
-// --timeout`. This is a setting of the whole program, because implementations
-// are made from their names alone.
+// Seconds that one call may take: `verify --timeout`. A file of several calls
+// has more. This is a setting of the whole program, because implementations are
+// made from their names alone.
 inline double& CallSeconds() {
   static double seconds = 60;
   return seconds;
