@@ -119,10 +119,11 @@ JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
       lines = line;
       size_ = static_cast<int64_t>(end);
     });
-    // Only the beginning of a record is ours to remove.
+    // Only the beginning of a record is ours to remove, or the zeros that a
+    // power failure leaves of one.
     const std::string_view torn =
         std::string_view(text).substr(static_cast<size_t>(size_));
-    if (!torn.empty() && torn.front() != '{') {
+    if (!torn.empty() && torn.front() != '{' && torn.front() != '\0') {
       throw DataError(fmt::format(
           "{}:{}: the last line has no end and is not the beginning of a JSON "
           "object; name another file, or remove that line",

@@ -25,8 +25,8 @@ class JsonLinesWriter {
  public:
   // Opens or creates the file for appending, and removes a torn last line.
   // Throws EnvironmentError, or DataError (FILE:LINE) if a line is not a JSON
-  // object, or a last line without an end does not begin as one; then the file
-  // is as it was.
+  // object, or a last line without an end does not begin as one, nor with a
+  // NUL; then the file is as it was.
   explicit JsonLinesWriter(std::filesystem::path path);
   ~JsonLinesWriter();
   JsonLinesWriter(const JsonLinesWriter&) = delete;

@@ -36,6 +36,12 @@ void FuzzOne(std::string_view input) {
   Require(again == text, "reads back otherwise: " + text + again);
 
   WriteScratch(path, input);
+  const std::string_view last = input.substr(input.rfind('\n') + 1);
+  if (!last.empty() && last.front() != '{' && last.front() != '\0') {
+    Require(!Accepts([&] { JsonLinesWriter writer(path); }),
+            "reopening removes what is no record");
+    return;
+  }
   {
     JsonLinesWriter writer(path);
     writer.Write({{"step", 3}, {"loss", 0.5}});

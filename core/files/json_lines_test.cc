@@ -95,6 +95,13 @@ TEST(JsonLines, ALastLineThatIsNoRecordIsNotRemoved) {
   }
 }
 
+TEST(JsonLines, TheZerosOfAPowerFailureAreRemoved) {
+  const fs::path path = FreshFolder("zeros") / "m.jsonl";
+  WriteFileAtomically(path, "{\"step\":1}\n" + std::string(5, '\0'));
+  { JsonLinesWriter writer(path); }
+  EXPECT_EQ(ReadWholeFile(path), "{\"step\":1}\n");
+}
+
 TEST(JsonLines, ADamagedLineIsNamedAndNothingIsChanged) {
   const fs::path path = FreshFolder("damaged") / "m.jsonl";
   for (const char* damaged : {"{\"step\":\n", "[1]\n", "\n", "\xff\xfe\n"}) {

@@ -110,8 +110,8 @@ void AddForeignRun(const fs::path& folder, std::vector<StaleItem>* items) {
                              finished ? " FINISHED" : "n unfinished")});
 }
 
-// The runs in `grid_folder` of the grid's rows with seeds that it does not have:
-// `--seeds` may have asked for them, and leave them out now.
+// The runs in `grid_folder` of the grid's rows with seeds that it does not
+// have: `--seeds` may have asked for them, and leave them out now.
 std::vector<GridRun> RunsOfOtherSeeds(const Grid& grid,
                                       const fs::path& grid_folder) {
   std::set<int64_t> seeds;

@@ -360,13 +360,13 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
     cells.push_back(Scaled(*cell, factor(*other) / own));
   }
   // A run that is in both documents is one piece of evidence, not two.
-  for (const auto& [other, cell] :
-       CollectCells(golden, table, column, corpus)) {
+  for (const RowCell& theirs : CollectCells(golden, table, column, corpus)) {
+    const Cell& cell = *theirs.cell;
     const bool known = std::ranges::any_of(ours, [&](const RowCell& one) {
-      return one.cell->value == cell->value && one.cell->runs == cell->runs &&
-             one.cell->deviation == cell->deviation;
+      return one.cell->value == cell.value && one.cell->runs == cell.runs &&
+             one.cell->deviation == cell.deviation;
     });
-    if (!known) cells.push_back(Scaled(*cell, 1 / own));
+    if (!known) cells.push_back(Scaled(cell, 1 / own));
   }
   std::vector<const Cell*> pooled;
   for (const Cell& cell : cells) pooled.push_back(&cell);

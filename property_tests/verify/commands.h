@@ -32,8 +32,8 @@ struct Options {
 // Each prints to stdout, writes the files that the options name, and returns
 // the exit code that --help documents. They throw ConfigError, before any file
 // is written, for options that make no sense together, and StoppedError after a
-// signal, once the report is printed. What else ends Run, Fuzz and Grad early is
-// thrown after the report, too; if a case failed, it is only printed.
+// signal, once the report is printed. What else ends Run, Fuzz and Grad early
+// is thrown after the report, too; if a case failed, it is only printed.
 ExitCode Run(const Options& options);   // a number of cases
 ExitCode Fuzz(const Options& options);  // until the time is over
 // Checks the reference's own derivatives, or faulty ones in their place.

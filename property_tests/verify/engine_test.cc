@@ -114,8 +114,8 @@ TEST(Engine, FaultsOfOutputsThatNobodyHasAreRefused) {
 }
 
 // It has no k_l, so nothing but 0 is right.
-// Most of its gates are 0, without a rounding: those say nothing, and the others
-// do.
+// Most of its gates are 0, without a rounding: those say nothing, and the
+// others do.
 TEST(Engine, ARouterOfFewExpertsAmongManyIsTrusted) {
   CampaignOptions options;
   options.ops = {"router"};

@@ -41,8 +41,8 @@ int64_t ToStep(double value, int64_t step, const Range& range) {
   return std::clamp(static_cast<int64_t>(value), low, high) / step * step;
 }
 
-// Small sizes, neighbours of vector and block widths, any size, and now and then
-// the largest, for which buffers of a fixed size are most often wrong.
+// Small sizes, neighbours of vector and block widths, any size, and now and
+// then the largest, for which buffers of a fixed size are most often wrong.
 int64_t DrawSize(const Parameter& parameter, const Range& range,
                  const Words& words) {
   static constexpr int64_t kWidths[] = {1, 8, 16, 32, 64, 128};

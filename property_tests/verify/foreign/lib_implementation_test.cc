@@ -135,7 +135,7 @@ TEST(Lib, ACallThatItDoesNotReadIsEnded) {
   CallSeconds() = 0.5;
   const auto implementation = MakeImplementation(Hostile());
   const Case c =
-      ParseCase("op=lapsum rows=1000 num_experts=256 impl=" + Hostile());
+      ParseCase("op=lapsum rows=1000 num_experts=256 case=1 impl=" + Hostile());
   bool ended = false;
   for (int i = 0; i < 4; ++i) {
     const CaseResult result = CheckCase(c, *implementation);
