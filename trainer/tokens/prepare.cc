@@ -264,18 +264,19 @@ class Preparation {
     if (!fs::exists(WithSuffix(prefix, ".json"))) return false;
     try {
       *found = OpenPreparedCorpus(prefix, vocab_size_);
+      if (options_.read.on_bad == OnBad::kFail) NoteLeftOut(prefix);
     } catch (const Error& error) {
       Note(fmt::format("making it again: {}", error.what()));
       return false;
     }
     found->corpus = data_.corpus;  // the text may have been found elsewhere
     found->from_cache = true;
-    if (options_.read.on_bad == OnBad::kFail) NoteLeftOut(prefix);
     return true;
   }
 
   void NoteLeftOut(const fs::path& prefix) {
     const fs::path path = WithSuffix(prefix, ".manifest");
+    if (!fs::exists(path)) return;  // earlier versions wrote none
     const int64_t bad = Total(ReadManifest(path).shards).bad;
     if (bad == 0) return;
     Note(

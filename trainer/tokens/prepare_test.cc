@@ -483,6 +483,9 @@ TEST_F(PrepareShards, LeavesOutBadDocumentsIfAsked) {
   notify_ = [&](const std::string& line) { said += line + "\n"; };
   EXPECT_TRUE(Run().from_cache);  // with its provenance
   EXPECT_TRUE(Says(said, "found what --on-bad=skip prepared: 2 bad documents"));
+  // Earlier versions wrote no manifest.
+  fs::remove(WithSuffix(corpus.prefix, ".manifest"));
+  EXPECT_TRUE(Run().from_cache);
 }
 
 TEST_F(PrepareShards, ACopiedFolderIsTheSameText) {
