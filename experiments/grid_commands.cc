@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grid_commands.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "core/files/atomic_file.h"
+#include "core/files/folder_lock.h"
+#include "core/files/paths.h"
+#include "core/process/stop_signal.h"
+#include "core/text/text_table.h"
+#include "experiments/grids/experiment.h"
+#include "experiments/grids/grid_select.h"
+#include "experiments/plan/slurm_jobs.h"
+#include "experiments/report/invariants.h"
+#include "experiments/report/mini_claims.h"
+#include "experiments/report/power.h"
+#include "experiments/run/grid_clean.h"
+#include "experiments/run/grid_ranks.h"
+#include "experiments/run/grid_status.h"
+#include "experiments/run/process_rank.h"
+#include "experiments/run/run_folder.h"
+#include "experiments/run/run_grid.h"
+#include "experiments/run/run_record.h"
+#include "experiments/run/slurm_launch.h"
+#include "experiments/run/verify_record.h"
+#include "trainer/results/event_file.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/tokens/token_memory.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+// Made-up records for each true difference: a probability is known to 4 %.
+constexpr int kPowerDraws = 200;
+
+Grid Load(const Arguments& arguments) {
+  Strings overrides = arguments.overrides;
+  // The options for [runtime] are short forms of --set.
+  overrides.insert(overrides.end(), arguments.runtime.begin(),
+                   arguments.runtime.end());
+  return SelectGrid(arguments.grid, arguments.scale, overrides,
+                    ParseSeeds(arguments.seeds));
+}
+
+// All experiments that share the folder of `grid`.
+std::vector<Grid> LoadAll(const Grid& grid, const Arguments& arguments) {
+  return LoadExperiments(grid.path, grid.overrides,
+                         ParseSeeds(arguments.seeds));
+}
+
+// The folder of a grid that must have been run.
+fs::path ExistingFolder(const Grid& grid, const Arguments& arguments) {
+  const fs::path folder = GridFolder(grid, arguments.out);
+  if (fs::is_directory(folder)) return folder;
+  throw EnvironmentError(fmt::format(
+      "{}: no such folder; `run {}` makes it, --out says where another is",
+      folder.string(),
+      arguments.grid +
+          (arguments.scale.empty() ? "" : " --scale=" + arguments.scale)));
+}
+
+// The record of --from, if there is one.
+std::optional<RunRecord> RecordOf(const Arguments& arguments) {
+  if (arguments.from.empty()) return std::nullopt;
+  RunRecord record = ReadRunRecord(UserPath(arguments.from));
+  RequireKnownMargins(record);
+  return record;
+}
+
+// The state of a grid, from disk and from the record.
+GridOutcome ReadRuns(const Grid& grid, const fs::path& folder,
+                     const std::optional<RunRecord>& record) {
+  GridOutcome outcome = ReadGrid(grid, folder, /*check_checkpoints=*/false);
+  if (record) {
+    for (const std::string& note : TakeRecordedRuns(*record, outcome)) {
+      fmt::print("{}\n", note);
+    }
+  }
+  RequireSameTokens(outcome);
+  return outcome;
+}
+
+std::unique_ptr<FolderLock> LockForReport(const fs::path& grid_folder) {
+  const StopSignal stop;
+  bool said = false;
+  return WaitForFolder(grid_folder, [&](const LockHolder& holder) {
+    stop.ThrowIfRequested("no report yet; the same command writes it");
+    if (!std::exchange(said, true)) {
+      std::cerr << grid_folder.string() << ": waiting for " << Describe(holder)
+                << "\n";
+    }
+  });
+}
+
+void Select(const std::vector<size_t>& selected, GridOutcome& outcome) {
+  for (RunOutcome& run : outcome.runs) run.selected = false;
+  for (const size_t r : selected) outcome.runs[r].selected = true;
+}
+
+// Returns the exit code that Report would, for a process that leaves the report
+// to another.
+ExitCode JudgeOnly(const Grid& grid, const std::optional<RunRecord>& record,
+                   const std::vector<size_t>& selected,
+                   const fs::path& grid_folder) {
+  GridOutcome outcome =
+      ReadGrid(grid, grid_folder, /*check_checkpoints=*/false);
+  if (record) TakeRecordedRuns(*record, outcome);
+  Select(selected, outcome);
+  return AllHold(CheckInvariants(outcome)) ? ExitCode::kDone
+                                           : ExitCode::kFailed;
+}
+
+// Judges what is there, prints it and writes the report. One process at a time:
+// the last to finish sees all runs. `selected` must finish.
+ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
+                const std::vector<size_t>& selected,
+                const fs::path& grid_folder, const ReportOptions& options) {
+  MakeFolder(grid_folder);  // a record alone has no folder yet
+  const auto lock = LockForReport(grid_folder);
+  GridOutcome outcome = ReadRuns(grid, grid_folder, record);
+  Select(selected, outcome);
+  const fs::path folder = ReportFolder(outcome.grid, grid_folder);
+  MakeFolder(folder);
+  const GridReport report = WriteGridReport(outcome, folder, options);
+  fmt::print("\n{}\n", report.text);
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.state == RunState::kFailed) {
+      fmt::print("FAILED {}: {}\n", run.run.id, run.problem);
+    }
+  }
+  for (const fs::path& file : report.files) {
+    fmt::print("wrote {}\n", file.string());
+  }
+  size_t finished = 0;
+  for (const size_t r : selected) {
+    finished += outcome.runs[r].state == RunState::kFinished ? 1 : 0;
+  }
+  fmt::print("{} of {} rows finished; {}\n", finished, selected.size(),
+             report.invariants_hold ? "every invariant holds"
+                                    : "an invariant does NOT hold");
+  return report.invariants_hold ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+// Calls `report(experiment, its runs)` for all experiments that have one of the
+// selected runs of `all`.
+ExitCode ForEachExperiment(
+    const Grid& all, const std::vector<size_t>& selected,
+    const Arguments& arguments,
+    const std::function<ExitCode(const Grid&, const std::vector<size_t>&)>&
+        report) {
+  std::set<std::string> asked;
+  for (const size_t r : selected) asked.insert(RunIdentityKey(all.runs[r]));
+  ExitCode worst = ExitCode::kDone;
+  for (const Grid& grid : LoadAll(all, arguments)) {
+    if (IsOwnExperiment(grid.experiment)) continue;
+    std::vector<size_t> own;
+    for (size_t r = 0; r < grid.runs.size(); ++r) {
+      if (asked.contains(RunIdentityKey(grid.runs[r]))) own.push_back(r);
+    }
+    if (own.empty()) continue;
+    const ExitCode code = report(grid, own);
+    if (code != ExitCode::kDone) worst = code;
+  }
+  return worst;
+}
+
+// Reports on the selected runs of a grid, or on each of its experiments. Only
+// the process that `leads` prints and writes.
+ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
+                  const fs::path& folder, const Arguments& arguments,
+                  bool leads = true) {
+  const std::optional<RunRecord> record = RecordOf(arguments);
+  const auto report = [&](const Grid& one, const std::vector<size_t>& runs) {
+    return leads ? Report(one, record, runs, folder, arguments.report)
+                 : JudgeOnly(one, record, runs, folder);
+  };
+  if (grid.experiment != kAllExperiments) return report(grid, selected);
+  return ForEachExperiment(
+      grid, selected, arguments,
+      [&](const Grid& one, const std::vector<size_t>& runs) {
+        if (leads) {
+          fmt::print("\nExperiment {}: {}\n", one.experiment, one.title);
+        }
+        return report(one, runs);
+      });
+}
+
+// The prefixes of --tokens, by corpus.
+std::map<std::string, fs::path> TokensOf(const Arguments& arguments) {
+  std::map<std::string, fs::path> tokens;
+  for (const std::string& given : arguments.tokens) {
+    const size_t at = given.find('=');
+    if (at == std::string::npos || at == 0 || at + 1 == given.size()) {
+      throw ConfigError(fmt::format(
+          "--tokens {}: write CORPUS=PREFIX, as in owt=/data/owt", given));
+    }
+    if (!tokens.emplace(given.substr(0, at), UserPath(given.substr(at + 1)))
+             .second) {
+      throw ConfigError(
+          fmt::format("--tokens {}: the corpus is given twice; "
+                      "leave one out",
+                      given));
+    }
+  }
+  return tokens;
+}
+
+// Where and how a launcher starts this program again.
+SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
+  SlurmPlace place;
+  place.program = fs::read_symlink("/proc/self/exe").string();
+  place.start = UserPath(".");
+  place.folder = folder;
+  if (!arguments.from.empty()) {
+    place.options.insert(place.options.end(),
+                         {"--from", UserPath(arguments.from).string()});
+  }
+  if (!arguments.task_files.empty()) {
+    place.options.insert(
+        place.options.end(),
+        {"--task-files", UserPath(arguments.task_files).string()});
+  }
+  for (const auto& [corpus, prefix] : TokensOf(arguments)) {
+    place.options.insert(place.options.end(),
+                         {"--tokens", corpus + "=" + prefix.string()});
+  }
+  if (arguments.keep_checkpoints) {
+    place.options.push_back("--keep-checkpoints");
+  }
+  place.ranks = arguments.ranks.in_process();
+  if (arguments.ranks.exchange != trainer::ExchangeChoice::kAuto) {
+    place.options.insert(place.options.end(),
+                         {"--exchange", NameOf(arguments.ranks.exchange)});
+  }
+  return place;
+}
+
+// The folder of --task-files; "" without it.
+fs::path TaskFilesOf(const Arguments& arguments) {
+  return arguments.task_files.empty() ? "" : UserPath(arguments.task_files);
+}
+
+// Trains the selected runs together with the other processes of one mpirun,
+// which share the grid as any processes do; the first one shows progress.
+void RunAsRank(const Grid& grid, GridRunOptions options,
+               const ProcessRank& rank) {
+  options.threads = ShareOfCores(rank);
+  options.quiet |= rank.rank > 0;
+  try {
+    RunGrid(grid, options);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("rank {}: {}", rank.rank, error.what()));
+  }
+}
+
+// The runs of the grid on disk and in the record of --from. At least one is
+// finished.
+GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
+  const std::optional<RunRecord> from = RecordOf(arguments);
+  const GridOutcome outcome = ReadRuns(
+      grid,
+      from ? GridFolder(grid, arguments.out) : ExistingFolder(grid, arguments),
+      from);
+  if (std::ranges::none_of(outcome.runs, [](const RunOutcome& run) {
+        return run.state == RunState::kFinished;
+      })) {
+    throw EnvironmentError(fmt::format(
+        "{}: no run of grid '{}' with these settings is finished there; give "
+        "the --out, --seeds and --set that it was run with",
+        GridFolder(grid, arguments.out).string(), grid.name));
+  }
+  return outcome;
+}
+
+// The grid whose runs a record summarizes: the one that reports in the scale's
+// own folder, with all seeds, whichever are recorded now. An experiment that is
+// not the paper's has its own record.
+Grid MainOf(const Grid& grid) {
+  if (grid.experiment.empty()) return LoadGrid(grid.path, grid.overrides);
+  return LoadExperiment(IsOwnExperiment(grid.experiment)
+                            ? grid.experiment
+                            : ExperimentNames().front(),
+                        grid.path, grid.overrides);
+}
+
+}  // namespace
+
+void CheckLaunch(const Arguments& arguments) {
+  const Launcher launcher = arguments.launcher.value_or(Launcher::kLocal);
+  if (arguments.detach && launcher != Launcher::kSlurm) {
+    throw ConfigError(
+        "--detach is for --launcher=slurm: without Slurm nothing would train "
+        "once this process is gone; leave it out, or start the command in the "
+        "background");
+  }
+  if (arguments.jobs != 1 && launcher != Launcher::kLocal) {
+    throw ConfigError(fmt::format(
+        "--jobs {} does not go with --launcher={}: {}; leave out one of them",
+        arguments.jobs, launcher == Launcher::kMpi ? "mpi" : "slurm",
+        launcher == Launcher::kMpi
+            ? "each process of mpirun trains one run at a time"
+            : "Slurm decides how many tasks are at work"));
+  }
+  if (!arguments.ranks.mpi()) return;
+  const std::string ranks = "--ranks " + arguments.ranks.ranks;
+  if (arguments.jobs != 1) {
+    throw ConfigError(fmt::format(
+        "--jobs {} does not go with {}: the processes train one run at a time, "
+        "together; leave out one of them, or give --ranks a number, for ranks "
+        "in threads of each job",
+        arguments.jobs, ranks));
+  }
+  if (launcher == Launcher::kMpi) {
+    throw ConfigError(fmt::format(
+        "{} does not go with --launcher=mpi: the processes either train every "
+        "run together (--ranks) or share the runs (--launcher); leave out one "
+        "of them",
+        ranks));
+  }
+  if (launcher == Launcher::kSlurm) {
+    throw ConfigError(fmt::format(
+        "{} does not go with --launcher=slurm, whose scripts have the ranks "
+        "find each other: give --ranks a number",
+        ranks));
+  }
+}
+
+ExitCode Plan(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  fmt::print(
+      "{}",
+      DescribePlan(grid, PlaceOf(GridFolder(grid, arguments.out), arguments),
+                   arguments.launcher.value_or(DefaultLauncher(grid)),
+                   TokensOf(arguments)));
+  if (!IsMiniature(grid) && !IsRegime(grid)) return ExitCode::kDone;
+  const DesignPower power =
+      PowerOf(grid,
+              KnownRecords(arguments.from.empty() ? fs::path()
+                                                  : UserPath(arguments.from)),
+              kPowerDraws);
+  fmt::print("{}", DescribePower(power, kPowerDraws));
+  return power.not_ready.empty() || arguments.exploratory
+             ? ExitCode::kDone
+             : ExitCode::kInconclusive;
+}
+
+ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
+  const Launcher launcher = arguments.launcher.value_or(Launcher::kLocal);
+  Grid grid = Load(arguments);
+  if (arguments.keep_checkpoints) {
+    for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = true;
+  }
+  GridRunOptions options;
+  options.folder = GridFolder(grid, arguments.out);
+  options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
+  options.quiet = arguments.quiet;
+  options.task_files = TaskFilesOf(arguments);
+  options.tokens = TokensOf(arguments);
+  if (arguments.recheck) trainer::ForgetTokens();
+  options.record = RecordOf(arguments);
+  options.jobs = arguments.jobs;
+  options.ranks = arguments.ranks.in_process();
+  options.exchange = arguments.ranks.exchange;
+  GridRanks ranks(processes);
+  if (arguments.ranks.mpi()) {
+    options.processes = &ranks;
+    if (!ranks.leads()) return FollowGrid(grid, options);
+  }
+  bool leads = true;
+  if (launcher == Launcher::kSlurm) {
+    RunOnSlurm(grid, {.run = options,
+                      .place = PlaceOf(options.folder, arguments),
+                      .detach = arguments.detach});
+    if (arguments.detach) return ExitCode::kDone;
+  } else if (launcher == Launcher::kMpi) {
+    const ProcessRank rank = RankOfEnvironment();
+    RunAsRank(grid, options, rank);
+    leads = rank.rank == 0;
+  } else {
+    RunGrid(grid, options);
+  }
+  const ExitCode code =
+      ReportOn(grid, options.selected, options.folder, arguments, leads);
+  if (options.processes != nullptr) ranks.Dismiss(code);
+  return code;
+}
+
+ExitCode ReportAgain(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const std::optional<RunRecord> record = RecordOf(arguments);
+  const fs::path folder = record ? GridFolder(grid, arguments.out)
+                                 : ExistingFolder(grid, arguments);
+  const GridOutcome outcome = ReadRuns(grid, folder, record);
+  // Wrong folder or settings: an empty report would overwrite the one on the
+  // runs that were made.
+  const auto waits = [](const RunOutcome& run) {
+    return run.state == RunState::kWaiting;
+  };
+  if (std::ranges::all_of(outcome.runs, waits)) {
+    throw EnvironmentError(fmt::format(
+        "{}: no run of grid '{}' with these settings has saved anything there; "
+        "give the --out, --seeds and --set that it was run with",
+        folder.string(), grid.name));
+  }
+  const std::vector<size_t> every = SelectRuns(grid, {}, {});
+  return ReportOn(grid, every, folder, arguments);
+}
+
+ExitCode Status(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const auto status = DescribeStatus(grid, GridFolder(grid, arguments.out));
+  fmt::print("{}", status.text);
+  return status.damaged ? ExitCode::kUsage : ExitCode::kDone;
+}
+
+// Event files of all runs that have begun, in a folder that `clean` does not
+// touch.
+ExitCode TensorBoard(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const fs::path folder = ExistingFolder(grid, arguments);
+  const fs::path board = folder / "tensorboard";
+  std::map<trainer::EventFileChange, int> runs;
+  std::unique_ptr<FolderLock> lock;
+  for (const GridRun& run : grid.runs) {
+    const std::string name = RunFolderName(run);
+    const fs::path metrics = folder / name / trainer::kMetricsName;
+    if (!fs::exists(metrics)) continue;
+    MakeFolder(board / name);
+    if (!lock) lock = std::make_unique<FolderLock>(board);
+    ++runs[trainer::UpdateEventFile(metrics,
+                                    board / name / trainer::kEventFileName)];
+  }
+  if (runs.empty()) {
+    throw EnvironmentError(fmt::format(
+        "{}: no run of grid '{}' with these settings has a {} there; give the "
+        "--out, --seeds and --set that it was run with",
+        folder.string(), grid.name, trainer::kMetricsName));
+  }
+  using enum trainer::EventFileChange;
+  fmt::print(
+      "{} of {} runs: {} new, {} longer, {} as they were; look at them with\n"
+      "  tensorboard --logdir {}\n",
+      runs[kNew] + runs[kLonger] + runs[kNone], grid.runs.size(), runs[kNew],
+      runs[kLonger], runs[kNone], board.string());
+  return ExitCode::kDone;
+}
+
+ExitCode Record(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const bool own = IsOwnExperiment(grid.experiment);
+  if (own && !IsRegime(grid)) {
+    throw ConfigError(fmt::format(
+        "experiment '{}' is recorded and judged at --scale=mini with the "
+        "settings of its rows; leave out --set and other scales",
+        grid.experiment));
+  }
+  std::optional<GridOutcome> outcome;
+  if (!arguments.renew) outcome = ReadFinished(grid, arguments);
+  const std::string& name =
+      own || grid.scale_grid.empty() ? grid.name : grid.scale_grid;
+  const fs::path path =
+      UserPath(arguments.record.empty() ? "golden/runs/" + name + ".h5"
+                                        : arguments.record);
+  MakeFolder(path.parent_path());
+  // Without the lock, a concurrent `record` would drop what this one adds.
+  const FolderLock lock(path.parent_path());
+  RunRecord record =
+      arguments.renew ? ReadRunRecord(path) : OpenRunRecord(path);
+  RecordChange change;
+  if (outcome) {
+    change = AddFinishedRuns(*outcome, record);
+  } else {
+    RequireKnownMargins(record);
+  }
+  if (!arguments.bench.empty()) {
+    const fs::path bench = UserPath(arguments.bench);
+    AddBenchmark(ReadWholeFile(bench), bench.string(), record);
+  }
+  const Grid judged = MainOf(grid);
+  const std::string verdicts = SummarizeRecord(judged, record);
+  WriteRunRecord(record);
+  fmt::print("{}{} runs are new, {} gained evaluations; {}\n",
+             DescribeRecord(record), change.added, change.completed,
+             FormatBytes(static_cast<int64_t>(fs::file_size(path))));
+  fmt::print("{}", DescribeUnjudged(judged, record));
+  if (!verdicts.empty()) {
+    WriteFileAtomically(VerdictsPath(path), verdicts);
+    fmt::print("verdicts on the claims: {}\n", VerdictsPath(path).string());
+  }
+  return ExitCode::kDone;
+}
+
+ExitCode VerifyRecord(const Arguments& arguments) {
+  const RunRecord record = ReadRunRecord(UserPath(arguments.record));
+  const RecordedRun& run = FindRecorded(record, arguments.run);
+  if (!arguments.changed_by.empty()) {
+    RequireInChangelog(arguments.changed_by,
+                       ReadWholeFile(RunfilePath("CHANGELOG.md")));
+  }
+  VerifyOptions options;
+  // A name that no other folder has: it is deleted at the end.
+  std::string name = "verify-" + run.id;
+  std::ranges::replace(name, '/', '-');
+  const fs::path out =
+      UserPath(arguments.out.empty() ? "runs/verify-record" : arguments.out);
+  options.folder = out / name;
+  options.runtime.threads = arguments.threads;
+  options.runtime.isa = arguments.isa;
+  options.runtime.device = arguments.device;
+  options.quiet = arguments.quiet;
+  options.changed_by = arguments.changed_by;
+  options.task_files = TaskFilesOf(arguments);
+  const RunVerdict verdict = VerifyRecordedRun(record, run, options);
+  fmt::print("{}", verdict.text);
+  return verdict.code;
+}
+
+ExitCode Clean(const Arguments& arguments) {
+  Grid grid = Load(arguments);
+  // All experiments of a scale share the folder.
+  if (!grid.experiment.empty()) {
+    grid = UnionOf(LoadAll(grid, arguments));
+  }
+  const fs::path folder = ExistingFolder(grid, arguments);
+  const FolderLock lock(folder);
+  const std::pair<const char*, StaleKind> kKinds[] = {
+      {"temporary", StaleKind::kTemporary},
+      {"checkpoints", StaleKind::kCheckpoint},
+      {"runs", StaleKind::kRun}};
+  std::vector<StaleItem> items;
+  int64_t bytes = 0;
+  for (const StaleItem& item : FindStale(grid, folder)) {
+    bool wanted = arguments.only.empty();
+    for (const auto& [name, kind] : kKinds) {
+      for (const std::string& only : arguments.only) {
+        wanted |= only == name && item.kind == kind;
+      }
+    }
+    if (!wanted) continue;
+    fmt::print("{:>10}  {}\n            {}\n", FormatBytes(item.bytes),
+               item.path.lexically_relative(folder).string(), item.reason);
+    bytes += item.bytes;
+    items.push_back(item);
+  }
+  const std::string size = FormatBytes(bytes);
+  if (items.empty()) {
+    fmt::print("{}: nothing to delete\n", folder.string());
+  } else if (!arguments.yes) {
+    fmt::print("{}: {} could go, {} in all; --yes deletes them\n",
+               folder.string(), items.size(), size);
+  } else {
+    DeleteStale(folder, items);
+    fmt::print("{}: deleted {}, {} in all\n", folder.string(), items.size(),
+               size);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace softmoe::experiments
