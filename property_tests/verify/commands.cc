@@ -151,6 +151,10 @@ void WriteFailureBundle(const std::string& folder, const Failure& failure) {
   Evidence seen;
   const CaseResult result =
       Finished(CheckCase(c, *implementation, &seen), *implementation);
+  if (!result.failed()) {
+    fmt::print("  no bundle: the case passes alone\n");
+    return;
+  }
   std::filesystem::path path;
   for (int number = 1; path.empty() || std::filesystem::exists(path);
        ++number) {
@@ -234,18 +238,18 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
     }
     std::fflush(stdout);
   };
-  CampaignResult result;
+  Suite result;
   std::optional<Error> error;
   try {
     RunCampaign(campaign, &result);
   } catch (...) {
     error = CurrentFailure();  // what was found is reported all the same
-    if (!result.suite.ended_early()) result.suite.EndEarly(*error);
+    if (!result.ended_early()) result.EndEarly(*error);
   }
-  if (!result.suite.failures().empty()) std::fputs("\n", stdout);
-  std::fputs(SuiteText(result.suite).c_str(), stdout);
+  if (!result.failures().empty()) std::fputs("\n", stdout);
+  std::fputs(SuiteText(result).c_str(), stdout);
   if (campaign.ops.empty() && manifest) {
-    const ManifestCheck check = CheckManifest(Manifest(), result.suite);
+    const ManifestCheck check = CheckManifest(Manifest(), result);
     fmt::print(
         "manifest: {} of {} cases that `test //...` declares; fewer on {} "
         "pairs of operation and implementation, {} more need what this machine "
@@ -255,24 +259,24 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
   }
   std::fflush(stdout);
   try {
-    WriteReports(options, result.suite);
+    WriteReports(options, result);
   } catch (...) {
     if (error) PrintError(*error);
     error = CurrentFailure();
   }
   // An error hides no FAIL, unless it is one of the harness itself.
-  const bool failed = result.suite.exit_code() == ExitCode::kFailed;
+  const bool failed = result.exit_code() == ExitCode::kFailed;
   if (error && (!failed || error->code() == ExitCode::kSelfCheck)) {
     throw Error(*error);
   }
   if (error) PrintError(*error);
-  if (result.stopped) {
+  if (result.stopped()) {
     signal.ThrowIfRequested(
         fmt::format("{} cases ran and are reported above; go on with another "
                     "seed=",
-                    result.suite.cases()));
+                    result.cases()));
   }
-  return result.suite.exit_code();
+  return result.exit_code();
 }
 
 // Judges the user's file `outputs` by `vectors`, and prints every new failure.

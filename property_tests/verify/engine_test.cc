@@ -26,8 +26,8 @@
 namespace softmoe::verify {
 namespace {
 
-CampaignResult Hunt(const std::string& impl, int64_t cases = 12,
-                    const CasePattern& fixed = {}) {
+Suite Hunt(const std::string& impl, int64_t cases = 12,
+           const CasePattern& fixed = {}) {
   CampaignOptions options;
   options.ops = {"lapsum"};
   options.impls = {impl};
@@ -51,10 +51,10 @@ TEST_P(PlantedFault, IsFoundShrunkAndExplained) {
   const Expectation& wanted = GetParam();
   const std::string impl =
       std::string("faulty:") + wanted.fault + ":d_scores:reference_f32";
-  const CampaignResult found = Hunt(impl);
-  EXPECT_EQ(found.suite.exit_code(), ExitCode::kFailed);
-  ASSERT_GE(found.suite.failures().size(), 1u);
-  const CaseResult& smallest = found.suite.failures().front().smallest;
+  const Suite found = Hunt(impl);
+  EXPECT_EQ(found.exit_code(), ExitCode::kFailed);
+  ASSERT_GE(found.failures().size(), 1u);
+  const CaseResult& smallest = found.failures().front().smallest;
   EXPECT_EQ(smallest.output, "d_scores");
   EXPECT_LE(smallest.c.Size("rows"), wanted.rows) << CaseText(smallest.c);
   EXPECT_LE(smallest.c.Size("num_experts"), wanted.experts)
@@ -63,7 +63,7 @@ TEST_P(PlantedFault, IsFoundShrunkAndExplained) {
   for (const std::string& hint : smallest.hints) {
     hinted = hinted || hint.find(wanted.hint) != std::string::npos;
   }
-  EXPECT_TRUE(hinted) << FailureText(found.suite.failures().front());
+  EXPECT_TRUE(hinted) << FailureText(found.failures().front());
 
   // The line alone finds it again, with equal numbers.
   const std::string line = ReproLine(smallest);
@@ -96,13 +96,39 @@ TEST(Engine, EveryPlantedFaultHasItsTest) {
 }
 
 TEST(Engine, AcceptsWhatIsRight) {
-  const CampaignResult found = Hunt("faulty:none:d_scores:reference_f32", 100);
-  EXPECT_EQ(found.suite.exit_code(), ExitCode::kDone) << SuiteText(found.suite);
-  const UnitStatistics& unit = found.suite.units().begin()->second;
+  const Suite found = Hunt("faulty:none:d_scores:reference_f32", 100);
+  EXPECT_EQ(found.exit_code(), ExitCode::kDone) << SuiteText(found);
+  const UnitStatistics& unit = found.units().begin()->second;
   EXPECT_EQ(unit.ran(), 100);
   // By then, generic data and most of the directed fills have been drawn.
   EXPECT_GE(unit.fills.size(), 8u);
   EXPECT_GT(unit.outputs.at("d_scores").utilisation, 0);
+}
+
+// Its REPRO line passes: the report says why.
+TEST(Engine, SaysWhichFailuresNeedEarlierCases) {
+  CampaignOptions options;
+  options.ops = {"lapsum"};
+  options.impls = {"reference_f32"};
+  options.cases = 3;
+  options.first = 6;
+  options.max_shrunk = 1;
+  std::set<const Implementation*> used;
+  options.check = [&](const Case& c, Implementation& implementation) {
+    CaseResult result = CheckCase(c, implementation);
+    if (!used.insert(&implementation).second) {
+      result.status = Status::kFail;
+      result.output = "weights";
+    }
+    return result;
+  };
+  const Suite suite = RunCampaign(options);
+  ASSERT_EQ(suite.failures().size(), 1u) << SuiteText(suite);
+  EXPECT_TRUE(
+      Says(FailureText(suite.failures()[0]), "passes alone", "from case=6 on"));
+  // Others fail alone.
+  const Suite found = Hunt("faulty:sign:weights:reference_f32");
+  EXPECT_FALSE(Says(FailureText(found.failures().at(0)), "passes alone"));
 }
 
 TEST(Engine, FaultsOfOutputsThatNobodyHasAreRefused) {
@@ -113,7 +139,6 @@ TEST(Engine, FaultsOfOutputsThatNobodyHasAreRefused) {
                    "did you mean 'weights'?"));
 }
 
-// It has no k_l, so nothing but 0 is right.
 // Most of its gates are 0, without a rounding: those say nothing, and the
 // others do.
 TEST(Engine, ARouterOfFewExpertsAmongManyIsTrusted) {
@@ -122,10 +147,11 @@ TEST(Engine, ARouterOfFewExpertsAmongManyIsTrusted) {
   options.impls = {"reference_f32"};
   options.fixed = {{"max_active", "2"}, {"num_experts", "16"}};
   options.cases = 30;
-  const Suite suite = RunCampaign(options).suite;
+  const Suite suite = RunCampaign(options);
   EXPECT_EQ(suite.exit_code(), ExitCode::kDone) << SuiteText(suite);
 }
 
+// It has no k_l, so nothing but 0 is right.
 TEST(Engine, ASparseRouterIsJudged) {
   for (const std::string fault : {"none", "one_nan"}) {
     CampaignOptions options;
@@ -134,7 +160,7 @@ TEST(Engine, ASparseRouterIsJudged) {
     options.fixed = {{"kind", "sparse"}};
     options.cases = 20;
     options.shrink = false;
-    const Suite suite = RunCampaign(options).suite;
+    const Suite suite = RunCampaign(options);
     EXPECT_EQ(suite.exit_code(),
               fault == "none" ? ExitCode::kDone : ExitCode::kFailed)
         << SuiteText(suite);
@@ -260,10 +286,10 @@ TEST(Engine, SeesAFaultInEveryOutputOfEveryOperation) {
                        (has_f32 ? ":reference_f32" : ":reference_bf16")};
       options.cases = 1;
       options.shrink = false;
-      const CampaignResult found = RunCampaign(options);
-      EXPECT_EQ(found.suite.exit_code(), ExitCode::kFailed)
+      const Suite found = RunCampaign(options);
+      EXPECT_EQ(found.exit_code(), ExitCode::kFailed)
           << op->name() << " " << output.name << "\n"
-          << SuiteText(found.suite);
+          << SuiteText(found);
     }
   }
 }
@@ -290,9 +316,9 @@ TEST(Engine, ShrinkingEnds) {
   options.ops = {"router"};
   options.impls = {"faulty:twice:d_scores:reference_f32"};
   options.cases = 1;
-  const CampaignResult found = RunCampaign(options);
-  ASSERT_EQ(found.suite.failures().size(), 1u) << SuiteText(found.suite);
-  const Failure& failure = found.suite.failures().front();
+  const Suite found = RunCampaign(options);
+  ASSERT_EQ(found.failures().size(), 1u) << SuiteText(found);
+  const Failure& failure = found.failures().front();
   EXPECT_LT(failure.shrink_runs, 200);
   EXPECT_EQ(failure.smallest.c.Size("num_experts"), 2);
 }
@@ -325,7 +351,7 @@ TEST(Engine, TruncationShowsAsBias) {
     options.impls = {"faulty:" + fault + ":y:reference_f32"};
     options.fixed = {{"fill", "generic"}, {"rows", "9"}};
     options.cases = 50;
-    const Suite suite = RunCampaign(options).suite;
+    const Suite suite = RunCampaign(options);
     EXPECT_EQ(suite.exit_code(), ExitCode::kDone) << SuiteText(suite);
     bool biased = false;
     for (const std::string& warning : suite.Warnings()) {
@@ -347,7 +373,7 @@ TEST(Engine, TruncationToBf16IsOutsideTheDerivedBounds) {
     options.fixed = {{"rows", "9"}};
     options.cases = 50;
     options.shrink = false;
-    const Suite suite = RunCampaign(options).suite;
+    const Suite suite = RunCampaign(options);
     const int64_t failed = suite.units().begin()->second.Count(Status::kFail);
     EXPECT_TRUE(fault == "none" ? failed == 0 : failed > 45)
         << SuiteText(suite);
@@ -388,7 +414,7 @@ TEST(Engine, DoubleSeesWhatFloatHides) {
     options.impls = {std::string("faulty:one_part_in_1e9:d_hidden:") + base};
     options.fixed = {{"fill", "generic"}};
     options.cases = 10;
-    const Suite suite = RunCampaign(options).suite;
+    const Suite suite = RunCampaign(options);
     EXPECT_EQ(suite.exit_code(), code) << SuiteText(suite);
   }
 }
@@ -409,7 +435,7 @@ TEST(Engine, TheRuleForBf16SeesFaults) {
       options.fixed = {{"fill", "generic"}};
       options.cases = 10;
       options.shrink = false;
-      const Suite suite = RunCampaign(options).suite;
+      const Suite suite = RunCampaign(options);
       EXPECT_GE(suite.units().begin()->second.Count(Status::kFail), 7)
           << SuiteText(suite);
     }
@@ -417,19 +443,18 @@ TEST(Engine, TheRuleForBf16SeesFaults) {
 }
 
 TEST(Engine, OneFaultIsReportedOnce) {
-  const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 40);
-  ASSERT_EQ(found.suite.failures().size(), 1u) << SuiteText(found.suite);
-  EXPECT_GE(found.suite.failures().front().count, 30);
+  const Suite found = Hunt("faulty:sign:d_scores:reference_f32", 40);
+  ASSERT_EQ(found.failures().size(), 1u) << SuiteText(found);
+  EXPECT_GE(found.failures().front().count, 30);
 }
 
 TEST(Engine, DegenerateDataIsMistrustedAndEmptyRunsAreNoSuccess) {
   // One expert, one row: every weight is k and no gradient flows.
-  const CampaignResult found =
+  const Suite found =
       Hunt("reference_f32", 5,
            {{"rows", "3"}, {"num_experts", "1"}, {"fill", "generic"}});
-  EXPECT_EQ(found.suite.exit_code(), ExitCode::kMistrusted)
-      << SuiteText(found.suite);
-  EXPECT_TRUE(Says(SuiteJUnit(found.suite), "failures=\"0\" errors=\"1\"",
+  EXPECT_EQ(found.exit_code(), ExitCode::kMistrusted) << SuiteText(found);
+  EXPECT_TRUE(Says(SuiteJUnit(found), "failures=\"0\" errors=\"1\"",
                    "<error type=\"MISTRUSTED\"", "none of which can tell"));
   EXPECT_EQ(Suite().exit_code(), ExitCode::kInconclusive);
 }
@@ -441,7 +466,7 @@ TEST(Engine, NothingComparedIsNoSuccess) {
   options.impls = {"reference_f32"};
   options.fixed = {{"size", "0"}};
   options.cases = 2;
-  Suite suite = RunCampaign(options).suite;
+  Suite suite = RunCampaign(options);
   EXPECT_EQ(suite.units().begin()->second.Count(Status::kPass), 2);
   EXPECT_EQ(suite.exit_code(), ExitCode::kInconclusive);
   EXPECT_TRUE(Says(SuiteText(suite),
@@ -488,17 +513,17 @@ TEST(Engine, IllConditionedDataIsInconclusive) {
 }
 
 TEST(Engine, ReportsSayTheSame) {
-  const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 3);
-  const nlohmann::ordered_json json = SuiteJson(found.suite);
+  const Suite found = Hunt("faulty:sign:d_scores:reference_f32", 3);
+  const nlohmann::ordered_json json = SuiteJson(found);
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["stopped"], false);
   EXPECT_TRUE(json["ended_early"].is_null() && json["in_flight"].is_null());
   EXPECT_EQ(json["units"][0]["ran"], 3);
   const std::string repro = json["failures"][0]["repro"];
-  EXPECT_EQ(repro, ReproLine(found.suite.failures()[0].smallest));
-  const std::string junit = SuiteJUnit(found.suite);
-  EXPECT_TRUE(Says(junit, "failures=\"1\"", "REPRO v2 verify run op=lapsum"));
-  EXPECT_TRUE(Says(SuiteText(found.suite), repro));
+  EXPECT_EQ(repro, ReproLine(found.failures()[0].smallest));
+  const std::string junit = SuiteJUnit(found);
+  EXPECT_TRUE(Says(junit, "failures=\"1\"", "REPRO v3 verify run op=lapsum"));
+  EXPECT_TRUE(Says(SuiteText(found), repro));
 }
 
 // What ends a campaign early loses nothing of what was found.
@@ -519,11 +544,10 @@ TEST(Engine, AnErrorLeavesWhatWasFound) {
         return CheckCase(c, implementation);
       };
       options.max_shrunk = 0;
-      CampaignResult found;
-      EXPECT_THROW(RunCampaign(options, &found), EnvironmentError);
-      const Suite& suite = found.suite;
+      Suite suite;
+      EXPECT_THROW(RunCampaign(options, &suite), EnvironmentError);
       const bool failed = fault == "sign";
-      EXPECT_FALSE(found.stopped);
+      EXPECT_FALSE(suite.stopped());
       EXPECT_EQ(suite.cases(), 1);
       EXPECT_EQ(suite.failures().size(), failed ? 1u : 0u);
       EXPECT_EQ(suite.exit_code(),
@@ -541,8 +565,8 @@ TEST(Engine, AnErrorLeavesWhatWasFound) {
 }
 
 TEST(Engine, BundleReplaysWithoutItsGenerator) {
-  const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 1);
-  Case c = found.suite.failures().front().smallest.c;
+  const Suite found = Hunt("faulty:sign:d_scores:reference_f32", 1);
+  Case c = found.failures().front().smallest.c;
   const auto implementation = MakeImplementation(c.impl);
   Evidence seen;
   const CaseResult result = CheckCase(c, *implementation, &seen);
@@ -578,7 +602,7 @@ TEST(Engine, BundleReplaysWithoutItsGenerator) {
     EXPECT_NE(MessageOf(ExitCode::kUsage, [&] { ReadBundle(other); }), kNoError)
         << shape;
   }
-  EXPECT_THROW(StripRepro("REPRO v1 verify run op=lapsum"), ConfigError);
+  EXPECT_THROW(StripRepro("REPRO v2 verify run op=lapsum"), ConfigError);
 }
 
 TEST(Engine, RefusesNamesBeforeAnythingRuns) {

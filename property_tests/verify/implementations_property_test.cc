@@ -45,6 +45,9 @@ class ManifestEnvironment : public ::testing::Environment {
 const auto* const kManifestEnvironment =
     ::testing::AddGlobalTestEnvironment(new ManifestEnvironment);
 
+// Numbers of cases without and with a call before (IsCheckedAfterAnother).
+constexpr uint32_t kAlone = 0, kAfterAnother = 1;
+
 class EveryOperation : public ::testing::TestWithParam<const Operation*> {};
 
 TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
@@ -65,7 +68,8 @@ TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
     }
     const bool holds = rc::check(name, [&] {
       const Case c = DrawCase(op, {{"impl", name}, {"dtype", DtypeName(dtype)}},
-                              *rc::gen::arbitrary<uint64_t>(), 0);
+                              *rc::gen::arbitrary<uint64_t>(),
+                              *rc::gen::element(kAlone, kAfterAnother));
       const CaseResult result = CheckCase(c, *implementation);
       suite.Add(result);
       Everything().Add(result);

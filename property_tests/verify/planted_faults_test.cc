@@ -61,9 +61,9 @@ TEST_P(PlantedFaults, IsFoundAndShrunkAsDocumented) {
   options.seed = 20260120;
   options.cases = 40;
   options.max_shrunk = 1;
-  const CampaignResult found = RunCampaign(options);
-  ASSERT_FALSE(found.suite.failures().empty()) << SuiteText(found.suite);
-  const CaseResult& smallest = found.suite.failures().front().smallest;
+  const Suite found = RunCampaign(options);
+  ASSERT_FALSE(found.failures().empty()) << SuiteText(found);
+  const CaseResult& smallest = found.failures().front().smallest;
   EXPECT_EQ(smallest.output, planted.output);
   EXPECT_LE(ElementsToRead(smallest.c), 24) << CaseText(smallest.c);
   EXPECT_EQ(!smallest.hints.empty(), planted.hinted) << CaseText(smallest.c);

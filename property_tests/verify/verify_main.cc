@@ -267,8 +267,10 @@ int main(int argc, char** argv) {
   check_vectors->add_option("outputs", outputs, "what was computed")
       ->required();
   AddReportOptions(check_vectors, options);
-  CLI::App* mutate = app.add_subcommand(
-      "mutate", "the mutation score; `verify mutate --help` says more");
+  CLI::App* mutate =
+      app.add_subcommand("mutate",
+                         "the mutation score; `./bazelw run //:verify -- "
+                         "mutate --help` says more");
   mutate->set_help_flag();
   mutate->prefix_command();
 

@@ -28,9 +28,9 @@ constexpr int64_t kDeclined = 100;
 
 class Campaign {
  public:
-  // *result is filled in as the campaign goes on.
-  Campaign(const CampaignOptions& options, CampaignResult* result)
-      : options_(options), result_(*result) {
+  // *suite is filled in as the campaign goes on.
+  Campaign(const CampaignOptions& options, Suite* suite)
+      : options_(options), suite_(*suite) {
     if (options.impls.empty()) throw ConfigError("no implementation is named");
     for (const std::string& name : options.impls) {
       impls_.push_back(MakeImplementation(name));
@@ -48,26 +48,26 @@ class Campaign {
 
   void Run() {
     try {
-      RunAll();
-      if (!result_.stopped) return FinishAll();
-      result_.suite.EndEarly(StoppedError("stopped between two cases"));
+      if (RunAll()) return FinishAll();
+      suite_.EndEarly(StoppedError("stopped between two cases"));
     } catch (const StoppedError& stopped) {
-      result_.stopped = true;  // during a call: its case is not judged
-      result_.suite.EndEarly(stopped, in_flight_);
+      // During a call: its case is not judged.
+      suite_.EndEarly(stopped, in_flight_);
     } catch (...) {
-      result_.suite.EndEarly(CurrentFailure(), in_flight_);
+      suite_.EndEarly(CurrentFailure(), in_flight_);
       throw;
     }
   }
 
  private:
-  void RunAll() {
+  // False if it was asked to stop.
+  bool RunAll() {
     for (int64_t i = 0; i < options_.cases; ++i) {
       for (const Operation* op : ops_) {
         for (const auto& impl : impls_) {
           if (unsupported_.contains({op->name(), impl->name()})) continue;
           const bool over = Over();
-          if (Stopped()) return;
+          if (options_.stop && options_.stop()) return false;
           const uint32_t number = options_.first + static_cast<uint32_t>(i);
           // Answers that are there already are judged, however late it is.
           if (over && !impl->Holds(Draw(*op, *impl, number))) continue;
@@ -80,11 +80,7 @@ class Campaign {
         break;
       }
     }
-  }
-
-  bool Stopped() {
-    if (options_.stop && options_.stop()) result_.stopped = true;
-    return result_.stopped;
+    return true;
   }
 
   bool Over() const {
@@ -135,12 +131,22 @@ class Campaign {
     in_flight_.clear();
   }
 
+  // Says so if the REPRO line of a failure will not show it.
+  void HintUnlessAlone(CaseResult& failure) const {
+    const auto fresh = MakeImplementation(failure.c.impl);
+    if (Finished(options_.check(failure.c, *fresh), *fresh).failed()) return;
+    failure.hints.push_back(fmt::format(
+        "passes alone: it fails only after earlier cases; run them again from "
+        "case={} on, with what this campaign was given",
+        options_.first));
+  }
+
   void RunOne(const Operation& op, Implementation& impl, uint32_t number) {
     const Case c = Draw(op, impl, number);
     in_flight_ = ReproLine(c, options_.command, "not judged");
     const CaseResult result = options_.check(c, impl);
     in_flight_.clear();
-    result_.suite.Add(result);
+    suite_.Add(result);
     if (result.status == Status::kUnsupported) {
       if (options_.on_result) options_.on_result(result);
       GiveUpIfNotOffered(op, impl, result.c.dtype);
@@ -155,10 +161,11 @@ class Campaign {
           shrunk_[op.name() + " " + impl.name() + " " + result.output];
       if (options_.shrink && shrunk++ < options_.max_shrunk) {
         smallest = Shrink(result, impl, options_.check);
+        HintUnlessAlone(smallest->result);
       }
     } catch (...) {
       // An error on the way must not leave a FAIL without its REPRO line.
-      if (result.failed()) result_.suite.CountFailure(result);
+      if (result.failed()) suite_.CountFailure(result);
       throw;
     }
     if (!smallest) return CountOnly(result);
@@ -170,7 +177,7 @@ class Campaign {
   void GiveUpIfNotOffered(const Operation& op, const Implementation& impl,
                           Dtype dtype) {
     const Unit unit = {op.name(), impl.name()};
-    const UnitStatistics& seen = result_.suite.units().at(unit);
+    const UnitStatistics& seen = suite_.units().at(unit);
     if (!impl.WhyUnsupported(op, dtype).empty() ||
         (seen.ran() == 0 && seen.Count(Status::kUnsupported) >= kDeclined)) {
       unsupported_.insert({unit.op, unit.impl});
@@ -184,24 +191,24 @@ class Campaign {
       const Status before = last->second.status;
       const CaseResult result = Finished(last->second, *impl);
       if (!result.failed() || before == Status::kFail) continue;
-      result_.suite.Overturn(result, before);
+      suite_.Overturn(result, before);
       CountOnly(result);
       if (options_.on_result) options_.on_result(result);
     }
   }
 
   void CountOnly(const CaseResult& result) {
-    const size_t before = result_.suite.failures().size();
-    result_.suite.CountFailure(result);
+    const size_t before = suite_.failures().size();
+    suite_.CountFailure(result);
     Report(before);
   }
   void AddFailure(Failure failure) {
-    const size_t before = result_.suite.failures().size();
-    result_.suite.AddFailure(std::move(failure));
+    const size_t before = suite_.failures().size();
+    suite_.AddFailure(std::move(failure));
     Report(before);
   }
   void Report(size_t before) {
-    const std::vector<Failure>& failures = result_.suite.failures();
+    const std::vector<Failure>& failures = suite_.failures();
     if (failures.size() > before && options_.on_failure) {
       options_.on_failure(failures.back());
     }
@@ -215,27 +222,29 @@ class Campaign {
   std::map<std::string, int> shrunk_;
   // The last case of each that ran.
   std::map<const Implementation*, CaseResult> last_;
-  int64_t announced_ = 0;  // cases of each that were, with the largest batch
+  // Cases of every operation, counted from the first, up to the end of the
+  // furthest batch announced.
+  int64_t announced_ = 0;
   // The REPRO line of the case that is being computed; "" between cases.
   std::string in_flight_;
-  CampaignResult& result_;
+  Suite& suite_;
 };
 
 }  // namespace
 
 void CheckCampaign(const CampaignOptions& options) {
-  CampaignResult unused;
+  Suite unused;
   Campaign{options, &unused};
 }
 
-CampaignResult RunCampaign(const CampaignOptions& options) {
-  CampaignResult result;
-  RunCampaign(options, &result);
-  return result;
+Suite RunCampaign(const CampaignOptions& options) {
+  Suite suite;
+  RunCampaign(options, &suite);
+  return suite;
 }
 
-void RunCampaign(const CampaignOptions& options, CampaignResult* result) {
-  Campaign(options, result).Run();
+void RunCampaign(const CampaignOptions& options, Suite* suite) {
+  Campaign(options, suite).Run();
 }
 
 }  // namespace softmoe::verify

@@ -31,8 +31,8 @@ struct CampaignOptions {
   // seconds.
   int64_t cases = std::numeric_limits<int64_t>::max();
   double seconds = std::numeric_limits<double>::infinity();
-  // Sizes that `fixed` leaves open are drawn no larger than this, or than what
-  // it gives needs.
+  // Sizes that `fixed` leaves open are at most this, unless what it gives needs
+  // larger ones.
   int64_t max_size = std::numeric_limits<int64_t>::max();
   // Which cases are those of DrawEdge, of operations that have edges: none, the
   // first, each edge twice, or all.
@@ -52,20 +52,16 @@ struct CampaignOptions {
   std::function<bool()> stop;                      // asked between cases
 };
 
-struct CampaignResult {
-  Suite suite;  // says why it ended, if it was not over
-  bool stopped = false;
-};
-
 // Throws ConfigError for unknown names and keys.
 void CheckCampaign(const CampaignOptions& options);
 
 // Makes the same checks before anything runs. Throws what CheckCase and the
-// functions of the options throw, except StoppedError.
-CampaignResult RunCampaign(const CampaignOptions& options);
-// Does the same; *result, which must be new, has what was found until then even
+// functions of the options throw, except StoppedError; Suite::ended_early says
+// why not all was run.
+Suite RunCampaign(const CampaignOptions& options);
+// Does the same; *suite, which must be new, has what was found until then even
 // if it throws.
-void RunCampaign(const CampaignOptions& options, CampaignResult* result);
+void RunCampaign(const CampaignOptions& options, Suite* suite);
 
 }  // namespace softmoe::verify
 

@@ -78,8 +78,8 @@ std::string CaseText(const Case& c);
 // A case of the same shape with other data, not simplified.
 Case OtherData(const Case& c);
 
-// Whether the case is checked after a call with OtherData. Every other one is:
-// so is the first call judged, and odd and even ones.
+// Whether the case is checked after a call with OtherData: odd numbers are, and
+// even ones are not, so that first calls are judged, too.
 inline bool IsCheckedAfterAnother(const Case& c) { return c.number % 2 == 1; }
 
 // "near_ties:3", "generic".

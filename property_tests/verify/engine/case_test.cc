@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "core/errors.h"
@@ -219,6 +220,33 @@ TEST(Case, ASizeIsDrawnLargeEnoughForWhatItLimits) {
   for (uint32_t number = 0; number < 8; ++number) {
     const Case c = DrawEdge(op, {{"num_experts", "8"}}, 3, number);
     EXPECT_EQ(c.Size("num_experts"), 8);
+  }
+}
+
+// "1e-06" and "0.000001" are one.
+bool IsOneValue(const std::string& a, const std::string& b) {
+  const double number = std::strtod(a.c_str(), nullptr);
+  return a == b || (number != 0 && number == std::strtod(b.c_str(), nullptr));
+}
+
+// In two rounds, alone and after another call.
+TEST(Case, EveryEdgeHasAnEvenAndAnOddNumber) {
+  for (const Operation* op : Operations()) {
+    const std::vector<std::string> edges = op->edges();
+    for (const std::string& edge : edges) {
+      const CasePattern words = ParseWords(edge);
+      int parities[2] = {0, 0};
+      for (uint32_t number = 0; number < 2 * edges.size(); ++number) {
+        const Case c = DrawEdge(*op, {{"impl", "none"}}, 5, number);
+        const CasePattern drawn = ParseWords(CaseText(c));
+        parities[number % 2] +=
+            std::ranges::all_of(words, [&](const auto& word) {
+              return IsOneValue(drawn.at(word.first), word.second);
+            });
+      }
+      EXPECT_GT(parities[0], 0) << op->name() << " " << edge;
+      EXPECT_GT(parities[1], 0) << op->name() << " " << edge;
+    }
   }
 }
 

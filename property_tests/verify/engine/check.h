@@ -73,11 +73,11 @@ struct Evidence {
 // (gradient_check.h).
 using Checker = std::function<CaseResult(const Case&, Implementation&)>;
 
-// Generates the data and checks the case, every other one (see
-// IsCheckedAfterAnother) after a call with other data of the same shape, of
-// which no trace may show. Throws EnvironmentError, and
-// InternalError if the harness contradicts itself; anything else that the
-// implementation throws is a FAIL.
+// Generates the data and checks the case; odd-numbered ones
+// (IsCheckedAfterAnother) after a call with other data of the same shape, of
+// which no trace may show. Throws EnvironmentError, and InternalError if the
+// harness contradicts itself; anything else that the implementation throws is a
+// FAIL.
 CaseResult CheckCase(const Case& c, Implementation& implementation,
                      Evidence* evidence = nullptr);
 

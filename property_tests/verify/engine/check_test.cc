@@ -115,6 +115,20 @@ TEST(Check, TruncationLeavesWhatTheTypeHolds) {
   }
 }
 
+// What is in double, whatever the type of the case, shows no truncation of its
+// own.
+TEST(Check, TruncationOfADoubleIsHalfOfItsGap) {
+  for (const std::string text :
+       {"op=sum_of_squares fill=generic size=1000 dtype=f32 impl=reference_f32",
+        "op=attention fill=generic length=9 dtype=f64 impl=reference_f64"}) {
+    const Case c = ParseCase(text);
+    const CaseResult result = CheckCase(c, *MakeImplementation(c.impl));
+    ASSERT_EQ(result.status, Status::kPass) << result.reason;
+    EXPECT_GT(result.outputs.at(0).truncation, 0);
+    EXPECT_LT(result.outputs.at(0).truncation, 1);
+  }
+}
+
 // With everything that follows from the selection, so that only the selection
 // is wrong.
 CaseResult CheckSelection(const std::vector<double>& active) {

@@ -68,7 +68,9 @@ void AddRatio(const View& v, const Case& c, const TensorMap& inputs,
 
   std::vector<std::string> names;
   const auto consider = [&](const std::string& name, double value) {
-    if (!(std::abs(value) > 0) || value == 1) return;
+    if (!(std::abs(value) > 0)) return;
+    // Next to 1 a factor and its inverse look alike.
+    if (near(value) && near(1 / value)) return;
     if (near(value)) names.push_back(name);
     if (near(1 / value)) names.push_back("1/" + name);
   };

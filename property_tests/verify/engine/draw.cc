@@ -57,7 +57,7 @@ int64_t DrawSize(const Parameter& parameter, const Range& range,
       size = range.low + u * (range.high - range.low + 1);
     }
   }
-  // Bits that chose nothing above.
+  // Its high bits, on which `%` above hardly depends.
   if ((words[2] >> 16) % 32 == 0) size = range.high;
   return ToStep(std::floor(size), parameter.step, range);
 }
@@ -157,7 +157,10 @@ bool Fits(const Operation& op, const std::string& name, const std::string& text,
   const Parameter* p = op.FindParameter(name);
   if (p == nullptr || p->kind == Parameter::Kind::kChoice) return true;
   const double value = GivenNumber(*p, text);
-  if (value < static_cast<double>(LeastSize(op, name, fixed))) return false;
+  if (p->kind == Parameter::Kind::kSize &&
+      value < static_cast<double>(LeastSize(op, name, fixed))) {
+    return false;
+  }
   const auto limit = fixed.find(p->at_most);
   return limit == fixed.end() ||
          value + (p->below ? kBelow : 0) <=
@@ -300,8 +303,12 @@ Case DrawEdge(const Operation& op, const CasePattern& fixed, uint64_t seed,
   constexpr int64_t kOthers = 20;
   const std::vector<std::string> edges = op.edges();
   SOFTMOE_CHECK(!edges.empty()) << op.name() << " has no edges";
+  // The second round is shifted if they are even in number, so that each edge
+  // has an even and an odd case (IsCheckedAfterAnother).
+  const size_t count = edges.size();
+  const size_t turn = number + (count % 2 == 0 ? number / count % 2 : 0);
   CasePattern pattern = fixed;
-  for (const auto& [name, text] : ParseWords(edges[number % edges.size()])) {
+  for (const auto& [name, text] : ParseWords(edges[turn % count])) {
     if (Fits(op, name, text, fixed)) pattern.emplace(name, text);
   }
   Case c = DrawCase(op, pattern, seed, number);

@@ -2,11 +2,11 @@
 //
 // replay.h - a failing case that can be run again: as one line, and as a file.
 //
-//   REPRO v2 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
+//   REPRO v3 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
 //
 // The line reruns exactly one case. What follows "#" is for people. A change of
-// what a case means (fills, Philox addresses) needs a new version, because an
-// old line must never run with other data.
+// what a case means (fills, Philox addresses, whether another call precedes it)
+// needs a new version, because an old line must never check something else.
 //
 // The file, a bundle, has the inputs, outputs, expected values and bounds.
 // Replaying it needs no generator, so it works after fills have changed, and on
@@ -23,7 +23,7 @@
 
 namespace softmoe::verify {
 
-inline constexpr int kReproVersion = 2;
+inline constexpr int kReproVersion = 3;
 
 std::string ReproLine(const CaseResult& result);
 // The line of a case that has no result, with a remark for people.

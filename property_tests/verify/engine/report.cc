@@ -322,7 +322,7 @@ ordered_json SuiteJson(const Suite& suite) {
           {"repro_version", kReproVersion},
           {"verdict", VerdictText(suite.exit_code())},
           {"exit_code", static_cast<int>(suite.exit_code())},
-          {"stopped", ending && ending->why.code() == ExitCode::kStopped},
+          {"stopped", suite.stopped()},
           {"ended_early", text_or_null(ending ? ending->why.what() : "")},
           {"in_flight", text_or_null(ending ? ending->in_flight : "")},
           {"cases", suite.cases()},
@@ -381,8 +381,8 @@ std::string SuiteJUnit(const Suite& suite) {
     body += fmt::format(
         "  <testcase classname=\"verify\" name=\"ended early\">\n    <error "
         "type=\"{}\" message=\"{}\">{}</error>\n  </testcase>\n",
-        ending->why.code() == ExitCode::kStopped ? "STOPPED" : "ERROR",
-        Escaped(ending->why.what()), Escaped(ending->in_flight));
+        VerdictText(ending->why.code()), Escaped(ending->why.what()),
+        Escaped(ending->in_flight));
   }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite "

@@ -94,6 +94,9 @@ class Suite {
     ended_early_ = Ending{why, in_flight};
   }
   const std::optional<Ending>& ended_early() const { return ended_early_; }
+  bool stopped() const {
+    return ended_early_ && ended_early_->why.code() == ExitCode::kStopped;
+  }
 
   const std::map<Unit, UnitStatistics>& units() const { return units_; }
   const std::vector<Failure>& failures() const { return failures_; }

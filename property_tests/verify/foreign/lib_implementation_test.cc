@@ -39,7 +39,7 @@ std::string Lib(const std::string& name) {
 std::string Example() { return Lib("examples/soft_topk_library.so"); }
 std::string Hostile() { return Lib("foreign/hostile_library.so"); }
 
-CampaignResult RunCases(const std::string& impl, int64_t cases) {
+Suite RunCases(const std::string& impl, int64_t cases) {
   CampaignOptions options;
   options.ops = {"lapsum"};
   options.impls = {impl};
@@ -58,10 +58,9 @@ CaseResult CheckHostile(const std::string& mode) {
 }
 
 TEST(Lib, TheCorrectExamplePasses) {
-  const CampaignResult result = RunCases(Example(), 100);
-  EXPECT_EQ(result.suite.exit_code(), ExitCode::kDone)
-      << SuiteText(result.suite);
-  EXPECT_EQ(result.suite.cases(), 100);
+  const Suite result = RunCases(Example(), 100);
+  EXPECT_EQ(result.exit_code(), ExitCode::kDone) << SuiteText(result);
+  EXPECT_EQ(result.cases(), 100);
 }
 
 TEST(Lib, PlantedBugsAreFoundShrunkAndNamed) {
@@ -71,9 +70,9 @@ TEST(Lib, PlantedBugsAreFoundShrunkAndNamed) {
   };
   for (const auto& [bug, hint] : kBugs) {
     ::setenv("SOFT_TOPK_BUG", bug, 1);
-    const CampaignResult result = RunCases(Example(), 20);
-    ASSERT_FALSE(result.suite.failures().empty()) << bug;
-    const CaseResult& smallest = result.suite.failures()[0].smallest;
+    const Suite result = RunCases(Example(), 20);
+    ASSERT_FALSE(result.failures().empty()) << bug;
+    const CaseResult& smallest = result.failures()[0].smallest;
     EXPECT_EQ(smallest.c.Size("rows"), 1) << bug;
     EXPECT_LE(smallest.c.Size("num_experts"), 3) << bug;
     ASSERT_FALSE(smallest.hints.empty()) << bug;
@@ -87,13 +86,13 @@ TEST(Lib, PlantedBugsAreFoundShrunkAndNamed) {
 
 TEST(Lib, ACrashFailsItsCasesAndTheNextOnesRun) {
   ::setenv("SOFT_TOPK_BUG", "crash", 1);  // above 20 rows
-  const CampaignResult result = RunCases(Example(), 12);
+  const Suite result = RunCases(Example(), 12);
   ::unsetenv("SOFT_TOPK_BUG");
-  const UnitStatistics& unit = result.suite.units().begin()->second;
+  const UnitStatistics& unit = result.units().begin()->second;
   EXPECT_GT(unit.Count(Status::kFail), 0);
   EXPECT_GT(unit.Count(Status::kPass), 0);
   EXPECT_EQ(unit.ran(), 12);
-  const CaseResult& smallest = result.suite.failures().at(0).smallest;
+  const CaseResult& smallest = result.failures().at(0).smallest;
   EXPECT_EQ(smallest.c.Size("rows"), 21);
   EXPECT_EQ(smallest.reason, "the library crashed (Aborted)");
 }
@@ -163,23 +162,22 @@ TEST(Lib, AStopEndsACallAndIsNoFailure) {
     });
     return false;
   };
-  const CampaignResult result = RunCampaign(options);
+  const Suite result = RunCampaign(options);
   later.join();
   ::unsetenv("HOSTILE");
-  EXPECT_TRUE(result.stopped);
-  EXPECT_TRUE(result.suite.failures().empty());
+  EXPECT_TRUE(result.stopped());
+  EXPECT_TRUE(result.failures().empty());
   // Every report says so, and names the case that hung.
   const std::string line =
       ReproLine(ParseCase("op=lapsum impl=" + Hostile()), "run", "not judged");
   const std::string why = "a call of " + Hostile().substr(4) + " was given up";
-  EXPECT_TRUE(
-      Says(SuiteText(result.suite), "STOPPED: 0 cases", why, "  " + line));
-  const nlohmann::ordered_json json = SuiteJson(result.suite);
+  EXPECT_TRUE(Says(SuiteText(result), "STOPPED: 0 cases", why, "  " + line));
+  const nlohmann::ordered_json json = SuiteJson(result);
   EXPECT_EQ(json["exit_code"], 75);
   EXPECT_EQ(json["verdict"], "STOPPED");
   EXPECT_EQ(json["stopped"], true);
   EXPECT_EQ(json["in_flight"], line);
-  EXPECT_TRUE(Says(SuiteJUnit(result.suite), "errors=\"1\"",
+  EXPECT_TRUE(Says(SuiteJUnit(result), "errors=\"1\"",
                    "<error type=\"STOPPED\"", why, "REPRO v"));
 }
 

@@ -48,8 +48,8 @@ class Variable {
   const char* name_;
 };
 
-CampaignResult RunCases(const std::string& impl, int64_t cases,
-                        const std::string& words = "") {
+Suite RunCases(const std::string& impl, int64_t cases,
+               const std::string& words = "") {
   CampaignOptions options;
   options.ops = {"lapsum"};
   options.impls = {impl};
@@ -74,19 +74,18 @@ std::string Impl(const char* program) { return "serve:" + Path(program); }
 
 TEST(Program, TheCorrectExamplePassesManyCases) {
   // More than a batch, so that a second file is asked for.
-  const CampaignResult result = RunCases(Impl(kExample), 70);
-  EXPECT_EQ(result.suite.cases(), 70) << SuiteText(result.suite);
-  EXPECT_EQ(result.suite.exit_code(), ExitCode::kDone)
-      << SuiteText(result.suite);
+  const Suite result = RunCases(Impl(kExample), 70);
+  EXPECT_EQ(result.cases(), 70) << SuiteText(result);
+  EXPECT_EQ(result.exit_code(), ExitCode::kDone) << SuiteText(result);
 }
 
 TEST(Program, APlantedBugIsFoundShrunkAndNamed) {
   const Variable bug("SOFT_TOPK_BUG", "temperature");
-  const CampaignResult result =
+  const Suite result =
       RunCases(Impl(kExample), 2, "rows=4 num_experts=9 fill=generic");
-  EXPECT_EQ(result.suite.exit_code(), ExitCode::kFailed);
-  ASSERT_EQ(result.suite.failures().size(), 1u) << SuiteText(result.suite);
-  const CaseResult& smallest = result.suite.failures()[0].smallest;
+  EXPECT_EQ(result.exit_code(), ExitCode::kFailed);
+  ASSERT_EQ(result.failures().size(), 1u) << SuiteText(result);
+  const CaseResult& smallest = result.failures()[0].smallest;
   EXPECT_EQ(smallest.output, "d_scores");
   EXPECT_EQ(smallest.c.Size("rows"), 1);
   EXPECT_LE(smallest.c.Size("num_experts"), 3);
@@ -102,7 +101,7 @@ TEST(Program, ACrashOfSomeCasesFailsThoseAndShrinks) {
   const Variable bug("SOFT_TOPK_BUG", "crash");  // above 20 rows
   const std::string words = "num_experts=2 fill=generic temperature=3";
   ::testing::internal::CaptureStderr();
-  const CampaignResult result = RunCases(Impl(kExample), 12, words);
+  const Suite result = RunCases(Impl(kExample), 12, words);
   EXPECT_TRUE(Says(::testing::internal::GetCapturedStderr(),
                    "a file of 12 cases was lost, and each of them is asked for "
                    "alone: the program crashed"));
@@ -112,10 +111,10 @@ TEST(Program, ACrashOfSomeCasesFailsThoseAndShrinks) {
   }
   ASSERT_GT(above, 0);
   ASSERT_LT(above, 12);
-  const UnitStatistics& unit = result.suite.units().begin()->second;
+  const UnitStatistics& unit = result.units().begin()->second;
   EXPECT_EQ(unit.Count(Status::kFail), above);
   EXPECT_EQ(unit.Count(Status::kPass), 12 - above);
-  const CaseResult& smallest = result.suite.failures().at(0).smallest;
+  const CaseResult& smallest = result.failures().at(0).smallest;
   EXPECT_EQ(smallest.c.Size("rows"), 21);
   EXPECT_EQ(smallest.reason, "the program crashed (Aborted)");
 }
@@ -137,7 +136,7 @@ constexpr char kOneLine[] =
 TEST(Program, WhatEndsBadlyAfterItsAnswersFails) {
   const std::string words = "rows=3 num_experts=5 fill=generic";
   const auto run = [&](const std::string& name, const std::string& lines) {
-    return RunCases(Around(kExample, name, lines), 3, words).suite;
+    return RunCases(Around(kExample, name, lines), 3, words);
   };
   const Suite well = run("well", std::string(kOneLine) + "exit 0");
   EXPECT_EQ(well.exit_code(), ExitCode::kDone) << SuiteText(well);
@@ -162,7 +161,7 @@ TEST(Program, EachCaseIsAskedOnce) {
                           "tee -a '" + lines.string() + "' | \"$mine\"")};
   options.cases = 64;
   options.max_size = 3;
-  const Suite suite = RunCampaign(options).suite;
+  const Suite suite = RunCampaign(options);
   EXPECT_EQ(suite.cases(), 3 * 64) << SuiteText(suite);
   const std::string asked = ReadWholeFile(lines);
   EXPECT_EQ(std::ranges::count(asked, '\n'), 3);  // files of 64 cases
@@ -179,7 +178,7 @@ TEST(Program, AFileOfManySlowCallsIsNotLost) {
   options.cases = 16;
   options.max_size = 3;
   CallSeconds() = 3;  // the file takes more than 3.2
-  const Suite suite = RunCampaign(options).suite;
+  const Suite suite = RunCampaign(options);
   CallSeconds() = 60;
   EXPECT_EQ(suite.cases(), 16) << SuiteText(suite);
   EXPECT_EQ(suite.exit_code(), ExitCode::kDone) << SuiteText(suite);
@@ -193,7 +192,7 @@ TEST(Program, AnswersThatAreThereAreJudgedWhenTimeIsOver) {
   options.impls = {Impl("foreign/reference_program"), "reference_f32"};
   options.max_size = 3;
   options.seconds = 0.3;  // the first file takes more than 0.64
-  const Suite suite = RunCampaign(options).suite;
+  const Suite suite = RunCampaign(options);
   EXPECT_EQ(suite.cases(), 64) << SuiteText(suite);
 }
 
@@ -206,7 +205,7 @@ TEST(Program, CasesThatItDeclinesAreCounted) {
   }
   for (const bool all : {false, true}) {
     const Variable at_most("AT_MOST", all ? "-1" : "20");
-    const Suite suite = RunCases(impl, 12).suite;
+    const Suite suite = RunCases(impl, 12);
     const UnitStatistics& unit = suite.units().begin()->second;
     EXPECT_EQ(unit.Count(Status::kUnsupported), all ? 12 : above);
     EXPECT_EQ(unit.ran(), all ? 0 : 12 - above);
@@ -332,11 +331,10 @@ TEST(Program, TheProtocolIsHeld) {
 }
 
 TEST(Program, APlantedFaultInFrontOfAProgramIsFoundToo) {
-  const CampaignResult result =
-      RunCases("faulty:sign:d_scores:" + Impl(kExample), 1,
-               "rows=2 num_experts=5 fill=generic");
-  ASSERT_FALSE(result.suite.failures().empty());
-  EXPECT_EQ(result.suite.failures()[0].smallest.hints.at(0),
+  const Suite result = RunCases("faulty:sign:d_scores:" + Impl(kExample), 1,
+                                "rows=2 num_experts=5 fill=generic");
+  ASSERT_FALSE(result.failures().empty());
+  EXPECT_EQ(result.failures()[0].smallest.hints.at(0),
             "got/expected is -1 = -1: the sign is flipped");
 }
 

@@ -43,10 +43,10 @@ void Keep(std::string& all, std::string_view bytes) {
   if (all.size() > kMaxSaid) all.erase(0, all.size() - kMaxSaid / 2);
 }
 
-// How long a file of so many calls may take. One case is two calls and decides
-// about itself: each may take all of its time. Of many calls few take that
-// long, and losing their file costs only time, as does waiting for a program
-// that hangs.
+// How long a file of so many calls may take. A file of one case, which is one
+// or two calls, decides about that case: each call may take all of its time. Of
+// many calls few do, and losing their file costs only time, as does waiting for
+// a program that hangs.
 double SecondsFor(size_t calls) {
   const double count = static_cast<double>(calls);
   return CallSeconds() * std::max(std::min(count, 2.0), count / 8);
@@ -274,9 +274,10 @@ class ServeImplementation : public Implementation {
   void Prepare(const Operation& op, const std::vector<Case>& cases) override {
     std::vector<Request> requests;
     std::vector<Case> asked;  // the cases that the requests are for
-    int64_t bytes = 0, files_cases = 0;
+    int64_t bytes = 0, num_cases = 0;
     for (const Case& c : cases) {
-      if (HoldsOnly(c) || bytes > kMaxBatchBytes) continue;
+      if (Holds(c) || bytes > kMaxBatchBytes) continue;
+      DropLeftOver(c);
       if (IsCheckedAfterAnother(c)) {
         const Case other = OtherData(c);
         requests.push_back(requests_.Make(op, other, InputsOf(op, other)));
@@ -285,7 +286,7 @@ class ServeImplementation : public Implementation {
       requests.push_back(requests_.Make(op, c, InputsOf(op, c)));
       bytes += InputBytes(requests.back()) + OutputBytes(requests.back());
       asked.push_back(c);
-      ++files_cases;
+      ++num_cases;
     }
     if (requests.empty()) return;
     try {
@@ -296,7 +297,7 @@ class ServeImplementation : public Implementation {
     } catch (const RunFailure& failure) {
       // In a file of many cases, run each alone to find out which one failed;
       // write no more files of many, in case they always fail.
-      if (files_cases == 1) {
+      if (num_cases == 1) {
         Answer failed;
         failed.problem = failure.what();
         Hold(asked[0], std::move(requests[0].inputs), std::move(failed));
@@ -305,7 +306,7 @@ class ServeImplementation : public Implementation {
       fmt::print(stderr,
                  "verify: {}: a file of {} cases was lost, and each of them is "
                  "asked for alone: {}\n",
-                 name_, files_cases, failure.what());
+                 name_, num_cases, failure.what());
       if (++lost_batches_ == kMaxLostBatches) batch_ = 1;
     }
   }
@@ -336,17 +337,16 @@ class ServeImplementation : public Implementation {
   };
   static constexpr int kMaxLostBatches = 3;
 
-  // As Holds; otherwise lets go of an answer that is left over.
-  bool HoldsOnly(const Case& c) {
-    if (Holds(c)) return true;
+  // Of two answers, the one that nobody asked for.
+  void DropLeftOver(const Case& c) {
     std::erase_if(held_, [&](const Held& held) { return held.asked == c; });
-    return false;
   }
 
   void Hold(const Case& asked, TensorMap inputs, Answer answer) {
     held_.push_back({asked, std::move(inputs), std::move(answer)});
-    // Cases that were announced but not yet asked for: two requests each, of a
-    // batch of every operation, and as many that nobody asked for any more.
+    // Cases that were announced but not yet asked for: at most two requests
+    // each, of a batch of every operation, and as many that nobody asked for
+    // any more.
     while (held_.size() > 4 * kBatch * Operations().size()) held_.pop_front();
   }
 

@@ -23,9 +23,8 @@
 namespace softmoe::verify {
 namespace {
 
-CampaignResult Judge(const std::string& op, const std::string& impl,
-                     int64_t cases, const CasePattern& fixed = {},
-                     bool shrink = false) {
+Suite Judge(const std::string& op, const std::string& impl, int64_t cases,
+            const CasePattern& fixed = {}, bool shrink = false) {
   CampaignOptions options;
   options.ops = {op};
   options.impls = {impl};
@@ -50,11 +49,11 @@ class PlantedDerivative : public ::testing::TestWithParam<Plant> {};
 
 TEST_P(PlantedDerivative, IsFoundShrunkAndExplained) {
   const Plant& plant = GetParam();
-  const CampaignResult result =
+  const Suite result =
       Judge(plant.op, std::string("faulty:") + plant.fault + ":reference_f64",
             4, {}, /*shrink=*/true);
-  ASSERT_GE(result.suite.failures().size(), 1u) << SuiteText(result.suite);
-  const CaseResult& smallest = result.suite.failures().front().smallest;
+  ASSERT_GE(result.failures().size(), 1u) << SuiteText(result);
+  const CaseResult& smallest = result.failures().front().smallest;
   EXPECT_EQ(smallest.command, "grad");
   EXPECT_LE(smallest.c.Size("rows"), 2) << CaseText(smallest.c);
   EXPECT_LE(smallest.c.Size("num_experts"), 3) << CaseText(smallest.c);
@@ -62,7 +61,7 @@ TEST_P(PlantedDerivative, IsFoundShrunkAndExplained) {
   for (const std::string& hint : smallest.hints) {
     hinted = hinted || hint.find(plant.hint) != std::string::npos;
   }
-  EXPECT_TRUE(hinted) << FailureText(result.suite.failures().front());
+  EXPECT_TRUE(hinted) << FailureText(result.failures().front());
 
   // The line finds it again with `verify grad`, and is refused by other
   // commands.

@@ -21,10 +21,9 @@ namespace softmoe::verify {
 namespace {
 
 // `cases` cases of one seed.
-CampaignResult Judge(const std::string& op, const std::string& impl,
-                     uint64_t seed, int64_t cases,
-                     const CasePattern& fixed = {},
-                     std::function<void(const CaseResult&)> on_result = {}) {
+Suite Judge(const std::string& op, const std::string& impl, uint64_t seed,
+            int64_t cases, const CasePattern& fixed = {},
+            std::function<void(const CaseResult&)> on_result = {}) {
   CampaignOptions options;
   options.on_result = std::move(on_result);
   options.ops = {op};
@@ -46,10 +45,10 @@ TEST_P(EveryGradient, OfTheReferenceIsTheDerivative) {
       << ", whose operation has differentiable() inputs";
   Suite suite;
   const bool holds = rc::check(GetParam(), [&] {
-    const CampaignResult result =
+    const Suite result =
         Judge(GetParam(), "reference_f64", *rc::gen::arbitrary<uint64_t>(), 1,
               {}, [&](const CaseResult& one) { suite.Add(one); });
-    for (const Failure& failure : result.suite.failures()) {
+    for (const Failure& failure : result.failures()) {
       RC_FAIL(FailureText(failure));
     }
   });
@@ -61,12 +60,11 @@ TEST_P(EveryGradient, OfTheReferenceIsTheDerivative) {
 // A small fault in it is found.
 TEST_P(EveryGradient, ThatIsWrongByOnePartInTenThousandIsFound) {
   for (const std::string& input : FindOperation(GetParam()).differentiable()) {
-    const CampaignResult result = Judge(
+    const Suite result = Judge(
         GetParam(), "faulty:one_part_in_1e4:d_" + input + ":reference_f64",
         20260120, 8, {{"fill", "generic"}});
-    EXPECT_EQ(result.suite.exit_code(), ExitCode::kFailed)
-        << input << "\n"
-        << SuiteText(result.suite);
+    EXPECT_EQ(result.exit_code(), ExitCode::kFailed) << input << "\n"
+                                                     << SuiteText(result);
   }
 }
 
