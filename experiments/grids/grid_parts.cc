@@ -201,18 +201,19 @@ void CheckEachHasRuns(const std::vector<CorpusPart>& corpora,
   }
 }
 
-// The paper's corpora on which a row is, or stands for, one of the paper's.
-std::set<std::string> DatasetsOf(const std::vector<CorpusPart>& corpora,
+// The paper's rows that a row is, or stands for, one for each corpus.
+std::set<std::string> PaperIdsOf(const std::vector<CorpusPart>& corpora,
                                  const RowPart& row) {
-  std::set<std::string> datasets;
+  std::set<std::string> ids;
   for (size_t c = 0; c < corpora.size(); ++c) {
-    const GridCorpus& corpus = corpora[c].corpus;
     if (!Has(row.corpora, c)) continue;
-    datasets.insert(corpus.paper_dataset.empty() ? corpus.stands_for
-                                                 : corpus.paper_dataset);
+    GridRun run;
+    run.corpus = corpora[c].corpus;
+    run.row = row.row;
+    ids.insert(run.paper_id());
   }
-  datasets.erase("");
-  return datasets;
+  ids.erase("");
+  return ids;
 }
 
 // Throws for rows with and without a variant that stand for one row of the
@@ -222,27 +223,22 @@ void CheckVariants(const std::vector<CorpusPart>& corpora,
                    const std::vector<RowPart>& rows) {
   for (size_t later = 0; later < rows.size(); ++later) {
     const GridRow& row = rows[later].row;
-    if (row.paper_row.empty()) continue;
     for (size_t r = 0; r < later; ++r) {
       const GridRow& other = rows[r].row;
-      if (row.paper_row != other.paper_row ||
-          row.variant.empty() == other.variant.empty()) {
-        continue;
-      }
+      if (row.variant.empty() == other.variant.empty()) continue;
       std::vector<std::string> shared;
-      std::ranges::set_intersection(DatasetsOf(corpora, rows[later]),
-                                    DatasetsOf(corpora, rows[r]),
+      std::ranges::set_intersection(PaperIdsOf(corpora, rows[later]),
+                                    PaperIdsOf(corpora, rows[r]),
                                     std::back_inserter(shared));
       if (shared.empty()) continue;
       const std::string& variant =
           row.variant.empty() ? other.variant : row.variant;
       FailAt(*rows[later].table,
              fmt::format("rows '{}' and '{}' (at {}) are both the paper's "
-                         "{}/{}, and only '{}' has a variant, '{}'; give the "
+                         "{}, and only '{}' has a variant, '{}'; give the "
                          "other one a 'variant', too, or no 'paper_row'",
                          row.id, other.id, other.place, shared.front(),
-                         row.paper_row, row.variant.empty() ? other.id : row.id,
-                         variant));
+                         row.variant.empty() ? other.id : row.id, variant));
     }
   }
 }

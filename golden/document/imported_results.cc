@@ -473,7 +473,10 @@ class Importer {
         std::ranges::all_of(golden.rows, [index](const Row& row) {
           return row.cells[index].empty() || row.cells[index].value > 1;
         });
-    if (accuracies.largest > 1 || !golden_above) return;
+    // 0 is 0 either way.
+    if (accuracies.largest > 1 || accuracies.largest == 0 || !golden_above) {
+      return;
+    }
     Fail(accuracies.first,
          fmt::format("the values of '{}' begin here, and none is above {:g}: "
                      "these look like fractions; multiply them by 100",

@@ -169,6 +169,12 @@ TEST(Import, RefusesFractionsInThePlaceOfPercentages) {
                 .tables[0]
                 .rows.size(),
             2u);
+  // 0 is 0 either way.
+  EXPECT_EQ(import(loss + "owt/sparse/k1,7,piqa,0\nowt/sparse/k2,7,piqa,0\n",
+                   ExampleDocument())
+                .tables[0]
+                .rows.size(),
+            2u);
   Document golden = ExampleDocument();
   golden.tables[0].rows[0].cells[1].value = 0.5;
   EXPECT_EQ(import(loss + fractions, golden).tables[0].rows.size(), 2u);

@@ -165,10 +165,7 @@ class RegimeJudge {
           row.id, runs.pilot_ae, definitions_.infer_ae_within,
           row.infer_ae_aim);
     }
-    runs.infer_ae_only =
-        row.paper_train_high > 0 &&
-        (runs.train_ae < row.paper_train_low - definitions_.train_ae_within ||
-         runs.train_ae > row.paper_train_high + definitions_.train_ae_within);
+    runs.infer_ae_only = IsInferAeOnly(definitions_, row, runs.train_ae);
     verdicts_.rows.push_back(std::move(runs));
   }
 
@@ -598,6 +595,13 @@ const char* RegimeStatusName(RegimeStatus status) {
       return "INTERIM";
   }
   return "";
+}
+
+bool IsInferAeOnly(const RegimeDefinitions& definitions, const RegimeRow& row,
+                   double train_ae) {
+  const double within = definitions.train_ae_within;
+  return row.paper_train_high > 0 && (train_ae < row.paper_train_low - within ||
+                                      train_ae > row.paper_train_high + within);
 }
 
 bool RegimeVerdicts::mistrusted() const {

@@ -93,6 +93,11 @@ struct RegimeVerdicts {
 RegimeVerdicts JudgeRegime(const RegimeDefinitions& definitions,
                            const std::vector<MiniatureRun>& runs);
 
+// Whether a row with so many active experts in training can speak only for
+// those in inference: they are not the paper's of that row.
+bool IsInferAeOnly(const RegimeDefinitions& definitions, const RegimeRow& row,
+                   double train_ae);
+
 // Whether the runs belong to this experiment: some run is of a soft row.
 bool HasRegimeRuns(const RegimeDefinitions& definitions,
                    const std::vector<MiniatureRun>& runs);

@@ -80,7 +80,7 @@ std::string IdText(const RegimeEstimate& estimate) {
 
 MiniatureTable EstimateTable(const RegimeVerdicts& verdicts) {
   MiniatureTable table{
-      {"estimate", "verdict", "linear", "smooth", "seeds", "p"}, {}};
+      {"estimate", "verdict", "linear", "smooth", "seeds", "exponent"}, {}};
   for (const RegimeEstimate& each : verdicts.estimates) {
     Texts row = {IdText(each), StatusText(each)};
     // C5 has no curve, hence one number.
@@ -136,7 +136,7 @@ Texts ControlTexts(const RegimeVerdicts& verdicts) {
         fmt::format("{} nat/token at {:g} %", fmt::join(readings, " and "),
                     100 * control.confidence);
     if (control.id == "left_out") {
-      texts.push_back(fmt::format("{}: {}: the curve's error, p = {:.2f}",
+      texts.push_back(fmt::format("{}: {}: the curve's error, exponent {:.2f}",
                                   control.text, numbers, control.exponent));
     } else {
       texts.push_back(fmt::format("{}: {}: {}", control.text,

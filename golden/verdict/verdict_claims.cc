@@ -85,8 +85,7 @@ class ClaimJudge {
     } else if (right.is_number) {
       TestAgainstNumber(claim, left, right, !open.empty(), &verdict);
     } else {
-      Test(claim, left, right, NoiseOf(claim, left, right), !open.empty(),
-           &verdict);
+      TestRows(claim, left, right, !open.empty(), &verdict);
     }
     // For claims that await Holm's procedure, the test's text precedes it.
     verdict.reason += Published(claim);
@@ -105,14 +104,27 @@ class ClaimJudge {
     return "";
   }
 
+  std::optional<TokenSizes> TokensOf(const Claim& claim,
+                                     const ClaimSide& side) const {
+    return TokenSizesOf(
+        results_, golden_, claim.scope, GoldenColumn(claim, *side.column),
+        *golden_.FindTable(claim.scope)->FindRow(side.row->id), *side.row);
+  }
+
+  // What is assumed of the tokens of `side`, if it is to be converted.
+  void AssumeTokens(const Claim& claim, const ClaimSide& side,
+                    const TokenSizes& tokens, ClaimVerdict* verdict) {
+    if (!tokens.converts()) return;
+    Merge({Assume(tokens.field, claim.scope + "/" + side.row->id, &verdicts_)},
+          &verdict->assumptions);
+  }
+
   // A number is in the paper's tokens, as its cells are.
   void TestAgainstNumber(const Claim& claim, const ClaimSide& left,
                          const ClaimSide& right, bool open,
                          ClaimVerdict* verdict) {
     PooledDeviation noise = NoiseOf(claim, left);
-    const auto tokens = TokenSizesOf(
-        results_, golden_, claim.scope, GoldenColumn(claim, *left.column),
-        *golden_.FindTable(claim.scope)->FindRow(left.row->id), *left.row);
+    const auto tokens = TokensOf(claim, left);
     if (!tokens) {
       Test(claim, left, right, noise, open, verdict);
       return;
@@ -121,13 +133,36 @@ class ClaimJudge {
     ClaimSide judged = left;
     judged.cell = &converted;
     noise.deviation *= tokens->factor;
-    if (tokens->converts()) {
-      open = true;
-      verdict->assumptions.push_back(
-          Assume(tokens->field, claim.scope + "/" + left.row->id, &verdicts_));
-    }
-    Test(claim, judged, right, noise, open, verdict);
+    AssumeTokens(claim, left, *tokens, verdict);
+    Test(claim, judged, right, noise, open || tokens->converts(), verdict);
     verdict->reason += "; " + DescribeTokens(*tokens, *left.cell);
+  }
+
+  // Rows in tokens of two sizes are compared in the paper's, as cells are.
+  void TestRows(const Claim& claim, const ClaimSide& left,
+                const ClaimSide& right, bool open, ClaimVerdict* verdict) {
+    PooledDeviation noise = NoiseOf(claim, left);
+    PooledDeviation other = NoiseOf(claim, right);
+    const auto tokens = TokensOf(claim, left);
+    const auto other_tokens = TokensOf(claim, right);
+    if (!tokens || !other_tokens || tokens->factor == other_tokens->factor) {
+      Test(claim, left, right, Larger(noise, other), open, verdict);
+      return;
+    }
+    const Cell left_cell = Scaled(*left.cell, tokens->factor);
+    const Cell right_cell = Scaled(*right.cell, other_tokens->factor);
+    ClaimSide judged = left, judged_right = right;
+    judged.cell = &left_cell;
+    judged_right.cell = &right_cell;
+    noise.deviation *= tokens->factor;
+    other.deviation *= other_tokens->factor;
+    AssumeTokens(claim, left, *tokens, verdict);
+    AssumeTokens(claim, right, *other_tokens, verdict);
+    Test(claim, judged, judged_right, Larger(noise, other), /*open=*/true,
+         verdict);
+    verdict->reason += fmt::format(
+        "; {}: {}; {}: {}", left.row->id, DescribeTokens(*tokens, *left.cell),
+        right.row->id, DescribeTokens(*other_tokens, *right.cell));
   }
 
   // Appends items that are not there yet.
@@ -175,11 +210,9 @@ class ClaimJudge {
                       *side.row);
   }
 
-  // Of two cells: the same unless the claim compares two columns or corpora.
-  PooledDeviation NoiseOf(const Claim& claim, const ClaimSide& left,
-                          const ClaimSide& right) const {
-    PooledDeviation noise = NoiseOf(claim, left);
-    const PooledDeviation other = NoiseOf(claim, right);
+  // That of two cells: they differ where columns, corpora or tokens do.
+  static PooledDeviation Larger(PooledDeviation noise,
+                                const PooledDeviation& other) {
     noise.deviation = std::max(noise.deviation, other.deviation);
     noise.freedom = std::min(noise.freedom, other.freedom);
     const bool known = noise.flip_share && other.flip_share;
