@@ -44,8 +44,8 @@ Error CurrentFailure() {
     return error;
   } catch (const std::bad_alloc&) {
     return EnvironmentError(
-        "out of memory; use a smaller micro-batch or model, or a machine with "
-        "more memory");
+        "out of memory; use a smaller model or shorter sequences, or a machine "
+        "with more memory");
   } catch (const std::filesystem::filesystem_error& error) {
     return EnvironmentError(std::string(error.what()) +
                             "; check the path and its permissions");

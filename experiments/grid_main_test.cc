@@ -15,6 +15,7 @@
 #include "core/testing/message_test_util.h"
 #include "experiments/testing/grid_test_util.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/testing/corpus_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/prepare.h"
 
@@ -23,7 +24,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class GridMain : public GridProgram {};
+class GridMain : public GridProgram {
+ protected:
+  // Token files of text.txt as it is now.
+  void PrepareTokens(const std::string& prefix) {
+    const fs::path current = fs::current_path();
+    fs::current_path(folder_);
+    DataConfig data;
+    data.corpus = "path:text.txt";
+    trainer::CopyPreparedCorpus(
+        trainer::PrepareCorpus(data, 400, {.quiet = true}), folder_ / prefix);
+    fs::current_path(current);
+  }
+};
 
 TEST_F(GridMain, HelpTeaches) {
   EXPECT_TRUE(EndedWith(
@@ -209,19 +222,13 @@ TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   EXPECT_TRUE(EndedWith(Grid(run), 5, "3 runs", "device: device \"cuda\""));
   Strings on_cpu = run;
   on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
-  EXPECT_TRUE(EndedWith(Grid(on_cpu), 5,
-                        "\n  corpus: path:text.txt is not prepared",
-                        "`bazel run //:prepare_data -- --corpus path:text.txt "
-                        "--vocab-size 400`"));
+  EXPECT_TRUE(
+      EndedWith(Grid(on_cpu), 5, "\n  corpus: path:text.txt is not prepared",
+                "`./bazelw run //:prepare_data -- --corpus path:text.txt "
+                "--vocab-size 400`"));
   EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
 
-  const fs::path current = fs::current_path();
-  fs::current_path(folder_);
-  DataConfig data;
-  data.corpus = "path:text.txt";
-  trainer::CopyPreparedCorpus(
-      trainer::PrepareCorpus(data, 400, {.quiet = true}), folder_ / "t");
-  fs::current_path(current);
+  PrepareTokens("t");
   const Strings plan = {"plan", "micro.toml", "--launcher=local", "--tokens",
                         "path:text.txt=t"};
   EXPECT_TRUE(EndedWith(Grid(plan), 0, " epochs of the "));
@@ -235,6 +242,16 @@ TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
                 {"--tokens", "path:text.txt=t", "--out", "again"});
   EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 rows finished"));
   EXPECT_EQ(Bytes("again/results.h5"), Bytes("runs/micro/results.h5"));
+
+  // Tokens that are given must be those of finished runs, too.
+  WriteFileAtomically(folder_ / "text.txt",
+                      trainer::TestText(trainer::TestDocuments(601)));
+  PrepareTokens("other");
+  const auto with = [&](const std::string& tokens) {
+    return Grid({"run", "micro.toml", "--tokens", "path:text.txt=" + tokens});
+  };
+  EXPECT_TRUE(EndedWith(with("t"), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(with("other"), 2, "result.h5", "other tokens now"));
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 

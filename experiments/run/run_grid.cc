@@ -263,8 +263,9 @@ class GridRunner {
     });
   }
 
-  // Prepares every corpus that a run still needs for training or evaluation, or
-  // whose record is missing.
+  // Prepares every corpus that a run still needs for training or evaluation,
+  // whose record is missing, or that --tokens replaces: what is finished must
+  // have been trained on those tokens.
   void PrepareCorpora() {
     for (size_t r : options_.selected) {
       const RunOutcome& run = outcome_.runs[r];
@@ -272,6 +273,7 @@ class GridRunner {
       if (prepared_.contains(record)) continue;
       const bool recorded = fs::exists(record.string() + ".json");
       if (run.state == RunState::kFinished && recorded &&
+          !options_.tokens.contains(run.run.config.data.corpus) &&
           (Lacking(run).empty() ||
            !fs::exists(run.folder / trainer::kCheckpointName))) {
         continue;

@@ -54,15 +54,27 @@ std::string Unpacked(std::string name) {
 bool IsKind(FilesOf kind, const std::string& name) {
   if (name.starts_with('.')) return false;
   const std::string plain = Unpacked(name);
-  const bool json = plain.ends_with(".json") || plain.ends_with(".jsonl");
+  const bool json = plain.ends_with(".json") || plain.ends_with(".jsonl") ||
+                    plain.ends_with(".ndjson");
   if (kind != FilesOf::kOwt) return json;
   return !json && (name.ends_with(".xz") || name.ends_with(".tar"));
+}
+
+// Whether it is the PREFIX.json of token files, which may lie beside a text.
+bool IsOfTokens(const fs::path& path) {
+  std::error_code error;
+  return path.extension() == ".json" &&
+         fs::exists(fs::path(path).replace_extension(".idx"), error) &&
+         fs::exists(fs::path(path).replace_extension(".bin"), error);
 }
 
 void AddFiles(FilesOf kind, const fs::path& folder, Files* files) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (IsKind(kind, NameOf(entry.path()))) files->push_back(entry.path());
+    if (!IsKind(kind, NameOf(entry.path())) || IsOfTokens(entry.path())) {
+      continue;
+    }
+    files->push_back(entry.path());
   }
 }
 
@@ -114,9 +126,22 @@ void RefuseDoubleNames(FilesOf kind, const Files& files) {
         place.string()));
   }
   throw EnvironmentError(fmt::format(
-      "{}: no file or folder of *.jsonl or *.json files, plain or with .gz, "
-      ".xz or .zst; say where they are with `--corpus jsonl:PATH`",
+      "{}: no file or folder of *.jsonl, *.ndjson or *.json files, plain or "
+      "with .gz, .xz or .zst; say where they are with `--corpus jsonl:PATH`",
       place.string()));
+}
+
+// Documents in folders of the folder would be left out without a word.
+void RefuseFoldersOfFiles(FilesOf kind, const fs::path& place) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(place, error)) {
+    const std::string name = NameOf(entry.path());
+    if (name.starts_with('.') || !HasFiles(kind, entry.path())) continue;
+    throw DataError(fmt::format(
+        "{}: the folder {}/ in it has such files, too, which are not read; "
+        "move them up, or prepare that folder alone",
+        place.string(), name));
+  }
 }
 
 struct PublishedFile {
@@ -227,6 +252,7 @@ void HashPart(const InputFile& file, int64_t begin, int64_t count,
 Files FindCorpusFiles(FilesOf kind, const fs::path& place) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) return {place};
+  if (kind == FilesOf::kJson) RefuseFoldersOfFiles(kind, place);
   Files files;
   AddFiles(kind, place, &files);
   if (kind == FilesOf::kOwt) AddFiles(kind, place / "subsets", &files);
@@ -358,7 +384,7 @@ std::string HowToGet(FilesOf kind) {
         "    git clone https://huggingface.co/datasets/Skylion007/openwebtext "
         "/data/owt\n"
         "Then\n"
-        "  bazel run //:prepare_data -- --corpus owt --place owt=/data/owt "
+        "  ./bazelw run //:prepare_data -- --corpus owt --place owt=/data/owt "
         "--verify --out /data/owt-tokens/owt\n"
         "Tokens take about 20 GB (vocabulary 32768).\n",
         kOwtArchiveBytes, kOwtArchiveSha256);
@@ -371,7 +397,7 @@ std::string HowToGet(FilesOf kind) {
          "https://huggingface.co/datasets/allenai/c4 /data/c4\n"
          "  cd /data/c4 && git lfs pull --include 'en/c4-train.*'\n"
          "(git keeps a second copy in .git: `rm -r .git` afterwards.) Then\n"
-         "  bazel run //:prepare_data -- --corpus c4 --place c4=/data/c4 "
+         "  ./bazelw run //:prepare_data -- --corpus c4 --place c4=/data/c4 "
          "--verify --out /data/c4-tokens/c4\n"
          "Tokens take about 400 GB, their index 7.3 GB (vocabulary 32768). A "
          "part of the files trains, too,\n"

@@ -19,10 +19,11 @@ enum class FilesOf { kOwt, kC4, kJson };
 // `en` for C4.
 //   kOwt   *.tar.xz, *.tar and *.xz
 //   kC4    c4-train.*.json, also with .gz, .xz or .zst; without any, kJson's
-//   kJson  *.json and *.jsonl, also with .gz, .xz or .zst
+//   kJson  *.json, *.jsonl and *.ndjson, also with .gz, .xz or .zst, but not
+//          the PREFIX.json of token files
 // Throws EnvironmentError with the remedy if there is none; DataError if names
 // say that a text is there twice (x.json beside x.json.gz, an archive beside
-// its parts).
+// its parts), or if a folder inside one of kJson has such files, too.
 std::vector<std::filesystem::path> FindCorpusFiles(
     FilesOf kind, const std::filesystem::path& place);
 

@@ -57,8 +57,17 @@ TEST(FindCorpusFiles, TakesJsonLinesOfAllForms) {
   EXPECT_EQ(
       Found(FilesOf::kJson,
             Folder("forms", {"e.json", "d.jsonl", "c.jsonl.gz", "b.json.xz",
-                             "a.jsonl.zst", "x.txt", ".hidden.json"})),
-      (Strings{"a.jsonl.zst", "b.json.xz", "c.jsonl.gz", "d.jsonl", "e.json"}));
+                             "a.jsonl.zst", "f.ndjson", "x.txt", ".hidden.json",
+                             ".git/a.json", "notes/x.txt"})),
+      (Strings{"a.jsonl.zst", "b.json.xz", "c.jsonl.gz", "d.jsonl", "e.json",
+               "f.ndjson"}));
+}
+
+TEST(FindCorpusFiles, RefusesJsonLinesThatAFolderInsideHas) {
+  const fs::path folder = Folder("inside", {"a.jsonl", "part2/b.jsonl.gz"});
+  EXPECT_TRUE(Says(
+      MessageOf<DataError>([&] { FindCorpusFiles(FilesOf::kJson, folder); }),
+      folder.string(), "part2/", "move them up"));
 }
 
 TEST(FindCorpusFiles, RefusesATextThatIsThereTwice) {

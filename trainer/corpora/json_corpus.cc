@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/corpora/json_corpus.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/files/input_file.h"
@@ -81,6 +82,20 @@ class TextFinder {
   bool in_object_ = false, is_text_ = false, found_ = false;
 };
 
+// For an object whose text has another name.
+std::string StringsOf(std::string_view line) {
+  const auto json = nlohmann::json::parse(line);
+  if (!json.is_object()) return "";
+  std::vector<std::string> names;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_string()) names.push_back('"' + name + '"');
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      ", but with {}: `//:prepare_data --text-key` says which is the document",
+      fmt::join(names, ", "));
+}
+
 class JsonLines : public DocumentSource {
  public:
   JsonLines(const fs::path& path, ReadOptions options)
@@ -147,8 +162,8 @@ class JsonLines : public DocumentSource {
     TextFinder finder(options_.text_key, document);
     if (!nlohmann::json::sax_parse(line, &finder)) return "no JSON in UTF-8";
     if (!finder.found()) {
-      return fmt::format("no JSON object with a string named \"{}\"",
-                         options_.text_key);
+      return fmt::format("no JSON object with a string named \"{}\"{}",
+                         options_.text_key, StringsOf(line));
     }
     if (FindNonText(*document) != std::string_view::npos) {
       return "the document has a NUL character";

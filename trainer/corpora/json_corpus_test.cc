@@ -159,7 +159,7 @@ TEST(JsonLines, CountsLinesOfEachFile) {
   const std::string error = ErrorOf(folder);
   EXPECT_TRUE(Says(error,
                    "b.json.gz:4: no JSON object with a string named "
-                   "\"text\""));
+                   "\"text\"; "));
 }
 
 TEST(JsonLines, TakesOnlyTrainingFilesWhereThereAreSome) {
@@ -182,7 +182,9 @@ TEST(JsonLines, ReadsTheMemberAskedFor) {
   EXPECT_TRUE(Says(MessageOf<DataError>([&] {
                      DocumentsOf(OpenJsonLines(path, {.text_key = "body"}));
                    }),
-                   "x.jsonl:1: no JSON object with a string named \"body\""));
+                   "x.jsonl:1: no JSON object with a string named \"body\", "
+                   "but with \"content\", \"text\": `//:prepare_data "
+                   "--text-key`"));
 }
 
 // Under kSkip bad lines are counted and named with their places, and the good

@@ -211,6 +211,11 @@ FileForm FormOf(std::string_view beginning) {
     return FileForm::kXz;
   }
   if (beginning.starts_with("\x28\xB5\x2F\xFD")) return FileForm::kZstd;
+  if (beginning.starts_with("BZh") && beginning.size() >= 10 &&
+      beginning.substr(4, 6) == "1AY&SY") {
+    return FileForm::kBzip2;
+  }
+  if (beginning.starts_with("PK\3\4")) return FileForm::kZip;
   if (beginning.starts_with("PAR1")) return FileForm::kParquet;
   if (beginning.starts_with("version https://git-lfs")) return FileForm::kLfs;
   if (beginning.size() >= 262 && beginning.substr(257, 5) == "ustar") {
@@ -236,6 +241,11 @@ void RefuseForeign(const InputFile& file) {
       RefuseForm(file,
                  "an HTML page, perhaps of a server that did not give the "
                  "file; download it again");
+    case FileForm::kBzip2:
+    case FileForm::kZip:
+      RefuseForm(file,
+                 "bzip2 or zip, which are not read here; unpack it, and pack "
+                 "it with gzip, xz or zstd if it is to stay packed");
     case FileForm::kParquet:
       RefuseForm(file,
                  "Parquet, which is not read here; turn it into lines of JSON "

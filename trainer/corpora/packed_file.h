@@ -21,7 +21,18 @@ struct archive;
 
 namespace softmoe::trainer {
 
-enum class FileForm { kPlain, kGzip, kXz, kZstd, kTar, kParquet, kLfs, kHtml };
+enum class FileForm {
+  kPlain,
+  kGzip,
+  kXz,
+  kZstd,
+  kTar,
+  kBzip2,
+  kZip,
+  kParquet,
+  kLfs,
+  kHtml
+};
 
 // What a file is that begins with these bytes; 512 of them, where it has as
 // many, decide.
@@ -30,7 +41,7 @@ FileForm FormOf(const InputFile& file);
 
 // Throws DataError with the remedy if the file is what often lies under the
 // name of a file of text: the pointer that Git LFS leaves, an HTML page, or
-// Parquet, which nothing here reads.
+// Parquet, bzip2 or zip, which nothing here reads.
 void RefuseForeign(const InputFile& file);
 
 // A file's bytes as they are, in order, and their hash.

@@ -128,6 +128,9 @@ TEST(FormOf, LooksAtTheFirstBytes) {
   EXPECT_EQ(FormOf("\n <!DOCTYPE HTML>"), FileForm::kHtml);
   EXPECT_EQ(FormOf("<html lang=en>"), FileForm::kHtml);
   EXPECT_EQ(FormOf("<httpd>"), FileForm::kPlain);
+  EXPECT_EQ(FormOf("BZh91AY&SY"), FileForm::kBzip2);
+  EXPECT_EQ(FormOf("BZh"), FileForm::kPlain);
+  EXPECT_EQ(FormOf("PK\3\4"), FileForm::kZip);
 }
 
 TEST(RefuseForeign, SaysWhatToDo) {
@@ -141,6 +144,8 @@ TEST(RefuseForeign, SaysWhatToDo) {
   EXPECT_TRUE(Says(error("<!doctype html><title>404</title>"), "HTML page",
                    "download it again"));
   EXPECT_TRUE(Says(error("PAR1\x15"), "Parquet", "parquet_to_jsonl.py"));
+  EXPECT_TRUE(Says(error("BZh91AY&SY\1"), "bzip2", "unpack it"));
+  EXPECT_TRUE(Says(error("PK\3\4\24"), "zip", "unpack it"));
   EXPECT_EQ(error("{}"), kNoError);
 }
 

@@ -32,9 +32,7 @@ std::string_view TrimRight(std::string_view text) {
 bool IsBlank(std::string_view line) { return TrimLeft(line).empty(); }
 
 bool IsMark(std::string_view line) {
-  if (line.ends_with('\n')) line.remove_suffix(1);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line == kDocumentSeparator;
+  return TrimLeft(TrimRight(line)) == kDocumentSeparator;
 }
 
 [[noreturn]] void RefuseLength(const InputFile& file, int64_t begin,
@@ -106,17 +104,25 @@ enum class Separator { kMark, kBlankLine, kLineEnd };
 class SeparatorFinder {
  public:
   void Add(std::string_view line) {
+    ++line_number_;
     if (IsBlank(line)) {
       blank_line_ = true;
       return;
     }
     has_blank_ = has_blank_ || (has_text_ && blank_line_);
     has_mark_ = has_mark_ || IsMark(line);
+    if (mark_in_line_ == 0 &&
+        line.find(kDocumentSeparator) != std::string_view::npos) {
+      mark_in_line_ = line_number_;
+    }
     has_text_ = true;
     blank_line_ = false;
   }
 
   bool has_text() const { return has_text_; }
+  // The number of the first line that has the mark beside other text, where no
+  // line is the mark alone; else 0.
+  int64_t mark_in_line() const { return has_mark_ ? 0 : mark_in_line_; }
   Separator Found() const {
     if (has_mark_) return Separator::kMark;
     return has_blank_ ? Separator::kBlankLine : Separator::kLineEnd;
@@ -125,6 +131,7 @@ class SeparatorFinder {
  private:
   bool has_text_ = false, has_mark_ = false, has_blank_ = false;
   bool blank_line_ = false;  // after the last line of text so far
+  int64_t line_number_ = 0, mark_in_line_ = 0;
 };
 
 class TextFile : public DocumentSource {
@@ -179,6 +186,12 @@ class TextFile : public DocumentSource {
           "{}: no text in it ({} bytes); give a file with documents of English "
           "text, separated by blank lines",
           file.path().string(), file.size()));
+    }
+    if (finder.mark_in_line() > 0) {
+      throw DataError(fmt::format(
+          "{}:{}: {} separates documents only on a line of its own; write it "
+          "so, or, if the text only mentions it, give documents as jsonl:PATH",
+          file.path().string(), finder.mark_in_line(), kDocumentSeparator));
     }
     return finder.Found();
   }

@@ -3,7 +3,7 @@
 // text_corpus.h - documents of a text file, plain or of gzip, xz or zstd.
 //
 // Documents are separated by the first of these that the file has:
-//   1. a line that is exactly <|endoftext|>; with white space it is text
+//   1. a line of <|endoftext|>, with or without white space beside it
 //   2. an empty line, or one of white space only (several count as one)
 //   3. every line end
 // So a file with one document per line, one with a blank line between
@@ -23,7 +23,8 @@ namespace softmoe::trainer {
 inline constexpr std::string_view kDocumentSeparator = "<|endoftext|>";
 
 // Opens a text file. Throws EnvironmentError if it cannot be read; DataError
-// with offset and remedy if it has no text or is not UTF-8.
+// with place and remedy if it has no text, is not UTF-8, or has <|endoftext|>
+// only within lines.
 std::unique_ptr<DocumentSource> OpenTextFile(const std::filesystem::path& path);
 
 }  // namespace softmoe::trainer

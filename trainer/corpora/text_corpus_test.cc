@@ -37,14 +37,16 @@ TEST(TextFile, BlankLinesSeparate) {
 TEST(TextFile, MarksSeparateAndKeepParagraphs) {
   EXPECT_EQ(ReadPlain("one\n\ntwo\n<|endoftext|>\n\n<|endoftext|>\nthree"),
             (Documents{"one\n\ntwo", "three"}));
-  // Inside a line, the separator is text.
-  EXPECT_EQ(ReadPlain("a <|endoftext|> b\n\nc"),
-            (Documents{"a <|endoftext|> b", "c"}));
-  // So it is beside white space, wherever the line is.
-  EXPECT_EQ(ReadPlain(" <|endoftext|>\none\n\ntwo"),
-            (Documents{"<|endoftext|>\none", "two"}));
-  EXPECT_EQ(ReadPlain("one\n\ntwo\n<|endoftext|>\t\n\n"),
-            (Documents{"one", "two\n<|endoftext|>"}));
+  // White space beside it on its line does not count.
+  EXPECT_EQ(ReadPlain(" <|endoftext|>\none\n\ntwo"), (Documents{"one\n\ntwo"}));
+  EXPECT_EQ(ReadPlain("one\n<|endoftext|> \ntwo\n \t<|endoftext|>\r\nthree"),
+            (Documents{"one", "two", "three"}));
+  // Inside a line, the separator is text...
+  EXPECT_EQ(ReadPlain("of <|endoftext|>\n<|endoftext|>\ntwo"),
+            (Documents{"of <|endoftext|>", "two"}));
+  // ...but where no line is the separator, it is likely to be meant as one.
+  EXPECT_TRUE(Says(TextError("one\ntwo.<|endoftext|>\n\nthree\n"),
+                   "text.txt:2: <|endoftext|> separates", "jsonl:PATH"));
 }
 
 TEST(TextFile, OtherwiseEveryLineIsADocument) {

@@ -39,7 +39,8 @@ Examples:
   evaluate --run DIR --tau 1.8
       the inference ablation: another cutoff than in training
   evaluate --run DIR --data other/tokens --json
-      the held-out split of other token files of the same vocabulary
+      the held-out split of other token files of the same vocabulary, which
+      prepare_data makes with --tokenizer
   evaluate --run DIR --trace 8 --out OUT
       of the first eight held-out sequences, also the scores, soft weights and
       active experts of every token in every layer: OUT/trace.h5, plain HDF5

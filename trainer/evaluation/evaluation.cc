@@ -111,7 +111,7 @@ void RequireTokens(const EvaluationOptions& options,
   throw EnvironmentError(fmt::format(
       "{}: the token files that the run was trained on are not there any "
       "more; say with --data where they are now, or make them again with "
-      "`bazel run //:prepare_data`",
+      "`./bazelw run //:prepare_data`",
       measured.tokens.string()));
 }
 
@@ -152,7 +152,10 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   if (Differs(differences, IdentityPart::kTokenizer)) {
     throw DataError(fmt::format(
         "{}: not known to have the vocabulary of the model in {}: {}. "
-        "Give token files of that vocabulary, or leave --data out",
+        "Give token files of that vocabulary, which `//:prepare_data "
+        "--tokenizer` makes with the PREFIX.model of the run's, or leave "
+        "--data "
+        "out",
         report.tokens.string(), run.path.string(),
         DescribeTokenDifferences(differences)));
   }

@@ -133,11 +133,13 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
   const double token_layers =
       static_cast<double>(config.router.calibration_batches) *
       static_cast<double>(batch_sequences * length * config.model.num_layers);
-  const RankMidpoint found = FindRankMidpoint(
-      ratios, std::llround(config.router.mean_active_experts * token_layers));
+  const int64_t wanted =
+      std::llround(config.router.mean_active_experts * token_layers);
+  const RankMidpoint found = FindRankMidpoint(ratios, wanted);
   return {.tau = found.midpoint,
           .num_ratios = std::ssize(ratios),
-          .rank = found.rank};
+          .rank = found.rank,
+          .wanted = wanted};
 }
 
 }  // namespace softmoe::trainer

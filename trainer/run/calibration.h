@@ -20,6 +20,7 @@ struct TauCalibration {
   double tau = 0;          // dimensionless
   int64_t num_ratios = 0;  // soft weights ranked
   int64_t rank = 0;        // how many of them lie above tau
+  int64_t wanted = 0;      // how many should; others where weights are equal
 };
 
 // tau for the parameters in `model` (the initial ones), at T(0), noise off.

@@ -145,6 +145,7 @@ TEST_P(SoftRouter, GivesTheMeanThatWasAskedFor) {
   EXPECT_NEAR(static_cast<double>(CountActive(fresh, found.tau)),
               static_cast<double>(wanted), 1);
   EXPECT_EQ(found.rank, wanted);
+  EXPECT_EQ(found.wanted, std::llround(k * token_layers));
 }
 
 TEST(Calibration, UsesTheInitialTemperatureAndNoNoise) {

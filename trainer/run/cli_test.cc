@@ -145,6 +145,31 @@ TEST_F(Cli, SaysHowManyBytesATokenHas) {
       "tokens of corpus 'path:", "but data.corpus is 'gcide'"));
 }
 
+// Also by --dry-run.
+TEST_F(Cli, RefusesTokensOfAnotherPartOrFormOfTheText) {
+  DataConfig data;
+  data.corpus = "path:" + (folder_ / "text.txt").string();
+  data.max_bytes = 20000;
+  WriteFileAtomically(folder_ / "text.txt", TestText(TestDocuments(300)));
+  tokens_ =
+      PrepareCorpus(data, 400, {.cache = folder_ / "cache", .quiet = true})
+          .prefix;
+  const auto plan = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--dry-run", "--set", "model.vocab_size=400",
+                               "--set", "data.corpus=" + data.corpus});
+    return Train(more);
+  };
+  EXPECT_TRUE(EndedWith(plan({"--set", "data.max_bytes=20000"}), 0));
+  EXPECT_TRUE(EndedWith(plan({}), 2, "what --max-bytes 20000 takes",
+                        "data.max_bytes is 0"));
+  EXPECT_TRUE(EndedWith(plan({"--set", "data.max_bytes=20000", "--set",
+                              "data.normalise=hf_openwebtext"}),
+                        2, "--normalise none",
+                        "data.normalise is hf_openwebtext"));
+  EXPECT_TRUE(EndedWith(plan({"--set", "model.vocab_size=500"}), 2,
+                        "a vocabulary of 400"));
+}
+
 TEST_F(Cli, HandsOutParametersAndTraces) {
   const ProgramResult train = Train({"--export", "model.safetensors"});
   ASSERT_TRUE(EndedWith(train, 0, "model.safetensors"));
@@ -493,12 +518,21 @@ TEST_F(Cli, ANanEndsWithOne) {
   const ProgramResult result =
       Train({"--set", "training.learning_rate=1e30", "--set",
              "training.clip_norm=0", "--set", "training.warmup_fraction=0"});
-  EXPECT_TRUE(EndedWith(result, 1, "step ", "training.learning_rate"));
+  EXPECT_TRUE(EndedWith(result, 1, "step ", "training.learning_rate",
+                        "with clipping (training.clip_norm=1)"));
   EXPECT_FALSE(std::filesystem::exists(run_ / "result.h5"));
   // Before the first update no learning rate was used.
   const ProgramResult first = Train({"--set", "model.init_std=1e30"});
-  EXPECT_TRUE(EndedWith(first, 1, "step 1 ", "it is not the learning rate",
+  EXPECT_TRUE(EndedWith(first, 1, "step 1 ",
+                        "the learning rate is not the cause",
                         "model.init_std"));
+}
+
+// At this temperature all weights are equal, so that no tau has some above it.
+TEST_F(Cli, WarnsOfACalibrationThatMissesItsAim) {
+  EXPECT_TRUE(EndedWith(Train({"--set", "router.temperature_start=1e9"}), 0,
+                        "warning: ", "router.mean_active_experts",
+                        "set router.tau"));
 }
 
 TEST_F(Cli, SignalsSaveAndEndWith75) {

@@ -122,7 +122,8 @@ void AddExchangeOption(CLI::App& app, RankOptions* options) {
                  "from device to device, for ranks with a device each; host, "
                  "through memory of the host; auto: nccl where it can, else "
                  "host; never changes the result [auto]")
-      ->transform(CLI::CheckedTransformer(choices));
+      ->transform(CLI::CheckedTransformer(choices).description(""))
+      ->type_name("TEXT:{auto,host,nccl}");
 }
 
 CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {

@@ -191,17 +191,18 @@ std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
   return tokens;
 }
 
-// Throws DataError for tokens of another corpus than the configuration names,
-// if it names one. Tokens that others wrote have no PREFIX.json, and may be of
-// any.
+// Throws DataError for tokens of another vocabulary, or of another corpus than
+// the configuration names, if it names one. Tokens that others wrote have no
+// PREFIX.json, and may be of any.
 void RequireTokensOfConfig(const Config& config,
                            const std::filesystem::path& prefix) {
-  if (config.data.corpus.empty() ||
-      !std::filesystem::exists(softmoe::trainer::WithSuffix(prefix, ".json"))) {
+  if (!std::filesystem::exists(softmoe::trainer::WithSuffix(prefix, ".json"))) {
     return;
   }
-  softmoe::trainer::RequireTokensOf(
-      config.data, softmoe::trainer::ReadPreparedCorpus(prefix));
+  const auto corpus =
+      softmoe::trainer::ReadPreparedCorpus(prefix, config.model.vocab_size);
+  if (config.data.corpus.empty()) return;
+  softmoe::trainer::RequireTokensOf(config.data, corpus);
 }
 
 // Trains as a rank of `processes`: a single one where ranks are threads.
@@ -238,6 +239,9 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
                              config, draft.runtime.recompute, ranks));
     }
   }
+  if (!arguments.data.empty()) {
+    RequireTokensOfConfig(config, softmoe::UserPath(arguments.data));
+  }
   if (arguments.dry_run) {
     if (!leads) return ExitCode::kDone;
     PrintPlan(config, folder,
@@ -246,9 +250,6 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
                   : softmoe::UserPath(arguments.data).string(),
               ranks, ExchangeLine(arguments.ranks.exchange, ranks));
     return ExitCode::kDone;
-  }
-  if (!arguments.data.empty()) {
-    RequireTokensOfConfig(config, softmoe::UserPath(arguments.data));
   }
   if (arguments.recheck) softmoe::trainer::ForgetTokens();
   std::fflush(stdout);

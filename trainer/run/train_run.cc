@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -41,6 +42,10 @@
 
 namespace softmoe::trainer {
 namespace {
+
+// A calibration may miss the number of weights that it aims at by one of so
+// many.
+constexpr int64_t kCalibrationShare = 100;
 
 // What ranks must have in common to give the same bits.
 std::vector<optimized::Agreement> Agreements(const RunIdentity& identity) {
@@ -154,6 +159,16 @@ void RunLoop::Begin() {
       "tau = {:.4f}, calibrated on {} batches: {} of {} soft weights above it",
       found.tau, config_.router.calibration_batches, found.rank,
       found.num_ratios));
+  // One weight is left out where all of them should be above.
+  const int64_t apart = std::abs(found.rank - found.wanted);
+  if (apart > std::max<int64_t>(1, found.wanted / kCalibrationShare)) {
+    Say(fmt::format(
+        "warning: {} should be, for router.mean_active_experts = {:g}, but so "
+        "many weights are equal at a temperature of {:g} that no tau does "
+        "that; set router.tau, or lower router.temperature_start",
+        found.wanted, config_.router.mean_active_experts,
+        Temperature(config_, 0)));
+  }
 }
 
 RunResult RunLoop::Run() {

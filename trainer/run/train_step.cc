@@ -69,14 +69,19 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
     record.gradient_norm = gradient.norm;
     updater_.Apply(record.learning_rate, completed_updates);
   } catch (const NumericsError& error) {
-    // Going on from a checkpoint is none: it belongs to the configuration.
-    const char* const remedy =
+    // Resuming from a checkpoint with other settings is no remedy: it belongs
+    // to its configuration.
+    const std::string remedy =
         completed_updates == 0
-            ? "no update came before, so that it is not the learning rate: "
+            ? "no update came before, so the learning rate is not the cause: "
               "begin anew with smaller first weights (model.init_std, "
               "router.init_std), or with another router.tau or temperature"
-            : "begin anew with a lower training.learning_rate, a longer "
-              "training.warmup_fraction or a lower training.clip_norm";
+            : fmt::format(
+                  "begin anew with a lower training.learning_rate, a longer "
+                  "training.warmup_fraction or {}",
+                  config.training.clip_norm > 0
+                      ? "a lower training.clip_norm"
+                      : "with clipping (training.clip_norm=1)");
     throw NumericsError(fmt::format(
         "step {} (learning rate {:.3g}): {}. The same configuration fails here "
         "again; {}",

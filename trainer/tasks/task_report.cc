@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -206,6 +207,13 @@ void WriteTaskReport(const AnsweringModel& model,
                      std::span<const ScoredTask> tasks,
                      const std::filesystem::path& folder) {
   MakeFolder(folder);
+  // Of an earlier model, whose answers must not lie beside this one's.
+  std::error_code ignored;
+  std::filesystem::remove(folder / "results.json", ignored);
+  for (const TaskSplit& split : TaskSplits()) {
+    std::filesystem::remove(
+        folder / fmt::format("samples_{}.jsonl", split.name), ignored);
+  }
   for (const ScoredTask& task : tasks) {
     WriteFileAtomically(
         folder / fmt::format("samples_{}.jsonl", task.task.name),

@@ -96,10 +96,14 @@ TEST(TaskReport, HasASampleALine) {
 
 TEST(TaskReport, IsWrittenWhole) {
   const std::filesystem::path folder = FreshFolder("report") / "out";
+  // Of an earlier model, and somebody's own.
+  std::filesystem::create_directory(folder);
+  WriteFileAtomically(folder / "samples_hellaswag.jsonl", "{}\n");
+  WriteFileAtomically(folder / "notes.txt", "mine\n");
   WriteTaskReport(kModel, Tasks(), folder);
   EXPECT_EQ(FilesIn(folder),
-            (std::vector<std::string>{"results.json", "samples_piqa.jsonl",
-                                      "tasks.h5"}));
+            (std::vector<std::string>{"notes.txt", "results.json",
+                                      "samples_piqa.jsonl", "tasks.h5"}));
   EXPECT_EQ(ReadWholeFile(folder / "results.json"),
             TaskResultsJson(kModel, Tasks()));
   const Hdf5Reader file(folder / kTaskScoresName, TaskScoresKind());

@@ -50,14 +50,21 @@ Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
       std::max<int64_t>(0, tokens_.num_tokens() - validation_begin_ - 1) /
       sequence_length_;
   if (num_training_ < batch_sequences_ || num_validation_ < 1) {
-    const char* remedy =
+    const char* const split =
+        num_validation_ >= batch_sequences_
+            ? "hold out less (data.validation_fraction), or "
+        : num_training_ >= batch_sequences_
+            ? "hold out more (data.validation_fraction), or "
+            : "";
+    const std::string remedy =
         documents < 2
             ? "one document is held out, so use at least 2 (data.corpus, "
               "data.max_bytes): those of a text file are separated by blank "
               "lines or lines of <|endoftext|>"
-            : "use a larger corpus (data.corpus, data.max_bytes), shorter "
-              "sequences (model.sequence_length) or a smaller batch "
-              "(training.global_batch_sequences)";
+            : std::string(split) +
+                  "use a larger corpus (data.corpus, data.max_bytes), shorter "
+                  "sequences (model.sequence_length) or a smaller batch "
+                  "(training.global_batch_sequences)";
     throw DataError(fmt::format(
         "{}: too small: {} documents with {} tokens give {} training sequences "
         "of {} tokens (a batch needs {}) and {} validation sequences (at least "

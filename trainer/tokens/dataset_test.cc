@@ -248,7 +248,9 @@ TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {
                      part, "data.corpus"));
   };
   expect({40, 100}, "3 training sequences of 10 tokens (a batch needs 4)");
+  expect({40, 100}, "hold out less (data.validation_fraction)");
   expect({41, 10}, "0 validation sequences");
+  expect({41, 10}, "hold out more (data.validation_fraction)");
   expect({1000}, "0 training sequences");
   expect({}, "0 documents with 0 tokens");
   // Just enough.

@@ -40,7 +40,7 @@ void VisitShard(Record& record, const Visit& visit) {
 
 [[noreturn]] void Refuse(const fs::path& path, const std::string& what) {
   throw DataError(fmt::format(
-      "{}: {}; make the token files again with `bazel run //:prepare_data`",
+      "{}: {}; make the token files again with `./bazelw run //:prepare_data`",
       path.string(), what));
 }
 

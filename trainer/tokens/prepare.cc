@@ -39,7 +39,7 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 // Increased when the same corpus and options would give other token files.
-constexpr int kPreparationVersion = 2;
+constexpr int kPreparationVersion = 3;
 
 // The tokenizer's sample is drawn from the shards that begin in so much of the
 // files (ten of C4's), and from so much of the text of each: reading all of C4
@@ -193,6 +193,11 @@ class Preparation {
         cache_(options.cache.empty() ? CacheFolder() : options.cache) {}
 
   PreparedCorpus Run() {
+    if (options_.tokenizer.empty()) {
+      RequireVocabSize(vocab_size_);
+    } else {
+      ReadTokenizer();
+    }
     corpus_ =
         FindCorpus(data_.corpus, {.cache = cache_,
                                   .places = options_.places,
@@ -250,13 +255,26 @@ class Preparation {
     }
   }
 
+  void ReadTokenizer() {
+    const std::string name = options_.tokenizer.string();
+    given_model_ = ReadWholeFile(options_.tokenizer);
+    CheckTokenizerModel(given_model_, name);
+    const int64_t pieces = Tokenizer(given_model_, name).vocab_size();
+    if (pieces == vocab_size_) return;
+    throw ConfigError(
+        fmt::format("{}: a tokenizer of {} pieces, not of {}; leave "
+                    "--vocab-size out, or say {}",
+                    name, pieces, vocab_size_, pieces));
+  }
+
   // Everything that the token files depend on, besides the text.
   std::string Key(const std::string& text) const {
     return Sha256Hex(
                fmt::format(
-                   "{}\n{}\n{}\n{}\n{}\n{}", kPreparationVersion, corpus_.kind,
-                   text, vocab_size_, data_.max_bytes,
-                   data_.normalise == Normalise::kNone ? "" : "normalised\n"))
+                   "{}\n{}\n{}\n{}\n{}\n{}{}", kPreparationVersion,
+                   corpus_.kind, text, vocab_size_, data_.max_bytes,
+                   data_.normalise == Normalise::kNone ? "" : "normalised\n",
+                   given_model_.empty() ? "" : Sha256Hex(given_model_)))
         .substr(0, 32);
   }
 
@@ -346,6 +364,8 @@ class Preparation {
     result.stand_in = corpus_.stand_in;
     result.provenance = corpus_.provenance;
     result.vocab_size = vocab_size_;
+    result.max_bytes = data_.max_bytes;
+    result.normalise = data_.normalise;
     result.tokens.tokenizer_sha256 = Sha256Hex(model);
     Encode(tokenizer, work, &result);
     WritePreparedCorpus(result);
@@ -397,8 +417,8 @@ class Preparation {
     return true;
   }
 
-  // First pass: sizes, and a sample to train the tokenizer on. A model that was
-  // trained on the same shards is found again.
+  // First pass: sizes, and a sample to train the tokenizer on, unless one is
+  // given. A model that was trained on the same shards is found again.
   std::string MakeTokenizer(const fs::path& work) {
     if (auto model = FindTokenizer(work)) return *model;
     RemoveFolder(work / "shards");  // of another tokenizer
@@ -438,9 +458,13 @@ class Preparation {
                             corpus_.name));
     }
     const auto chosen = sample.Take();
-    Note(fmt::format("training a tokenizer of {} pieces on {} of {} documents",
-                     vocab_size_, chosen.size(), sampled_.documents));
-    const std::string model = TrainTokenizer(chosen, vocab_size_);
+    std::string model = given_model_;
+    if (model.empty()) {
+      Note(
+          fmt::format("training a tokenizer of {} pieces on {} of {} documents",
+                      vocab_size_, chosen.size(), sampled_.documents));
+      model = TrainTokenizer(chosen, vocab_size_);
+    }
     bytes_per_token_ = BytesPerToken(Tokenizer(model, "model"), chosen);
     WriteFileAtomically(work / "model", model);
     WriteFileAtomically(work / "model.json",
@@ -630,6 +654,7 @@ class Preparation {
   int64_t vocab_size_;
   PrepareOptions options_;
   fs::path cache_;
+  std::string given_model_;  // the file of options_.tokenizer, or ""
   StopSignal stop_;
   Corpus corpus_;
   Sampled sampled_;
@@ -643,7 +668,7 @@ class Preparation {
 void RefuseToPrepare(const DataConfig& data, int64_t vocab_size,
                      const CorpusPlaces& places) {
   std::string command =
-      fmt::format("bazel run //:prepare_data -- --corpus {}", data.corpus);
+      fmt::format("./bazelw run //:prepare_data -- --corpus {}", data.corpus);
   if (const auto place = places.find(data.corpus); place != places.end()) {
     command +=
         fmt::format(" --place {}={}", data.corpus, place->second.string());

@@ -22,6 +22,9 @@ struct PrepareOptions {
   std::filesystem::path cache = {};  // empty: CacheFolder()
   CorpusPlaces places = {};          // of published corpora
   ReadOptions read = {};
+  // The PREFIX.model of other token files, to encode with; empty: a tokenizer
+  // is trained.
+  std::filesystem::path tokenizer = {};
   bool verify = false;  // compare the files with their publishers' hashes
   int64_t threads = 0;  // 0: one per available core
   bool quiet = false;   // no progress on stderr
@@ -39,7 +42,8 @@ struct PrepareOptions {
 // same bytes, for any number of threads, interrupted or not: shards that were
 // finished when a process was stopped or killed are kept for the next.
 //
-// Throws ConfigError (unknown corpus), DataError (empty or binary corpus, one
+// Throws ConfigError (unknown corpus; another vocabulary than the given
+// tokenizer's, or than any can have), DataError (empty or binary corpus, one
 // too small for the vocabulary, or changed while it was read), EnvironmentError
 // (offline, missing file, disk full), StoppedError
 // (stop_signal.h).

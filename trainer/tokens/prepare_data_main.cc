@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "trainer/corpora/corpus_files.h"
 #include "trainer/corpora/standin_corpora.h"
 #include "trainer/tokens/prepare.h"
+#include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -30,24 +32,29 @@ constexpr const char* kDescription =
 
 constexpr const char* kExamples =
     "Examples:\n"
-    "  bazel run //:prepare_data -- --list\n"
-    "  bazel run //:prepare_data -- --corpus debian-mix --vocab-size 2048\n"
-    "  bazel run //:prepare_data -- --corpus path:novels.txt --vocab-size 4096 "
+    "  ./bazelw run //:prepare_data -- --list\n"
+    "  ./bazelw run //:prepare_data -- --corpus debian-mix --vocab-size 2048\n"
+    "  ./bazelw run //:prepare_data -- --corpus path:novels.txt --vocab-size "
+    "4096 "
     "--out data/novels\n"
-    "  bazel run //:prepare_data -- --how owt\n"
-    "  bazel run //:prepare_data -- --corpus owt --place owt=/data/owt "
+    "  ./bazelw run //:prepare_data -- --how owt\n"
+    "  ./bazelw run //:prepare_data -- --corpus owt --place owt=/data/owt "
     "--vocab-size 32768 --out /data/owt-tokens/owt\n"
-    "  bazel run //:prepare_data -- --corpus jsonl:mine.jsonl.zst --text-key "
+    "  ./bazelw run //:prepare_data -- --corpus jsonl:mine.jsonl.zst "
+    "--text-key "
     "content --on-bad=skip\n"
+    "  ./bazelw run //:prepare_data -- --corpus path:other.txt --tokenizer "
+    "data/novels.model --out data/other\n"
     "\n"
     "Documents of path:FILE are separated by lines of <|endoftext|>; without "
     "these, by blank lines; without these, each line is one.\n"
-    "Exit status: 0 done, 2 usage or damaged input, 5 offline, missing file or "
-    "full disk.";
+    "Exit codes: 0 done; 2 usage or damaged input; 5 offline, missing file or "
+    "full disk; 75 stopped by a signal, the same command goes on.";
 
 struct Arguments {
   DataConfig data;
-  int64_t vocab_size = 32768;
+  std::optional<int64_t> vocab_size;
+  std::string tokenizer;
   std::string out, how, on_bad = "fail";
   std::string normalise = EnumName(Normalise::kNone);
   std::vector<std::string> places;
@@ -86,8 +93,11 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "Say how to get owt or c4, and stop; nothing is downloaded")
       ->check(CLI::IsMember({"owt", "c4"}));
   app->add_option("--vocab-size", arguments->vocab_size,
-                  "Pieces of the tokenizer (key model.vocab_size)")
-      ->capture_default_str();
+                  "Pieces of the tokenizer (key model.vocab_size) [32768, or "
+                  "those of --tokenizer]");
+  app->add_option("--tokenizer", arguments->tokenizer,
+                  "PREFIX.model of other token files, to encode with it; so a "
+                  "trained model is evaluated on another text");
   app->add_option(
          "--max-bytes", arguments->data.max_bytes,
          "Use only this much of the text, in whole documents, e.g. 4MB; "
@@ -198,6 +208,7 @@ ExitCode Run(const Arguments& arguments) {
           "--out {}: files would have no name; write --out {}", arguments.out,
           (std::filesystem::path(arguments.out) / "tokens").string()));
     }
+    RequireReplaceable(out);
   }
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options;
@@ -209,7 +220,14 @@ ExitCode Run(const Arguments& arguments) {
   options.verify = arguments.verify;
   DataConfig data = arguments.data;
   data.normalise = *ParseEnum<Normalise>(arguments.normalise);
-  PreparedCorpus corpus = PrepareCorpus(data, arguments.vocab_size, options);
+  int64_t vocab_size = arguments.vocab_size.value_or(32768);
+  if (!arguments.tokenizer.empty()) {
+    options.tokenizer = UserPath(arguments.tokenizer);
+    if (!arguments.vocab_size) {
+      vocab_size = Tokenizer::FromFile(options.tokenizer).vocab_size();
+    }
+  }
+  PreparedCorpus corpus = PrepareCorpus(data, vocab_size, options);
   if (!out.empty()) corpus = CopyPreparedCorpus(corpus, out);
   PrintResult(corpus, std::chrono::duration<double>(
                           std::chrono::steady_clock::now() - start)

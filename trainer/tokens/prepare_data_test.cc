@@ -66,6 +66,66 @@ TEST_F(PrepareData, WritesTheFourFiles) {
   Expect(Run(arguments), 0, {"found in the cache"});
 }
 
+// "--out mine" beside mine.json, the corpus itself.
+TEST_F(PrepareData, ReplacesNobodysFiles) {
+  const std::string line =
+      nlohmann::json{{"text", TestText(TestDocuments(300))}}.dump() + "\n";
+  const Strings arguments = {"--corpus", "jsonl:mine.json", "--vocab-size",
+                             "320",      "--out",           "mine"};
+  for (const char* name : {"mine.json", "mine.bin", "mine.model"}) {
+    WriteFileAtomically(folder_ / "mine.json", line);
+    WriteFileAtomically(folder_ / name, line);
+    Expect(Run(arguments), 2, {"mine.", "is there already", "another PREFIX"});
+    EXPECT_EQ(ReadWholeFile(folder_ / name), line);
+    fs::remove(folder_ / name);
+  }
+}
+
+// Token files may lie in the folder of the corpus.
+TEST_F(PrepareData, TakesNoTokenFilesForItsCorpus) {
+  fs::create_directories(folder_ / "own");
+  for (const uint64_t seed : {1, 2}) {
+    std::string lines;
+    for (const std::string& text : TestDocuments(300, seed)) {
+      lines += nlohmann::json{{"text", text}}.dump() + "\n";
+    }
+    WriteFileAtomically(folder_ / fmt::format("own/{}.jsonl", seed), lines);
+  }
+  const Strings arguments = {"--corpus", "jsonl:own", "--vocab-size",
+                             "320",      "--out",     "own/tokens"};
+  Expect(Run(arguments), 0, {"own/tokens.{bin"});
+  Expect(Run(arguments), 0, {"found in the cache"});
+}
+
+TEST_F(PrepareData, EncodesWithAGivenTokenizer) {
+  Expect(Run({"--corpus", "path:t.txt", "--vocab-size", "400", "--out", "t"}),
+         0, {});
+  WriteFileAtomically(folder_ / "u.txt", TestText(TestDocuments(300, 2)));
+  const auto other = [&](Strings more) {
+    more.insert(more.begin(), {"--corpus", "path:u.txt", "--out", "u"});
+    return Run(more);
+  };
+  Expect(other({"--tokenizer", "t.model"}), 0, {"of a vocabulary of 400"});
+  EXPECT_EQ(ReadWholeFile(folder_ / "u.model"),
+            ReadWholeFile(folder_ / "t.model"));
+  const PreparedCorpus given = OpenPreparedCorpus(folder_ / "u", 400);
+  Expect(other({"--tokenizer", "t.model"}), 0, {"found in the cache"});
+  // Of its own, the text has other tokens.
+  Expect(other({"--vocab-size", "400"}), 0, {"of a vocabulary of 400"});
+  EXPECT_NE(OpenPreparedCorpus(folder_ / "u", 400).tokens.tokenizer_sha256,
+            given.tokens.tokenizer_sha256);
+
+  Expect(other({"--tokenizer", "t.model", "--vocab-size", "500"}), 2,
+         {"t.model: a tokenizer of 400 pieces, not of 500"});
+  Expect(other({"--tokenizer", "u.txt"}), 2, {"u.txt"});
+  Expect(other({"--tokenizer", "none.model"}), 5, {"none.model"});
+}
+
+TEST_F(PrepareData, RefusesAVocabularyBeforeItReadsTheText) {
+  Expect(Run({"--corpus", "path:none.txt", "--vocab-size", "100"}), 2,
+         {"a tokenizer has 320 to"});
+}
+
 // A process that is killed at any moment, again and again, at last gives the
 // bytes of one that was not.
 TEST_F(PrepareData, GoesOnAfterKills) {
@@ -155,7 +215,7 @@ TEST_F(PrepareData, SaysHowToGetTheCorpora) {
 TEST_F(PrepareData, Teaches) {
   Expect(Run({"--help"}), 0,
          {"Examples:", "--corpus debian-mix", "<|endoftext|>", "TOKEN_FILES.md",
-          "Exit status"});
+          "Exit codes", "75"});
   Expect(Run({"--list"}), 0,
          {"gcide", "debian-mix", "stand-in", "owt:PATH", "path:FILE",
           "not downloaded yet"});

@@ -110,7 +110,7 @@ TEST_F(Prepare, OnlyFindsAndSaysWhatMakesTheRest) {
   options.quiet = options.only_find = true;
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
                        [&] { PrepareCorpus(data_, kVocabSize, options); }),
-                   "`bazel run //:prepare_data -- --corpus c4 --place c4=" +
+                   "`./bazelw run //:prepare_data -- --corpus c4 --place c4=" +
                        shard.parent_path().string() +
                        " --vocab-size 400 --normalise hf_openwebtext "
                        "--max-bytes 9`"));

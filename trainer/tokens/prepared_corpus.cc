@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/input_file.h"
@@ -15,6 +16,7 @@
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "optimized/device.h"
+#include "trainer/tokens/manifest.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/token_memory.h"
 #include "trainer/tokens/tokenizer.h"
@@ -29,7 +31,7 @@ constexpr const char* kCorpusFormat = "softmoe token files";
 constexpr int kCorpusVersion = 2;
 constexpr int kUnsealedVersion = 1;  // the same without the seal; still read
 constexpr const char* kRemedy =
-    "make the token files again with `bazel run //:prepare_data`";
+    "make the token files again with `./bazelw run //:prepare_data`";
 
 // The one list of keys: `visit(key, field)` for each.
 template <typename Corpus, typename Visit>
@@ -91,6 +93,8 @@ std::string PreparedCorpusText(const PreparedCorpus& corpus) {
   VisitCorpus(corpus,
               [&](const char* key, const auto& field) { json[key] = field; });
   if (!corpus.text_of.empty()) json["text_of"] = corpus.text_of;
+  if (corpus.max_bytes) json["max_bytes"] = *corpus.max_bytes;
+  if (corpus.normalise) json["normalise"] = EnumName(*corpus.normalise);
   return Sealed(std::move(json)).dump(2) + "\n";
 }
 
@@ -130,7 +134,14 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
                       path.string(), key, kRemedy));
     }
   });
-  TakeField(json, "text_of", &corpus.text_of);  // which not all have
+  // Not all have these.
+  TakeField(json, "text_of", &corpus.text_of);
+  int64_t max_bytes = 0;
+  if (TakeField(json, "max_bytes", &max_bytes)) corpus.max_bytes = max_bytes;
+  std::string normalise;
+  if (TakeField(json, "normalise", &normalise)) {
+    corpus.normalise = ParseEnum<Normalise>(normalise);
+  }
   return corpus;
 }
 
@@ -149,19 +160,27 @@ PreparedCorpus ReadPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
 }
 
 void RequireTokensOf(const DataConfig& data, const PreparedCorpus& corpus) {
-  const std::string path = WithSuffix(corpus.prefix, ".json").string();
+  std::string other;
   if (corpus.corpus != data.corpus) {
-    throw DataError(fmt::format(
-        "{}: tokens of corpus '{}' ({}), but data.corpus is '{}'; give the "
-        "PREFIX of its tokens, or none",
-        path, corpus.corpus, corpus.description, data.corpus));
+    other = fmt::format("corpus '{}' ({}), but data.corpus is '{}'",
+                        corpus.corpus, corpus.description, data.corpus);
+  } else if (corpus.max_bytes.value_or(data.max_bytes) != data.max_bytes) {
+    other =
+        fmt::format("what --max-bytes {} takes of it, but data.max_bytes is {}",
+                    *corpus.max_bytes, data.max_bytes);
+  } else if (data.max_bytes != 0 && corpus.text_bytes > data.max_bytes) {
+    other = fmt::format("{} bytes of text, but data.max_bytes is {}",
+                        corpus.text_bytes, data.max_bytes);
+  } else if (corpus.normalise.value_or(data.normalise) != data.normalise) {
+    other = fmt::format("text with --normalise {}, but data.normalise is {}",
+                        EnumName(*corpus.normalise), EnumName(data.normalise));
   }
-  if (data.max_bytes != 0 && corpus.text_bytes > data.max_bytes) {
-    throw DataError(
-        fmt::format("{}: tokens of {} bytes of text, but data.max_bytes is {}; "
-                    "give the PREFIX of tokens of so much, or none",
-                    path, corpus.text_bytes, data.max_bytes));
-  }
+  if (other.empty()) return;
+  throw DataError(fmt::format(
+      "{}: tokens of {}; give the PREFIX of its tokens, or, also where one "
+      "text has two names, have them found: `train --corpus` does that, and a "
+      "grid without --tokens",
+      WithSuffix(corpus.prefix, ".json").string(), other));
 }
 
 PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
@@ -176,11 +195,34 @@ PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
   return corpus;
 }
 
+void RequireReplaceable(const fs::path& prefix) {
+  // One of the two is there whenever a copy has begun.
+  try {
+    ReadPreparedCorpus(prefix);
+    return;
+  } catch (const Error&) {
+  }
+  try {
+    ReadManifest(WithSuffix(prefix, ".manifest"));
+    return;
+  } catch (const Error&) {
+  }
+  for (const char* suffix : {".bin", ".idx", ".model", ".manifest", ".json"}) {
+    const fs::path path = WithSuffix(prefix, suffix);
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(path, ignored))) continue;
+    throw ConfigError(fmt::format(
+        "{}: is there already, and is none of a prepared corpus; give another "
+        "PREFIX, or move it away",
+        path.string()));
+  }
+}
+
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const fs::path& prefix) {
   if (prefix.has_parent_path()) MakeFolder(prefix.parent_path());
   // A concurrent reader finds no description, or one that does not fit.
-  for (const char* suffix : {".bin", ".idx", ".model", ".manifest"}) {
+  for (const char* suffix : {".manifest", ".bin", ".idx", ".model"}) {
     const fs::path from = WithSuffix(corpus.prefix, suffix);
     // Earlier versions wrote no manifest.
     if (suffix == std::string(".manifest") && !fs::exists(from)) continue;

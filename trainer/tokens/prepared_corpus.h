@@ -10,8 +10,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "core/config/config.h"
 #include "trainer/identity/run_identity.h"
 
 namespace softmoe::optimized {
@@ -35,6 +37,10 @@ struct PreparedCorpus {
   // For a published corpus: its name if this is the whole of it, else what is
   // missing. PREFIX.json leaves it out if empty, as those of earlier versions.
   std::string text_of;
+  // How much of the text was taken, and in which form (DataConfig); unknown of
+  // files that earlier versions made.
+  std::optional<int64_t> max_bytes;
+  std::optional<Normalise> normalise;
   bool from_cache = false;  // not in PREFIX.json
 };
 
@@ -56,8 +62,8 @@ PreparedCorpus OpenPreparedCorpus(const std::filesystem::path& prefix,
 PreparedCorpus ReadPreparedCorpus(const std::filesystem::path& prefix,
                                   int64_t vocab_size = 0);
 
-// Throws DataError if these are not tokens of `data.corpus`, or of more of it
-// than `data.max_bytes`.
+// Throws DataError if these are not tokens of `data.corpus`, or of another part
+// or form of it than `data` says, as far as they tell.
 void RequireTokensOf(const DataConfig& data, const PreparedCorpus& corpus);
 
 // Converts to the text of PREFIX.json and back; messages of errors name `path`.
@@ -65,8 +71,12 @@ std::string PreparedCorpusText(const PreparedCorpus& corpus);
 PreparedCorpus ParsePreparedCorpus(const std::string& text,
                                    const std::filesystem::path& path);
 
-// Puts the files under another prefix, PREFIX.json last: links to them where
-// the file system can, else copies.
+// Throws ConfigError if a file of this prefix exists that CopyPreparedCorpus
+// would replace and that is none of a prepared corpus.
+void RequireReplaceable(const std::filesystem::path& prefix);
+
+// Puts the files under another prefix, PREFIX.manifest first and PREFIX.json
+// last: links to them where the file system can, else copies.
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const std::filesystem::path& prefix);
 

@@ -89,7 +89,7 @@ TokenFile::TokenFile(const std::filesystem::path& prefix, int64_t vocab_size)
 void TokenFile::Refuse(const std::string& suffix,
                        const std::string& what) const {
   throw DataError(fmt::format(
-      "{}: {}; make the token files again with `bazel run //:prepare_data`",
+      "{}: {}; make the token files again with `./bazelw run //:prepare_data`",
       WithSuffix(prefix_, suffix).string(), what));
 }
 

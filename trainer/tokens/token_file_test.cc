@@ -148,7 +148,7 @@ class DamagedTokenFile : public ::testing::Test {
                      int64_t vocab_size = 1000) {
     EXPECT_EQ(Error(vocab_size),
               (folder_ / "t").string() + suffix + ": " + problem +
-                  "; make the token files again with `bazel run "
+                  "; make the token files again with `./bazelw run "
                   "//:prepare_data`");
   }
   // Expects an error that the header's counts do not fit a file of this size.

@@ -114,13 +114,17 @@ std::string Explain(const std::string& message, int64_t vocab_size) {
 
 }  // namespace
 
-std::string TrainTokenizer(std::span<const std::string> documents,
-                           int64_t vocab_size) {
+void RequireVocabSize(int64_t vocab_size) {
   if (vocab_size < kMinVocabSize || vocab_size > kMaxVocabSize) {
     throw ConfigError(
         fmt::format("model.vocab_size = {}: a tokenizer has {} to {} pieces",
                     vocab_size, kMinVocabSize, kMaxVocabSize));
   }
+}
+
+std::string TrainTokenizer(std::span<const std::string> documents,
+                           int64_t vocab_size) {
+  RequireVocabSize(vocab_size);
   const std::unordered_map<std::string, std::string> options = {
       {"model_type", "bpe"},
       {"vocab_size", std::to_string(vocab_size)},
@@ -180,7 +184,7 @@ void CheckTokenizerModel(std::string_view model, const std::string& name) {
   if (!result.completed) {
     throw DataError(fmt::format(
         "{}: no usable SentencePiece model: loading it {}; make the token "
-        "files again with `bazel run //:prepare_data`",
+        "files again with `./bazelw run //:prepare_data`",
         name, result.failure));
   }
 }

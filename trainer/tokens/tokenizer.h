@@ -26,6 +26,9 @@ namespace softmoe::trainer {
 // The smallest vocabulary: 2 control pieces, 256 bytes, and some text.
 inline constexpr int64_t kMinVocabSize = 320;
 
+// Throws ConfigError for a vocabulary that no tokenizer is trained for.
+void RequireVocabSize(int64_t vocab_size);
+
 // Returns the model file's bytes of a tokenizer trained on `documents`
 // (UTF-8). Same documents and size: same bytes. Throws ConfigError for a size
 // out of range, DataError if the documents cannot fill the vocabulary.
