@@ -81,9 +81,16 @@ def read(path):
 
 
 def latest():
-    """Of each device, the latest record with algorithms."""
+    """Of each device, the record of its latest date with algorithms; of several
+    one with the fewest failed stages."""
     paths = {}
-    for path in sorted(RECORDS.glob("*.h5")):  # names begin with the date
+
+    def order(path):  # names begin with the date
+        with h5py.File(path) as file:
+            failed = list(file["stage/outcome"].asstr()[()]).count("failed")
+        return path.name[:10], -failed, path.name
+
+    for path in sorted(RECORDS.glob("*.h5"), key=order):
         device, products = read(path)
         if products:
             paths[device] = path
