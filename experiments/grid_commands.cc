@@ -20,6 +20,7 @@
 #include "core/process/stop_signal.h"
 #include "core/text/text_table.h"
 #include "experiments/grids/experiment.h"
+#include "experiments/grids/grid_file.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/plan/slurm_jobs.h"
 #include "experiments/report/invariants.h"

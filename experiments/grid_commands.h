@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "experiments/grids/grid_file.h"
 #include "experiments/plan/grid_plan.h"
 #include "experiments/report/grid_report.h"
 #include "trainer/run/rank_main.h"

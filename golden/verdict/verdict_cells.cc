@@ -373,6 +373,10 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
   return Pool(pooled);
 }
 
+bool DifferInSize(double size, double other) {
+  return std::fabs(size / other - 1) > kSameTokens;
+}
+
 std::optional<TokenSizes> TokenSizesOf(const Document& results,
                                        const Document& golden,
                                        const std::string& table,
@@ -393,7 +397,7 @@ std::optional<TokenSizes> TokenSizesOf(const Document& results,
   TokenSizes tokens{.field = {kBytesField, theirs, ours}};
   if (const auto bytes = Decimal::Parse(ours); bytes && bytes->ToDouble() > 0) {
     const double factor = golden_bytes->ToDouble() / bytes->ToDouble();
-    if (std::fabs(factor - 1) > kSameTokens) tokens.factor = factor;
+    if (DifferInSize(factor, 1)) tokens.factor = factor;
   }
   return tokens;
 }

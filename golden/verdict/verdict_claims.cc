@@ -145,7 +145,10 @@ class ClaimJudge {
     PooledDeviation other = NoiseOf(claim, right);
     const auto tokens = TokensOf(claim, left);
     const auto other_tokens = TokensOf(claim, right);
-    if (!tokens || !other_tokens || tokens->factor == other_tokens->factor) {
+    // Where one size is unknown, the numbers are compared as they are.
+    if (!tokens || !other_tokens || tokens->field.ours.empty() ||
+        other_tokens->field.ours.empty() ||
+        !DifferInSize(tokens->factor, other_tokens->factor)) {
       Test(claim, left, right, Larger(noise, other), open, verdict);
       return;
     }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "golden/testing/document_test_util.h"
@@ -153,6 +154,42 @@ TEST(Judge, ClaimsTakeRowsInOtherTokensConverted) {
   }
   EXPECT_GT(converted, 0u);
   EXPECT_GT(expected.claims.size(), converted + 3);
+}
+
+// Rows whose tokens are about alike in size, or unknown, are compared as they
+// are.
+TEST(Judge, ClaimsBetweenRowsConvertOnlyTokensOfTwoKnownSizes) {
+  const std::string one = "owt/sparse/k1";
+  for (const auto& [bytes, others, converted] :
+       {std::tuple{"2.20", "4.40", true},
+        {"2.20", "2.201", false},
+        {"4.378", "4.376", false},
+        {"2.20", "", false},
+        {"", "2.20", false}}) {
+    Document results = WithTokens(Reproduction(3, 0.05), others);
+    for (Row& row : results.tables[0].rows) {
+      for (Field& field : row.fields) {
+        if (row.id == one && field.name == "data.bytes_per_token") {
+          field.value = bytes;
+        }
+      }
+    }
+    const Verdicts verdicts = Judge(results, ClosedPaper());
+    int claims = 0;
+    for (const Claim& claim : ClosedPaper().claims) {
+      if (!claim.left.starts_with(one + ":val_loss") &&
+          !claim.right.starts_with(one + ":val_loss")) {
+        continue;
+      }
+      if (!Contains(claim.left + claim.right, "owt/softmoe")) continue;
+      ++claims;
+      EXPECT_EQ(Contains(Claimed(verdicts, claim.id).reason, one + ": "),
+                converted)
+          << bytes << " " << others << ": "
+          << Claimed(verdicts, claim.id).reason;
+    }
+    EXPECT_GT(claims, 0);
+  }
 }
 
 // 2.72 is per token of the paper's: a model that is as good, whose tokens hold

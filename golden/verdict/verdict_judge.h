@@ -56,6 +56,10 @@ std::optional<TokenSizes> TokenSizesOf(const Document& results,
                                        const Column& column,
                                        const Row& golden_row, const Row& row);
 
+// Whether losses are converted between tokens whose sizes have this ratio, or
+// factors to the paper's.
+bool DifferInSize(double size, double other);
+
 // The cell with all its numbers but the printed one multiplied.
 Cell Scaled(const Cell& cell, double factor);
 

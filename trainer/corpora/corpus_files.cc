@@ -62,10 +62,19 @@ bool IsKind(FilesOf kind, const std::string& name) {
 
 // Whether it is the PREFIX.json of token files, which may lie beside a text.
 bool IsOfTokens(const fs::path& path) {
-  std::error_code error;
-  return path.extension() == ".json" &&
-         fs::exists(fs::path(path).replace_extension(".idx"), error) &&
-         fs::exists(fs::path(path).replace_extension(".bin"), error);
+  if (path.extension() != ".json") return false;
+  for (const char* suffix : {".bin", ".idx", ".model"}) {
+    std::error_code error;
+    if (!fs::exists(fs::path(path).replace_extension(suffix), error)) {
+      return false;
+    }
+  }
+  const InputFile file(path);
+  std::string beginning(
+      static_cast<size_t>(std::min<int64_t>(file.size(), 256)), '\0');
+  file.Read(0, std::ssize(beginning), beginning.data());
+  return beginning.find("\"format\": \"softmoe token files\"") !=
+         std::string::npos;
 }
 
 void AddFiles(FilesOf kind, const fs::path& folder, Files* files) {
@@ -133,14 +142,24 @@ void RefuseDoubleNames(FilesOf kind, const Files& files) {
 
 // Documents in folders of the folder would be left out without a word.
 void RefuseFoldersOfFiles(FilesOf kind, const fs::path& place) {
+  constexpr auto kOptions = fs::directory_options::skip_permission_denied;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(place, error)) {
-    const std::string name = NameOf(entry.path());
-    if (name.starts_with('.') || !HasFiles(kind, entry.path())) continue;
+  for (fs::recursive_directory_iterator entry(place, kOptions, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = NameOf(entry->path());
+    if (entry->is_directory(error)) {
+      if (name.starts_with('.')) entry.disable_recursion_pending();
+      continue;
+    }
+    if (entry.depth() == 0 || !IsKind(kind, name) ||
+        IsOfTokens(entry->path())) {
+      continue;
+    }
     throw DataError(fmt::format(
-        "{}: the folder {}/ in it has such files, too, which are not read; "
-        "move them up, or prepare that folder alone",
-        place.string(), name));
+        "{}: {} lies in a folder inside, where nothing is read; move it up, "
+        "out of {} if it is no text, or prepare its folder alone",
+        place.string(), entry->path().lexically_relative(place).string(),
+        place.string()));
   }
 }
 

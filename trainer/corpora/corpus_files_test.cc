@@ -64,10 +64,25 @@ TEST(FindCorpusFiles, TakesJsonLinesOfAllForms) {
 }
 
 TEST(FindCorpusFiles, RefusesJsonLinesThatAFolderInsideHas) {
-  const fs::path folder = Folder("inside", {"a.jsonl", "part2/b.jsonl.gz"});
-  EXPECT_TRUE(Says(
-      MessageOf<DataError>([&] { FindCorpusFiles(FilesOf::kJson, folder); }),
-      folder.string(), "part2/", "move them up"));
+  for (const std::string inside : {"part2/b.jsonl.gz", "x/y/b.json"}) {
+    const fs::path folder = Folder("inside", {"a.jsonl", inside});
+    EXPECT_TRUE(Says(
+        MessageOf<DataError>([&] { FindCorpusFiles(FilesOf::kJson, folder); }),
+        folder.string() + ": " + inside, "move it up"));
+  }
+  const fs::path folder = Folder("links", {"a.jsonl", ".git/b.json"});
+  fs::create_directory_symlink(".", folder / "self");
+  EXPECT_EQ(Found(FilesOf::kJson, folder), (Strings{"a.jsonl"}));
+}
+
+// Those of others, which have no such PREFIX.json, hide no text.
+TEST(FindCorpusFiles, LeavesOutOnlyDescriptionsOfTokens) {
+  const fs::path folder =
+      Folder("tokens", {"a.jsonl", "t.json", "t.bin", "t.idx", "t.model"});
+  EXPECT_EQ(Found(FilesOf::kJson, folder), (Strings{"a.jsonl", "t.json"}));
+  WriteFileAtomically(folder / "t.json",
+                      "{\n  \"format\": \"softmoe token files\"\n}\n");
+  EXPECT_EQ(Found(FilesOf::kJson, folder), (Strings{"a.jsonl"}));
 }
 
 TEST(FindCorpusFiles, RefusesATextThatIsThereTwice) {

@@ -33,6 +33,11 @@ class TextFinder {
   TextFinder(const std::string& key, std::string* text)
       : key_(key), text_(*text) {}
   bool found() const { return found_; }
+  // The first members of the object that are strings, in quotes; or "".
+  std::string Strings() const {
+    return fmt::format("{}{}", fmt::join(names_, ", "),
+                       more_names_ ? ", ..." : "");
+  }
 
   bool null() { return Other(); }
   bool boolean(bool) { return Other(); }
@@ -41,7 +46,10 @@ class TextFinder {
   bool number_float(Number, const std::string&) { return Other(); }
   bool binary(nlohmann::json::binary_t&) { return Other(); }
   bool string(std::string& value) {
-    if (!IsText()) return true;
+    if (!IsText()) {
+      if (depth_ == 1 && in_object_) Remember();
+      return true;
+    }
     found_ = true;
     text_ = std::move(value);
     return true;
@@ -58,7 +66,9 @@ class TextFinder {
     return true;
   }
   bool key(std::string& name) {
-    if (depth_ == 1) is_text_ = name == key_;
+    if (depth_ != 1) return true;
+    is_text_ = name == key_;
+    member_.assign(name, 0, kMaxName);
     return true;
   }
   bool end_object() { return --depth_, true; }
@@ -69,6 +79,14 @@ class TextFinder {
   }
 
  private:
+  static constexpr size_t kMaxNames = 5, kMaxName = 40;
+
+  void Remember() {
+    more_names_ = names_.size() == kMaxNames;
+    if (more_names_) return;
+    names_.push_back(nlohmann::json(member_).dump(
+        -1, ' ', true, nlohmann::json::error_handler_t::replace));
+  }
   bool IsText() const { return depth_ == 1 && in_object_ && is_text_; }
   // As in any parser, the last of several members with one key counts.
   bool Other() {
@@ -80,21 +98,10 @@ class TextFinder {
   std::string& text_;
   int64_t depth_ = 0;
   bool in_object_ = false, is_text_ = false, found_ = false;
+  std::string member_;
+  std::vector<std::string> names_;
+  bool more_names_ = false;
 };
-
-// For an object whose text has another name.
-std::string StringsOf(std::string_view line) {
-  const auto json = nlohmann::json::parse(line);
-  if (!json.is_object()) return "";
-  std::vector<std::string> names;
-  for (const auto& [name, value] : json.items()) {
-    if (value.is_string()) names.push_back('"' + name + '"');
-  }
-  if (names.empty()) return "";
-  return fmt::format(
-      ", but with {}: `//:prepare_data --text-key` says which is the document",
-      fmt::join(names, ", "));
-}
 
 class JsonLines : public DocumentSource {
  public:
@@ -162,8 +169,14 @@ class JsonLines : public DocumentSource {
     TextFinder finder(options_.text_key, document);
     if (!nlohmann::json::sax_parse(line, &finder)) return "no JSON in UTF-8";
     if (!finder.found()) {
-      return fmt::format("no JSON object with a string named \"{}\"{}",
-                         options_.text_key, StringsOf(line));
+      const std::string strings = finder.Strings();
+      return fmt::format(
+          "no JSON object with a string named \"{}\"{}", options_.text_key,
+          strings.empty()
+              ? ""
+              : fmt::format(", but with {}: `//:prepare_data --text-key` says "
+                            "which is the document",
+                            strings));
     }
     if (FindNonText(*document) != std::string_view::npos) {
       return "the document has a NUL character";

@@ -183,7 +183,7 @@ TEST(JsonLines, ReadsTheMemberAskedFor) {
                      DocumentsOf(OpenJsonLines(path, {.text_key = "body"}));
                    }),
                    "x.jsonl:1: no JSON object with a string named \"body\", "
-                   "but with \"content\", \"text\": `//:prepare_data "
+                   "but with \"text\", \"content\": `//:prepare_data "
                    "--text-key`"));
 }
 

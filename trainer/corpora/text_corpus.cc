@@ -35,6 +35,21 @@ bool IsMark(std::string_view line) {
   return TrimLeft(TrimRight(line)) == kDocumentSeparator;
 }
 
+// Whether the line begins or ends with a mark that has text right beside it, as
+// where documents were put one after another without line ends. Others are what
+// a text mentions.
+bool HasMarkAtAnEnd(std::string_view line) {
+  line = TrimLeft(TrimRight(line));
+  std::string_view rest = line;
+  if (line.starts_with(kDocumentSeparator)) {
+    rest.remove_prefix(kDocumentSeparator.size());
+    return !rest.empty() && TrimLeft(rest) == rest;
+  }
+  if (!line.ends_with(kDocumentSeparator)) return false;
+  rest.remove_suffix(kDocumentSeparator.size());
+  return TrimRight(rest) == rest;
+}
+
 [[noreturn]] void RefuseLength(const InputFile& file, int64_t begin,
                                const char* what, size_t limit) {
   throw DataError(fmt::format(
@@ -111,8 +126,7 @@ class SeparatorFinder {
     }
     has_blank_ = has_blank_ || (has_text_ && blank_line_);
     has_mark_ = has_mark_ || IsMark(line);
-    if (mark_in_line_ == 0 &&
-        line.find(kDocumentSeparator) != std::string_view::npos) {
+    if (!has_mark_ && mark_in_line_ == 0 && HasMarkAtAnEnd(line)) {
       mark_in_line_ = line_number_;
     }
     has_text_ = true;
@@ -120,8 +134,8 @@ class SeparatorFinder {
   }
 
   bool has_text() const { return has_text_; }
-  // The number of the first line that has the mark beside other text, where no
-  // line is the mark alone; else 0.
+  // The number of the first line of HasMarkAtAnEnd where no line is the mark
+  // alone; else 0.
   int64_t mark_in_line() const { return has_mark_ ? 0 : mark_in_line_; }
   Separator Found() const {
     if (has_mark_) return Separator::kMark;

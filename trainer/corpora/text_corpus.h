@@ -24,7 +24,7 @@ inline constexpr std::string_view kDocumentSeparator = "<|endoftext|>";
 
 // Opens a text file. Throws EnvironmentError if it cannot be read; DataError
 // with place and remedy if it has no text, is not UTF-8, or has <|endoftext|>
-// only within lines.
+// right beside text at ends of lines, but on none alone.
 std::unique_ptr<DocumentSource> OpenTextFile(const std::filesystem::path& path);
 
 }  // namespace softmoe::trainer

@@ -48,7 +48,10 @@ std::vector<std::string> Seeds() {
           std::string("a\0b\n", 4),
           "\xED\xA0\x80\xF4\x90\x80\x80\xC0\x80",
           " \t\v\f\r\n",
-          "<|endoftext|>"};
+          "<|endoftext|>",
+          "a <|endoftext|> b\n",
+          "x\n \t<|endoftext|> \r\ny",
+          "x<|endoftext|>\ny"};
 }
 
 }  // namespace softmoe::fuzz

@@ -42,11 +42,16 @@ TEST(TextFile, MarksSeparateAndKeepParagraphs) {
   EXPECT_EQ(ReadPlain("one\n<|endoftext|> \ntwo\n \t<|endoftext|>\r\nthree"),
             (Documents{"one", "two", "three"}));
   // Inside a line, the separator is text...
+  EXPECT_EQ(ReadPlain("a <|endoftext|> b\n\nlines of <|endoftext|>"),
+            (Documents{"a <|endoftext|> b", "lines of <|endoftext|>"}));
   EXPECT_EQ(ReadPlain("of <|endoftext|>\n<|endoftext|>\ntwo"),
             (Documents{"of <|endoftext|>", "two"}));
-  // ...but where no line is the separator, it is likely to be meant as one.
-  EXPECT_TRUE(Says(TextError("one\ntwo.<|endoftext|>\n\nthree\n"),
-                   "text.txt:2: <|endoftext|> separates", "jsonl:PATH"));
+  // ...but right beside text at its end or beginning, where no line is the
+  // separator, it is meant as one.
+  for (const std::string line : {"two.<|endoftext|>", "<|endoftext|>two"}) {
+    EXPECT_TRUE(Says(TextError("one\n" + line + " \n\nthree\n"),
+                     "text.txt:2: <|endoftext|> separates", "jsonl:PATH"));
+  }
 }
 
 TEST(TextFile, OtherwiseEveryLineIsADocument) {

@@ -160,11 +160,11 @@ TEST_F(Cli, RefusesTokensOfAnotherPartOrFormOfTheText) {
     return Train(more);
   };
   EXPECT_TRUE(EndedWith(plan({"--set", "data.max_bytes=20000"}), 0));
-  EXPECT_TRUE(EndedWith(plan({}), 2, "what --max-bytes 20000 takes",
-                        "data.max_bytes is 0"));
+  EXPECT_TRUE(
+      EndedWith(plan({}), 2, "with --max-bytes 20000", "data.max_bytes is 0"));
   EXPECT_TRUE(EndedWith(plan({"--set", "data.max_bytes=20000", "--set",
                               "data.normalise=hf_openwebtext"}),
-                        2, "--normalise none",
+                        2, "with --normalise none",
                         "data.normalise is hf_openwebtext"));
   EXPECT_TRUE(EndedWith(plan({"--set", "model.vocab_size=500"}), 2,
                         "a vocabulary of 400"));

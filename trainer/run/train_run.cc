@@ -162,12 +162,15 @@ void RunLoop::Begin() {
   // One weight is left out where all of them should be above.
   const int64_t apart = std::abs(found.rank - found.wanted);
   if (apart > std::max<int64_t>(1, found.wanted / kCalibrationShare)) {
+    // Too many lie above where scores hardly count, and too few where weights
+    // underflow to 0.
     Say(fmt::format(
-        "warning: {} should be, for router.mean_active_experts = {:g}, but so "
-        "many weights are equal at a temperature of {:g} that no tau does "
-        "that; set router.tau, or lower router.temperature_start",
-        found.wanted, config_.router.mean_active_experts,
-        Temperature(config_, 0)));
+        "warning: {} soft weights should lie above tau, for "
+        "router.mean_active_experts = {:g}, and {} do: so many are equal at a "
+        "temperature of {:g}; set router.tau, or {} router.temperature_start",
+        found.wanted, config_.router.mean_active_experts, found.rank,
+        Temperature(config_, 0),
+        found.rank > found.wanted ? "lower" : "raise"));
   }
 }
 

@@ -210,6 +210,7 @@ void WriteTaskReport(const AnsweringModel& model,
   // Of an earlier model, whose answers must not lie beside this one's.
   std::error_code ignored;
   std::filesystem::remove(folder / "results.json", ignored);
+  std::filesystem::remove(folder / kTaskScoresName, ignored);
   for (const TaskSplit& split : TaskSplits()) {
     std::filesystem::remove(
         folder / fmt::format("samples_{}.jsonl", split.name), ignored);

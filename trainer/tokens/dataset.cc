@@ -51,9 +51,9 @@ Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
       sequence_length_;
   if (num_training_ < batch_sequences_ || num_validation_ < 1) {
     const char* const split =
-        num_validation_ >= batch_sequences_
+        held_out > 1 && num_validation_ >= batch_sequences_
             ? "hold out less (data.validation_fraction), or "
-        : num_training_ >= batch_sequences_
+        : num_training_documents > 1 && num_training_ >= batch_sequences_
             ? "hold out more (data.validation_fraction), or "
             : "";
     const std::string remedy =

@@ -248,9 +248,13 @@ TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {
                      part, "data.corpus"));
   };
   expect({40, 100}, "3 training sequences of 10 tokens (a batch needs 4)");
-  expect({40, 100}, "hold out less (data.validation_fraction)");
   expect({41, 10}, "0 validation sequences");
-  expect({41, 10}, "hold out more (data.validation_fraction)");
+  expect({10, 10, 10, 40, 40, 40},
+         "hold out less (data.validation_fraction), or use a larger");
+  expect({41, 2, 2, 2}, "hold out more (data.validation_fraction), or use a");
+  // One document is held out, and one is not, whatever the fraction.
+  expect({40, 100}, "is needed); use a larger corpus");
+  expect({41, 10}, "is needed); use a larger corpus");
   expect({1000}, "0 training sequences");
   expect({}, "0 documents with 0 tokens");
   // Just enough.

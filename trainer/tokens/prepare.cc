@@ -39,7 +39,7 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 // Increased when the same corpus and options would give other token files.
-constexpr int kPreparationVersion = 3;
+constexpr int kPreparationVersion = 2;
 
 // The tokenizer's sample is drawn from the shards that begin in so much of the
 // files (ten of C4's), and from so much of the text of each: reading all of C4
@@ -258,8 +258,15 @@ class Preparation {
   void ReadTokenizer() {
     const std::string name = options_.tokenizer.string();
     given_model_ = ReadWholeFile(options_.tokenizer);
-    CheckTokenizerModel(given_model_, name);
+    try {
+      CheckTokenizerModel(given_model_, name);
+    } catch (const DataError& error) {
+      throw DataError(
+          fmt::format("--tokenizer: give the PREFIX.model of token files: {}",
+                      error.what()));
+    }
     const int64_t pieces = Tokenizer(given_model_, name).vocab_size();
+    if (vocab_size_ == 0) vocab_size_ = pieces;
     if (pieces == vocab_size_) return;
     throw ConfigError(
         fmt::format("{}: a tokenizer of {} pieces, not of {}; leave "
@@ -269,10 +276,12 @@ class Preparation {
 
   // Everything that the token files depend on, besides the text.
   std::string Key(const std::string& text) const {
+    // Which lines of a user's text are marks has changed.
+    const int version = kPreparationVersion + (corpus_.kind == "path" ? 1 : 0);
     return Sha256Hex(
                fmt::format(
-                   "{}\n{}\n{}\n{}\n{}\n{}{}", kPreparationVersion,
-                   corpus_.kind, text, vocab_size_, data_.max_bytes,
+                   "{}\n{}\n{}\n{}\n{}\n{}{}", version, corpus_.kind, text,
+                   vocab_size_, data_.max_bytes,
                    data_.normalise == Normalise::kNone ? "" : "normalised\n",
                    given_model_.empty() ? "" : Sha256Hex(given_model_)))
         .substr(0, 32);

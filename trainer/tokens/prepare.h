@@ -35,18 +35,18 @@ struct PrepareOptions {
   std::function<void(const std::string&)> notify = {};
 };
 
-// Makes the token files of `data.corpus` for a vocabulary of `vocab_size`, or
-// finds them: the cache is keyed by the text and by everything else on which
-// they depend, and an entry appears in it whole or not at all. Downloads a
-// stand-in corpus that is not there yet. The same corpus and options give the
-// same bytes, for any number of threads, interrupted or not: shards that were
-// finished when a process was stopped or killed are kept for the next.
+// Makes the token files of `data.corpus` for a vocabulary of `vocab_size` (0:
+// that of the given tokenizer), or finds them: the cache is keyed by the text
+// and by everything else on which they depend, and an entry appears in it whole
+// or not at all. Downloads a stand-in corpus that is not there yet. The same
+// corpus and options give the same bytes, for any number of threads,
+// interrupted or not: shards that were finished when a process was stopped or
+// killed are kept for the next.
 //
 // Throws ConfigError (unknown corpus; another vocabulary than the given
 // tokenizer's, or than any can have), DataError (empty or binary corpus, one
 // too small for the vocabulary, or changed while it was read), EnvironmentError
-// (offline, missing file, disk full), StoppedError
-// (stop_signal.h).
+// (offline, missing file, disk full), StoppedError (stop_signal.h).
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/config/config_enums.h"
@@ -15,7 +16,7 @@
 #include "trainer/corpora/corpus_files.h"
 #include "trainer/corpora/standin_corpora.h"
 #include "trainer/tokens/prepare.h"
-#include "trainer/tokens/tokenizer.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -220,13 +221,19 @@ ExitCode Run(const Arguments& arguments) {
   options.verify = arguments.verify;
   DataConfig data = arguments.data;
   data.normalise = *ParseEnum<Normalise>(arguments.normalise);
-  int64_t vocab_size = arguments.vocab_size.value_or(32768);
-  if (!arguments.tokenizer.empty()) {
+  const bool given = !arguments.tokenizer.empty();
+  if (given) {
     options.tokenizer = UserPath(arguments.tokenizer);
-    if (!arguments.vocab_size) {
-      vocab_size = Tokenizer::FromFile(options.tokenizer).vocab_size();
+    std::error_code ignored;
+    if (!out.empty() &&
+        std::filesystem::equivalent(options.tokenizer,
+                                    WithSuffix(out, ".model"), ignored)) {
+      throw ConfigError(fmt::format(
+          "--tokenizer {}: --out {} would replace it; give another PREFIX",
+          arguments.tokenizer, arguments.out));
     }
   }
+  const int64_t vocab_size = arguments.vocab_size.value_or(given ? 0 : 32768);
   PreparedCorpus corpus = PrepareCorpus(data, vocab_size, options);
   if (!out.empty()) corpus = CopyPreparedCorpus(corpus, out);
   PrintResult(corpus, std::chrono::duration<double>(

@@ -70,12 +70,14 @@ TEST_F(PrepareData, WritesTheFourFiles) {
 TEST_F(PrepareData, ReplacesNobodysFiles) {
   const std::string line =
       nlohmann::json{{"text", TestText(TestDocuments(300))}}.dump() + "\n";
-  const Strings arguments = {"--corpus", "jsonl:mine.json", "--vocab-size",
-                             "320",      "--out",           "mine"};
-  for (const char* name : {"mine.json", "mine.bin", "mine.model"}) {
-    WriteFileAtomically(folder_ / "mine.json", line);
+  WriteFileAtomically(folder_ / "text.jsonl", line);
+  for (const std::string name :
+       {"mine.json", "mine.bin", "mine.idx", "mine.model", "mine.manifest"}) {
     WriteFileAtomically(folder_ / name, line);
-    Expect(Run(arguments), 2, {"mine.", "is there already", "another PREFIX"});
+    const std::string corpus = name == "mine.json" ? name : "text.jsonl";
+    Expect(Run({"--corpus", "jsonl:" + corpus, "--vocab-size", "320", "--out",
+                "mine"}),
+           2, {name + ": is there already", "another PREFIX"});
     EXPECT_EQ(ReadWholeFile(folder_ / name), line);
     fs::remove(folder_ / name);
   }
@@ -117,7 +119,10 @@ TEST_F(PrepareData, EncodesWithAGivenTokenizer) {
 
   Expect(other({"--tokenizer", "t.model", "--vocab-size", "500"}), 2,
          {"t.model: a tokenizer of 400 pieces, not of 500"});
-  Expect(other({"--tokenizer", "u.txt"}), 2, {"u.txt"});
+  Expect(other({"--tokenizer", "u.txt"}), 2,
+         {"u.txt", "give the PREFIX.model of token files"});
+  Expect(other({"--tokenizer", "u.model"}), 2,
+         {"--tokenizer u.model", "would replace it"});
   Expect(other({"--tokenizer", "none.model"}), 5, {"none.model"});
 }
 

@@ -30,6 +30,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kCorpusFormat = "softmoe token files";
 constexpr int kCorpusVersion = 2;
 constexpr int kUnsealedVersion = 1;  // the same without the seal; still read
+// Far more than PREFIX.json and PREFIX.manifest have.
+constexpr uintmax_t kMaxDescriptionBytes = uintmax_t{1} << 26;
 constexpr const char* kRemedy =
     "make the token files again with `./bazelw run //:prepare_data`";
 
@@ -142,6 +144,12 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
   if (TakeField(json, "normalise", &normalise)) {
     corpus.normalise = ParseEnum<Normalise>(normalise);
   }
+  if (corpus.max_bytes.has_value() != json.contains("max_bytes") ||
+      corpus.normalise.has_value() != json.contains("normalise")) {
+    throw DataError(fmt::format(
+        "{}: \"max_bytes\" or \"normalise\" has a value that is not known; {}",
+        path.string(), kRemedy));
+  }
   return corpus;
 }
 
@@ -162,24 +170,26 @@ PreparedCorpus ReadPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
 void RequireTokensOf(const DataConfig& data, const PreparedCorpus& corpus) {
   std::string other;
   if (corpus.corpus != data.corpus) {
-    other = fmt::format("corpus '{}' ({}), but data.corpus is '{}'",
-                        corpus.corpus, corpus.description, data.corpus);
+    other = fmt::format(
+        "corpus '{}' ({}), but data.corpus is '{}'; set it, also where one "
+        "text has both names",
+        corpus.corpus, corpus.description, data.corpus);
   } else if (corpus.max_bytes.value_or(data.max_bytes) != data.max_bytes) {
-    other =
-        fmt::format("what --max-bytes {} takes of it, but data.max_bytes is {}",
-                    *corpus.max_bytes, data.max_bytes);
+    other = fmt::format(
+        "corpus '{}' with --max-bytes {}, but data.max_bytes is {}; set it",
+        corpus.corpus, *corpus.max_bytes, data.max_bytes);
   } else if (data.max_bytes != 0 && corpus.text_bytes > data.max_bytes) {
-    other = fmt::format("{} bytes of text, but data.max_bytes is {}",
+    other = fmt::format("{} bytes of text, but data.max_bytes is {}; set it",
                         corpus.text_bytes, data.max_bytes);
   } else if (corpus.normalise.value_or(data.normalise) != data.normalise) {
-    other = fmt::format("text with --normalise {}, but data.normalise is {}",
-                        EnumName(*corpus.normalise), EnumName(data.normalise));
+    other = fmt::format(
+        "corpus '{}' with --normalise {}, but data.normalise is {}; set it",
+        corpus.corpus, EnumName(*corpus.normalise), EnumName(data.normalise));
   }
   if (other.empty()) return;
   throw DataError(fmt::format(
-      "{}: tokens of {}; give the PREFIX of its tokens, or, also where one "
-      "text has two names, have them found: `train --corpus` does that, and a "
-      "grid without --tokens",
+      "{}: tokens of {}, or give the PREFIX of other tokens, or have them "
+      "found: `train --corpus` does that, and a grid without --tokens",
       WithSuffix(corpus.prefix, ".json").string(), other));
 }
 
@@ -197,15 +207,23 @@ PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
 
 void RequireReplaceable(const fs::path& prefix) {
   // One of the two is there whenever a copy has begun.
-  try {
-    ReadPreparedCorpus(prefix);
+  const auto is_ours = [&](const char* suffix, const auto& read) {
+    const fs::path path = WithSuffix(prefix, suffix);
+    std::error_code error;
+    if (!fs::is_regular_file(path, error) ||
+        fs::file_size(path, error) > kMaxDescriptionBytes) {
+      return false;
+    }
+    try {
+      read(path);
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  };
+  if (is_ours(".json", [&](const fs::path&) { ReadPreparedCorpus(prefix); }) ||
+      is_ours(".manifest", [](const fs::path& path) { ReadManifest(path); })) {
     return;
-  } catch (const Error&) {
-  }
-  try {
-    ReadManifest(WithSuffix(prefix, ".manifest"));
-    return;
-  } catch (const Error&) {
   }
   for (const char* suffix : {".bin", ".idx", ".model", ".manifest", ".json"}) {
     const fs::path path = WithSuffix(prefix, suffix);
@@ -220,6 +238,7 @@ void RequireReplaceable(const fs::path& prefix) {
 
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const fs::path& prefix) {
+  RequireReplaceable(prefix);
   if (prefix.has_parent_path()) MakeFolder(prefix.parent_path());
   // A concurrent reader finds no description, or one that does not fit.
   for (const char* suffix : {".manifest", ".bin", ".idx", ".model"}) {

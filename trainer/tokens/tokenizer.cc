@@ -205,7 +205,13 @@ Tokenizer::Tokenizer(std::string_view model, const std::string& name)
                     "{} pieces)",
                     name, end_of_document_, vocab_size_));
   }
-  pieces_end_at_words_ = true;
+  // Models of others may put a space before each text, or drop some.
+  std::vector<int32_t> parts;
+  for (const char* part : {"a", " ", " b", "\n", " c", " "}) {
+    const std::vector<int32_t> ids = Encode(part);
+    parts.insert(parts.end(), ids.begin(), ids.end());
+  }
+  pieces_end_at_words_ = Encode("a  b\n c ") == parts;
   for (int id = 0; id < vocab_size_; ++id) {
     if (processor.IsControl(id) || processor.IsByte(id)) continue;
     const std::string& piece = processor.IdToPiece(id);

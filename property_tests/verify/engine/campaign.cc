@@ -131,13 +131,29 @@ class Campaign {
     in_flight_.clear();
   }
 
-  // Says so if the REPRO line of a failure will not show it.
-  void HintUnlessAlone(CaseResult& failure) const {
-    const auto fresh = MakeImplementation(failure.c.impl);
-    if (Finished(options_.check(failure.c, *fresh), *fresh).failed()) return;
-    failure.hints.push_back(fmt::format(
-        "passes alone: it fails only after earlier cases; run them again from "
-        "case={} on, with what this campaign was given",
+  bool FailsAlone(const Case& c) const {
+    const auto fresh = MakeImplementation(c.impl);
+    return Finished(options_.check(c, *fresh), *fresh).failed();
+  }
+
+  // Takes the case as it was found where only that fails on an implementation
+  // of its own, and says so where neither does: its REPRO line passes. A `lib:`
+  // keeps what its own globals hold.
+  void PreferWhatFailsAlone(const CaseResult& found, Shrunk& smallest) const {
+    try {
+      if (FailsAlone(smallest.result.c)) return;
+      if (FailsAlone(found.c)) {
+        smallest.result = found;
+        return;
+      }
+    } catch (const StoppedError&) {
+      throw;
+    } catch (const Error&) {
+      return;  // what was found is reported in any case
+    }
+    smallest.result.hints.push_back(fmt::format(
+        "passes alone: it fails only after earlier cases, or not always; run "
+        "them again from case={} on, with what this campaign was given",
         options_.first));
   }
 
@@ -161,11 +177,15 @@ class Campaign {
           shrunk_[op.name() + " " + impl.name() + " " + result.output];
       if (options_.shrink && shrunk++ < options_.max_shrunk) {
         smallest = Shrink(result, impl, options_.check);
-        HintUnlessAlone(smallest->result);
+        PreferWhatFailsAlone(result, *smallest);
       }
     } catch (...) {
       // An error on the way must not leave a FAIL without its REPRO line.
-      if (result.failed()) suite_.CountFailure(result);
+      if (smallest) {
+        suite_.AddFailure({result, smallest->result, smallest->runs, 1});
+      } else if (result.failed()) {
+        suite_.CountFailure(result);
+      }
       throw;
     }
     if (!smallest) return CountOnly(result);

@@ -27,7 +27,7 @@ void Fail(CaseResult& result, const std::string& output,
 // double show no truncation to double: half of a gap, the mean.
 double TruncationError(Dtype dtype, double value) {
   if (dtype == Dtype::kF64)
-    return std::abs(StepBy(dtype, value, 1) - value) / 2;
+    return std::abs(StepBy(dtype, value, value > 0 ? -1 : 1) - value) / 2;
   double truncated = RoundTo(dtype, value);
   if (std::abs(truncated) > std::abs(value)) {
     truncated = StepBy(dtype, truncated, value > 0 ? -1 : 1);
