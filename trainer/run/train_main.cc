@@ -191,16 +191,17 @@ std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
   return tokens;
 }
 
-// Throws DataError for tokens of another vocabulary, or of another corpus than
-// the configuration names, if it names one. Tokens that others wrote have no
-// PREFIX.json, and may be of any.
+// Throws DataError for tokens of another corpus than the configuration names,
+// if it names one, and with `of_its_vocabulary` for those of another one.
+// Tokens that others wrote have no PREFIX.json, and may be of any.
 void RequireTokensOfConfig(const Config& config,
-                           const std::filesystem::path& prefix) {
+                           const std::filesystem::path& prefix,
+                           bool of_its_vocabulary) {
   if (!std::filesystem::exists(softmoe::trainer::WithSuffix(prefix, ".json"))) {
     return;
   }
-  const auto corpus =
-      softmoe::trainer::ReadPreparedCorpus(prefix, config.model.vocab_size);
+  const auto corpus = softmoe::trainer::ReadPreparedCorpus(
+      prefix, of_its_vocabulary ? config.model.vocab_size : 0);
   if (config.data.corpus.empty()) return;
   softmoe::trainer::RequireTokensOf(config.data, corpus);
 }
@@ -240,7 +241,10 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
     }
   }
   if (!arguments.data.empty()) {
-    RequireTokensOfConfig(config, softmoe::UserPath(arguments.data));
+    // A run asks for its vocabulary when it opens the files, and a profile
+    // takes any.
+    RequireTokensOfConfig(config, softmoe::UserPath(arguments.data),
+                          arguments.dry_run);
   }
   if (arguments.dry_run) {
     if (!leads) return ExitCode::kDone;
