@@ -147,7 +147,8 @@ void RefuseFoldersOfFiles(FilesOf kind, const fs::path& place) {
   for (fs::recursive_directory_iterator entry(place, kOptions, error), end;
        !error && entry != end; entry.increment(error)) {
     const std::string name = NameOf(entry->path());
-    if (entry->is_directory(error)) {
+    std::error_code gone;  // by now, or what a link names
+    if (entry->is_directory(gone)) {
       if (name.starts_with('.')) entry.disable_recursion_pending();
       continue;
     }

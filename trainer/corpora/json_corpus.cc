@@ -30,14 +30,12 @@ class TextFinder {
  public:
   using Number = nlohmann::json::number_float_t;
 
-  TextFinder(const std::string& key, std::string* text)
-      : key_(key), text_(*text) {}
+  // With `names`, it also keeps the names of the first strings.
+  TextFinder(const std::string& key, std::string* text, bool names = false)
+      : key_(key), text_(*text), keeps_names_(names) {}
   bool found() const { return found_; }
-  // The first members of the object that are strings, in quotes; or "".
-  std::string Strings() const {
-    return fmt::format("{}{}", fmt::join(names_, ", "),
-                       more_names_ ? ", ..." : "");
-  }
+  // `"id", "body", ...`; or "".
+  const std::string& names() const { return names_; }
 
   bool null() { return Other(); }
   bool boolean(bool) { return Other(); }
@@ -47,7 +45,7 @@ class TextFinder {
   bool binary(nlohmann::json::binary_t&) { return Other(); }
   bool string(std::string& value) {
     if (!IsText()) {
-      if (depth_ == 1 && in_object_) Remember();
+      if (keeps_names_ && depth_ == 1 && in_object_) KeepName();
       return true;
     }
     found_ = true;
@@ -68,7 +66,7 @@ class TextFinder {
   bool key(std::string& name) {
     if (depth_ != 1) return true;
     is_text_ = name == key_;
-    member_.assign(name, 0, kMaxName);
+    if (keeps_names_) member_.assign(name, 0, kMaxName);
     return true;
   }
   bool end_object() { return --depth_, true; }
@@ -79,13 +77,17 @@ class TextFinder {
   }
 
  private:
-  static constexpr size_t kMaxNames = 5, kMaxName = 40;
+  static constexpr int kMaxNames = 5;
+  static constexpr size_t kMaxName = 40;
 
-  void Remember() {
-    more_names_ = names_.size() == kMaxNames;
-    if (more_names_) return;
-    names_.push_back(nlohmann::json(member_).dump(
-        -1, ' ', true, nlohmann::json::error_handler_t::replace));
+  void KeepName() {
+    if (num_names_ > kMaxNames) return;
+    if (num_names_ > 0) names_ += ", ";
+    names_ +=
+        num_names_++ == kMaxNames
+            ? "..."
+            : nlohmann::json(member_).dump(
+                  -1, ' ', true, nlohmann::json::error_handler_t::replace);
   }
   bool IsText() const { return depth_ == 1 && in_object_ && is_text_; }
   // As in any parser, the last of several members with one key counts.
@@ -98,9 +100,9 @@ class TextFinder {
   std::string& text_;
   int64_t depth_ = 0;
   bool in_object_ = false, is_text_ = false, found_ = false;
-  std::string member_;
-  std::vector<std::string> names_;
-  bool more_names_ = false;
+  const bool keeps_names_;
+  std::string member_, names_;
+  int num_names_ = 0;
 };
 
 class JsonLines : public DocumentSource {
@@ -169,14 +171,15 @@ class JsonLines : public DocumentSource {
     TextFinder finder(options_.text_key, document);
     if (!nlohmann::json::sax_parse(line, &finder)) return "no JSON in UTF-8";
     if (!finder.found()) {
-      const std::string strings = finder.Strings();
+      TextFinder again(options_.text_key, document, /*names=*/true);
+      nlohmann::json::sax_parse(line, &again);
       return fmt::format(
           "no JSON object with a string named \"{}\"{}", options_.text_key,
-          strings.empty()
+          again.names().empty()
               ? ""
               : fmt::format(", but with {}: `//:prepare_data --text-key` says "
                             "which is the document",
-                            strings));
+                            again.names()));
     }
     if (FindNonText(*document) != std::string_view::npos) {
       return "the document has a NUL character";

@@ -185,6 +185,12 @@ TEST(JsonLines, ReadsTheMemberAskedFor) {
                    "x.jsonl:1: no JSON object with a string named \"body\", "
                    "but with \"text\", \"content\": `//:prepare_data "
                    "--text-key`"));
+  // A few of many.
+  WriteFileAtomically(path, R"({"a":"","b":"","c":"","d":"","e\n":"","f":""})");
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     DocumentsOf(OpenJsonLines(path, {.text_key = "body"}));
+                   }),
+                   R"("a", "b", "c", "d", "e\n", ...: `)"));
 }
 
 // Under kSkip bad lines are counted and named with their places, and the good
