@@ -154,8 +154,7 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
         "{}: not known to have the vocabulary of the model in {}: {}. "
         "Give token files of that vocabulary, which `//:prepare_data "
         "--tokenizer` makes with the PREFIX.model of the run's, or leave "
-        "--data "
-        "out",
+        "--data out",
         report.tokens.string(), run.path.string(),
         DescribeTokenDifferences(differences)));
   }
