@@ -111,29 +111,35 @@ class ClaimJudge {
         *golden_.FindTable(claim.scope)->FindRow(side.row->id), *side.row);
   }
 
-  // What is assumed of the tokens of `side`, if it is to be converted.
-  void AssumeTokens(const Claim& claim, const ClaimSide& side,
-                    const TokenSizes& tokens, ClaimVerdict* verdict) {
-    if (!tokens.converts()) return;
-    Merge({Assume(tokens.field, claim.scope + "/" + side.row->id, &verdicts_)},
+  // Makes `*side` one in the paper's tokens, of which `*cell` is then the cell,
+  // and returns its noise. The verdict has what is assumed for that.
+  PooledDeviation Convert(const Claim& claim, const TokenSizes& tokens,
+                          ClaimSide* side, Cell* cell, ClaimVerdict* verdict) {
+    if (tokens.converts()) {
+      Merge(
+          {Assume(tokens.field, claim.scope + "/" + side->row->id, &verdicts_)},
           &verdict->assumptions);
+    }
+    PooledDeviation noise = NoiseOf(claim, *side);
+    noise.deviation *= tokens.factor;
+    *cell = Scaled(*side->cell, tokens.factor);
+    side->cell = cell;
+    return noise;
   }
 
   // A number is in the paper's tokens, as its cells are.
   void TestAgainstNumber(const Claim& claim, const ClaimSide& left,
                          const ClaimSide& right, bool open,
                          ClaimVerdict* verdict) {
-    PooledDeviation noise = NoiseOf(claim, left);
     const auto tokens = TokensOf(claim, left);
     if (!tokens) {
-      Test(claim, left, right, noise, open, verdict);
+      Test(claim, left, right, NoiseOf(claim, left), open, verdict);
       return;
     }
-    const Cell converted = Scaled(*left.cell, tokens->factor);
     ClaimSide judged = left;
-    judged.cell = &converted;
-    noise.deviation *= tokens->factor;
-    AssumeTokens(claim, left, *tokens, verdict);
+    Cell cell;
+    const PooledDeviation noise =
+        Convert(claim, *tokens, &judged, &cell, verdict);
     Test(claim, judged, right, noise, open || tokens->converts(), verdict);
     verdict->reason += "; " + DescribeTokens(*tokens, *left.cell);
   }
@@ -141,27 +147,23 @@ class ClaimJudge {
   // Rows in tokens of two sizes are compared in the paper's, as cells are.
   void TestRows(const Claim& claim, const ClaimSide& left,
                 const ClaimSide& right, bool open, ClaimVerdict* verdict) {
-    PooledDeviation noise = NoiseOf(claim, left);
-    PooledDeviation other = NoiseOf(claim, right);
     const auto tokens = TokensOf(claim, left);
     const auto other_tokens = TokensOf(claim, right);
     // Where one size is unknown, the numbers are compared as they are.
     if (!tokens || !other_tokens || tokens->field.ours.empty() ||
         other_tokens->field.ours.empty() ||
         !DifferInSize(tokens->factor, other_tokens->factor)) {
-      Test(claim, left, right, Larger(noise, other), open, verdict);
+      Test(claim, left, right,
+           Larger(NoiseOf(claim, left), NoiseOf(claim, right)), open, verdict);
       return;
     }
-    const Cell left_cell = Scaled(*left.cell, tokens->factor);
-    const Cell right_cell = Scaled(*right.cell, other_tokens->factor);
-    ClaimSide judged = left, judged_right = right;
-    judged.cell = &left_cell;
-    judged_right.cell = &right_cell;
-    noise.deviation *= tokens->factor;
-    other.deviation *= other_tokens->factor;
-    AssumeTokens(claim, left, *tokens, verdict);
-    AssumeTokens(claim, right, *other_tokens, verdict);
-    Test(claim, judged, judged_right, Larger(noise, other), /*open=*/true,
+    ClaimSide judged = left, other = right;
+    Cell cell, other_cell;
+    const PooledDeviation noise =
+        Convert(claim, *tokens, &judged, &cell, verdict);
+    const PooledDeviation other_noise =
+        Convert(claim, *other_tokens, &other, &other_cell, verdict);
+    Test(claim, judged, other, Larger(noise, other_noise), /*open=*/true,
          verdict);
     verdict->reason += fmt::format(
         "; {}: {}; {}: {}", left.row->id, DescribeTokens(*tokens, *left.cell),

@@ -69,21 +69,17 @@ bool IsOfTokens(const fs::path& path) {
       return false;
     }
   }
-  const InputFile file(path);
-  std::string beginning(
-      static_cast<size_t>(std::min<int64_t>(file.size(), 256)), '\0');
-  file.Read(0, std::ssize(beginning), beginning.data());
-  return beginning.find("\"format\": \"softmoe token files\"") !=
-         std::string::npos;
+  return FormOf(InputFile(path)) == FileForm::kTokens;
+}
+
+bool IsFileOf(FilesOf kind, const fs::path& path) {
+  return IsKind(kind, NameOf(path)) && !IsOfTokens(path);
 }
 
 void AddFiles(FilesOf kind, const fs::path& folder, Files* files) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!IsKind(kind, NameOf(entry.path())) || IsOfTokens(entry.path())) {
-      continue;
-    }
-    files->push_back(entry.path());
+    if (IsFileOf(kind, entry.path())) files->push_back(entry.path());
   }
 }
 
@@ -141,19 +137,19 @@ void RefuseDoubleNames(FilesOf kind, const Files& files) {
 }
 
 // Documents in folders of the folder would be left out without a word.
-void RefuseFoldersOfFiles(FilesOf kind, const fs::path& place) {
+void RefuseFoldersOfJson(const fs::path& place) {
   constexpr auto kOptions = fs::directory_options::skip_permission_denied;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(place, kOptions, error), end;
        !error && entry != end; entry.increment(error)) {
-    const std::string name = NameOf(entry->path());
     std::error_code gone;  // by now, or what a link names
     if (entry->is_directory(gone)) {
-      if (name.starts_with('.')) entry.disable_recursion_pending();
+      if (NameOf(entry->path()).starts_with('.')) {
+        entry.disable_recursion_pending();
+      }
       continue;
     }
-    if (entry.depth() == 0 || !IsKind(kind, name) ||
-        IsOfTokens(entry->path())) {
+    if (entry.depth() == 0 || !IsFileOf(FilesOf::kJson, entry->path())) {
       continue;
     }
     throw DataError(fmt::format(
@@ -272,7 +268,7 @@ void HashPart(const InputFile& file, int64_t begin, int64_t count,
 Files FindCorpusFiles(FilesOf kind, const fs::path& place) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) return {place};
-  if (kind == FilesOf::kJson) RefuseFoldersOfFiles(kind, place);
+  if (kind == FilesOf::kJson) RefuseFoldersOfJson(place);
   Files files;
   AddFiles(kind, place, &files);
   if (kind == FilesOf::kOwt) AddFiles(kind, place / "subsets", &files);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/corpora/json_corpus.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/errors.h"
 #include "core/files/input_file.h"

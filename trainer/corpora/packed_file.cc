@@ -218,6 +218,10 @@ FileForm FormOf(std::string_view beginning) {
   if (beginning.starts_with("PK\3\4")) return FileForm::kZip;
   if (beginning.starts_with("PAR1")) return FileForm::kParquet;
   if (beginning.starts_with("version https://git-lfs")) return FileForm::kLfs;
+  if (beginning.starts_with(
+          fmt::format("{{\n  \"format\": \"{}\"", kTokenFilesFormat))) {
+    return FileForm::kTokens;
+  }
   if (beginning.size() >= 262 && beginning.substr(257, 5) == "ustar") {
     return FileForm::kTar;
   }

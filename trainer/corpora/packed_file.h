@@ -31,8 +31,12 @@ enum class FileForm {
   kZip,
   kParquet,
   kLfs,
+  kTokens,
   kHtml
 };
+
+// What the PREFIX.json of token files says in its first line that it is.
+inline constexpr std::string_view kTokenFilesFormat = "softmoe token files";
 
 // What a file is that begins with these bytes; 512 of them, where it has as
 // many, decide.

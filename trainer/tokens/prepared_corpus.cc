@@ -16,6 +16,7 @@
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "optimized/device.h"
+#include "trainer/corpora/packed_file.h"
 #include "trainer/tokens/manifest.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/token_memory.h"
@@ -27,7 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kCorpusFormat = "softmoe token files";
 constexpr int kCorpusVersion = 2;
 constexpr int kUnsealedVersion = 1;  // the same without the seal; still read
 // Far more than PREFIX.json and PREFIX.manifest have.
@@ -91,7 +91,7 @@ void CopyFile(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 std::string PreparedCorpusText(const PreparedCorpus& corpus) {
-  Json json = {{"format", kCorpusFormat}, {"version", kCorpusVersion}};
+  Json json = {{"format", kTokenFilesFormat}, {"version", kCorpusVersion}};
   VisitCorpus(corpus,
               [&](const char* key, const auto& field) { json[key] = field; });
   if (!corpus.text_of.empty()) json["text_of"] = corpus.text_of;
@@ -108,7 +108,7 @@ void WritePreparedCorpus(const PreparedCorpus& corpus) {
 PreparedCorpus ParsePreparedCorpus(const std::string& text,
                                    const fs::path& path) {
   const Json json = ParseJsonObject(text);
-  if (!json.is_object() || json.value("format", Json()) != kCorpusFormat) {
+  if (!json.is_object() || json.value("format", Json()) != kTokenFilesFormat) {
     throw DataError(fmt::format("{}: not the description of token files; {}",
                                 path.string(), kRemedy));
   }

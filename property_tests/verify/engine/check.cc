@@ -26,8 +26,9 @@ void Fail(CaseResult& result, const std::string& output,
 // By how much `value` is nearer to zero after truncation to `dtype`. Numbers in
 // double show no truncation to double: half of a gap, the mean.
 double TruncationError(Dtype dtype, double value) {
-  if (dtype == Dtype::kF64)
+  if (dtype == Dtype::kF64) {
     return std::abs(StepBy(dtype, value, value > 0 ? -1 : 1) - value) / 2;
+  }
   double truncated = RoundTo(dtype, value);
   if (std::abs(truncated) > std::abs(value)) {
     truncated = StepBy(dtype, truncated, value > 0 ? -1 : 1);
