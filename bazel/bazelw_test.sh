@@ -7,18 +7,19 @@ set -euo pipefail
 bazelw=$PWD/bazelw
 mkdir "$TEST_TMPDIR/bin"
 export PATH=$TEST_TMPDIR/bin:$PATH XDG_CACHE_HOME=$TEST_TMPDIR/cache
-printf '#!/bin/sh\necho "$*"\n' >"$TEST_TMPDIR/bin/bazel"
+printf '#!/bin/sh\necho "$SOFTMOE_TOOLCHAIN $*"\n' >"$TEST_TMPDIR/bin/bazel"
 chmod +x "$TEST_TMPDIR/bin/bazel"
 # Starts nothing but what is looked at.
 printf '#!/bin/sh\nsed "s/$/ installed/" "%s"\n' "$PWD/bazel/packages.txt" \
   >"$TEST_TMPDIR/bin/dpkg-query"
 chmod +x "$TEST_TMPDIR/bin/dpkg-query"
 
-# expect WORDS ARGUMENT... - bazelw calls bazel with WORDS, besides its flags
+# expect WORDS ARGUMENT... - bazelw calls bazel with WORDS, besides its flag,
+# and always with a digest of the toolchain in the environment
 expect() {
   local expected=$1 got
   shift
-  got=$("$bazelw" "$@" | sed -E 's/ --(disk_cache|repo_env)=[^ ]*//g')
+  got=$("$bazelw" "$@" | sed -E 's/^[0-9a-f]{32} //; s/ --disk_cache=[^ ]*//')
   [ "$got" = "$expected" ] || {
     echo "bazelw $*: expected '$expected', got '$got'" >&2
     exit 1

@@ -1,67 +1,6 @@
-"""The packages, and the files that comments and texts can cite."""
+"""The files that comments and texts can cite."""
 
-# Every package, since Bazel offers no list of them.
-PACKAGES = [
-    "",
-    "bazel",
-    "core",
-    "core/config",
-    "core/files",
-    "core/fuzzing",
-    "core/hdf5",
-    "core/process",
-    "core/testing",
-    "core/text",
-    "experiments",
-    "experiments/container",
-    "experiments/grids",
-    "experiments/plan",
-    "experiments/report",
-    "experiments/run",
-    "experiments/testing",
-    "golden",
-    "golden/document",
-    "golden/gpu_runs",
-    "golden/oracles",
-    "golden/paper",
-    "golden/testing",
-    "golden/verdict",
-    "kernels",
-    "kernels/cuda",
-    "kernels/simd",
-    "kernels/simt",
-    "kernels/simt/device",
-    "kernels/simt/ptx",
-    "kernels/simt/shim",
-    "kernels/testing",
-    "optimized",
-    "optimized/communicator",
-    "optimized/communicator/testing",
-    "optimized/testing",
-    "property_tests",
-    "property_tests/gpu",
-    "property_tests/mutation",
-    "property_tests/mutation/sampled",
-    "property_tests/testing",
-    "property_tests/verify",
-    "property_tests/verify/engine",
-    "property_tests/verify/examples",
-    "property_tests/verify/foreign",
-    "property_tests/verify/gradients",
-    "property_tests/verify/implementations",
-    "property_tests/verify/operations",
-    "reference",
-    "reference/testing",
-    "trainer",
-    "trainer/corpora",
-    "trainer/evaluation",
-    "trainer/identity",
-    "trainer/results",
-    "trainer/run",
-    "trainer/tasks",
-    "trainer/testing",
-    "trainer/tokens",
-]
+load("//bazel:layering.bzl", "PACKAGES")
 
 # Files of other projects that are cited as theirs.
 _FOREIGN_FILES = [
@@ -105,13 +44,17 @@ def package_files(folders = "**/"):
     """
     package = native.package_name()
     if package not in PACKAGES:
-        fail("\"%s\" is missing in PACKAGES of bazel/citations.bzl" % package)
+        fail("\"%s\" is missing in ROOMS and UNORDERED of bazel/layering.bzl" % package)
+    files = native.glob(
+        [folders + "*"] if folders else ["*", ".ci/*", ".github/**"],
+        exclude = [".git"],  # a file, where "git worktree" made the folder
+    )
     native.filegroup(
         name = "citable_files",
         testonly = False,  # also where that is the package's default
-        srcs = native.glob(
-            [folders + "*"] if folders else ["*", ".ci/*", ".github/**"],
-            exclude = [".git"],  # a file, where "git worktree" made the folder
-        ),
+        srcs = files,
         visibility = ["//visibility:public"],
     )
+
+    # So that other packages may name one of them.
+    native.exports_files(files)

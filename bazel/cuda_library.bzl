@@ -12,12 +12,12 @@ load(
     "NVCC_VERSION",
 )
 load("@system//:key.bzl", "BUILD_KEY")
-load("//bazel:compilation.bzl", "listed_inputs", "run_compiler")
+load("//bazel:compilation.bzl", "LANGUAGE", "listed_inputs", "run_compiler")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
 # Of each source a file with what ptxas reports of its kernels' registers and
 # memory, and one with their PTX.
-_CudaResources = provider(fields = ["files", "ptx"])
+_CudaReports = provider(fields = ["resources", "ptx"])
 
 def _cuda_library_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
@@ -25,7 +25,7 @@ def _cuda_library_impl(ctx):
     context = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
 
     # As for g++: contraction is decided in the source (DESIGN.md, ruling 9).
-    flags = ["-std=c++20", "-O3", "--fmad=false"] + [
+    flags = [LANGUAGE, "-O3", "--fmad=false"] + [
         "-I.",  # nvcc knows no -iquote
         "-DSOFTMOE_BUILD_KEY=" + BUILD_KEY,
     ] + ctx.attr.copts
@@ -97,7 +97,7 @@ def _cuda_library_impl(ctx):
         DefaultInfo(files = depset(objects)),
         CcInfo(compilation_context = compilation, linking_context = linking),
         OutputGroupInfo(ptx = depset(ptx)),
-        _CudaResources(files = resources, ptx = ptx),
+        _CudaReports(resources = resources, ptx = ptx),
     ]
 
 _cuda_library = rule(
@@ -122,75 +122,62 @@ def cuda_library(name, deps = [], **kwargs):
         **kwargs
     )
 
-def _cuda_resources_test_impl(ctx):
-    files = ctx.attr.library[_CudaResources].files
+def _cuda_report_test_impl(ctx):
+    reports = ctx.attr.library[_CudaReports]
+    files = reports.resources
+    if ctx.attr.ptx_of:
+        files = [
+            file
+            for file in reports.ptx
+            if file.basename[:-len(".ptx")] in ctx.attr.ptx_of
+        ]
+        if len(files) != len(ctx.attr.ptx_of):
+            fail("not all of ptx_of are the library's sources")
     ctx.actions.write(
         ctx.outputs.executable,
-        "#!/bin/sh\nexec %s %s '%s' %s\n" % (
-            ctx.file._checker.short_path,
-            "violation" if ctx.attr.expect_violation else "none",
-            " ".join(_architectures()),
+        "#!/bin/sh\nexec %s %s %s\n" % (
+            ctx.file.checker.short_path,
+            " ".join(["'%s'" % word for word in ctx.attr.words]),
             " ".join([file.short_path for file in files]),
         ),
         is_executable = True,
     )
-    return [DefaultInfo(runfiles = ctx.runfiles(files + [ctx.file._checker]))]
+    return [DefaultInfo(runfiles = ctx.runfiles(files + [ctx.file.checker]))]
 
-def _architectures():
-    """sm_80 and so on, of the flags that nvcc gets."""
-    return ["sm_" + flag.split("compute_")[1].split(",")[0] for flag in NVCC_ARCHITECTURES]
-
-_cuda_resources_test = rule(
-    implementation = _cuda_resources_test_impl,
+_cuda_report_test = rule(
+    doc = "CHECKER WORDS FILES, where FILES are what nvcc reports of a cuda_library.",
+    implementation = _cuda_report_test_impl,
     attrs = {
-        "library": attr.label(providers = [_CudaResources]),
-        "expect_violation": attr.bool(doc = "For the test of this test."),
-        "_checker": attr.label(default = "//bazel:check_cuda_resources.sh", allow_single_file = True),
+        "library": attr.label(providers = [_CudaReports]),
+        "checker": attr.label(allow_single_file = True),
+        "words": attr.string_list(),
+        "ptx_of": attr.string_list(doc = "PTX of these sources, instead of all resources."),
     },
     test = True,
 )
 
-def cuda_resources_test(name, library, **kwargs):
-    """Fails if a kernel of a cuda_library spills or has a stack frame, on any architecture."""
-    _cuda_resources_test(
+def cuda_resources_test(name, library, expect_violation = False):
+    """Fails if a kernel of a cuda_library spills or has a stack frame, on any architecture.
+
+    Args:
+      name: of the test.
+      library: a cuda_library.
+      expect_violation: for the test of this test.
+    """
+    _cuda_report_test(
         name = name,
         size = "small",
         library = library,
+        checker = "//bazel:check_cuda_resources.sh",
+        words = [
+            "violation" if expect_violation else "none",
+            # sm_80 and so on, of the flags that nvcc gets.
+            " ".join(["sm_" + flag.split("compute_")[1].split(",")[0] for flag in NVCC_ARCHITECTURES]),
+        ],
         target_compatible_with = NEEDS_CUDA,
-        **kwargs
     )
 
-def _cuda_access_test_impl(ctx):
-    files = [
-        file
-        for file in ctx.attr.library[_CudaResources].ptx
-        if file.basename[:-len(".ptx")] in ctx.attr.sources
-    ]
-    if len(files) != len(ctx.attr.sources):
-        fail("not all of sources are the library's")
-    ctx.actions.write(
-        ctx.outputs.executable,
-        "#!/bin/sh\nexec %s '%s' %s\n" % (
-            ctx.file._checker.short_path,
-            ctx.attr.only_loads,
-            " ".join([file.short_path for file in files]),
-        ),
-        is_executable = True,
-    )
-    return [DefaultInfo(runfiles = ctx.runfiles(files + [ctx.file._checker]))]
-
-_cuda_access_test = rule(
-    implementation = _cuda_access_test_impl,
-    attrs = {
-        "library": attr.label(providers = [_CudaResources]),
-        "sources": attr.string_list(),
-        "only_loads": attr.string(),
-        "_checker": attr.label(default = "//bazel:check_cuda_access.sh", allow_single_file = True),
-    },
-    test = True,
-)
-
-def cuda_access_test(name, library, sources, only_loads = "", **kwargs):
+def cuda_access_test(name, library, sources, only_loads = ""):
     """Fails if a wide kernel does not load and store 16 bytes at a time.
 
     Args:
@@ -198,14 +185,13 @@ def cuda_access_test(name, library, sources, only_loads = "", **kwargs):
       library: a cuda_library.
       sources: those of its sources that have wide kernels.
       only_loads: words in the names of kernels that store nothing wide.
-      **kwargs: as of every test.
     """
-    _cuda_access_test(
+    _cuda_report_test(
         name = name,
         size = "small",
         library = library,
-        sources = sources,
-        only_loads = only_loads,
+        checker = "//bazel:check_cuda_access.sh",
+        words = [only_loads],
+        ptx_of = sources,
         target_compatible_with = NEEDS_CUDA,
-        **kwargs
     )

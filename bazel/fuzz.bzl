@@ -194,7 +194,8 @@ def softmoe_fuzz_test(
     Args:
       name: NAME, without the endings. NAME_fuzz.cc defines FuzzOne and Seeds of
         //core/fuzzing.
-      deps: what they call; all of it is instrumented.
+      deps: what they call, besides //core/fuzzing and what that depends on; all
+        of it is instrumented.
       max_len: bytes of the longest input that is made.
       test_runs: executions in the test, seeds included.
       timeout_seconds: an input that takes longer is a finding.

@@ -43,19 +43,43 @@ ROOMS = {
     ],
 }
 
-# Rooms without a place in that order, as are all that are called testing or
-# fuzzing: no product code may use them.
+# Rooms without a place in that order: no product code may use them.
 UNORDERED = [
+    "core/fuzzing",
+    "core/testing",
     "experiments/container",
+    "experiments/testing",
     "golden/oracles",
+    "golden/testing",
     "kernels/simt/device",
     "kernels/simt/ptx",
     "kernels/simt/shim",
+    "kernels/testing",
+    "optimized/communicator/testing",
+    "optimized/testing",
     "property_tests/",
     "property_tests/mutation",
     "property_tests/mutation/sampled",
+    "property_tests/testing",
     "property_tests/verify/examples",
+    "reference/testing",
+    "trainer/testing",
 ]
+
+# Every package, since Bazel offers no list of them.
+PACKAGES = ["", "bazel"] + sorted([
+    room.rstrip("/")
+    for room in UNORDERED + [layer + "/" + room for layer in ROOMS for room in ROOMS[layer]]
+])
+
+def users_of(package):
+    """Visibility for the package's layer, and for those that may depend on it."""
+    layer = package.split("/")[0]
+    return [
+        "//%s:__subpackages__" % user
+        for user, used in ALLOWED.items()
+        if user == layer or layer in used[0] + used[1]
+    ]
 
 _Edges = provider(fields = ["edges"])
 
@@ -78,7 +102,6 @@ def _has_place(layer, room):
     return (
         layer not in ALLOWED or
         room in ROOMS.get(layer, []) or
-        room.split("/")[-1] in ["fuzzing", "testing"] or
         layer + "/" + room in UNORDERED
     )
 

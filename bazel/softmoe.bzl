@@ -6,6 +6,7 @@ other macros are for what differs.
 
 load("@system//:key.bzl", "BUILD_KEY")
 load("//bazel:fuzz.bzl", "softmoe_fuzz_test")
+load("//bazel:layering.bzl", "users_of")
 load("//bazel:package.bzl", "package_checks")
 load("//bazel:together.bzl", "together")
 
@@ -91,8 +92,8 @@ def softmoe_cc_test(
       srcs: default: NAME.cc.
       copts: besides those of every program.
       linkopts: besides those of every program.
-      deps: as of a cc_test, without GoogleTest.
-      main: False if the test has a main() of its own.
+      deps: besides //core/testing:test_main, and what that depends on.
+      main: False if the test has a main() of its own, which also names all deps.
       **kwargs: as of a cc_test.
     """
     native.cc_test(
@@ -115,7 +116,7 @@ ISA_LEVELS = {
 }
 
 def softmoe_isa_library(name, srcs, hdrs = [], deps = [], **kwargs):
-    """Compiles `srcs` once per ISA level into namespace SOFTMOE_ISA_NAMESPACE.
+    """Compiles `srcs` once per ISA level into namespace SOFTMOE_ISA.
 
     Each source wraps its code in `namespace softmoe::kernels::SOFTMOE_ISA {`;
     see //kernels:isa.h for how the level is chosen at run time.
@@ -159,8 +160,7 @@ def softmoe_room(
         srcs = [],
         hdrs = [],
         deps = [],
-        fuzz_deps = [],
-        visibility = ["//visibility:public"],
+        visibility = None,
         **kwargs):
     """The room that a folder is, with all that no target above has for itself:
 
@@ -178,8 +178,7 @@ def softmoe_room(
       srcs: sources besides those of the folder, even if a target above has them.
       hdrs: headers besides those of the folder.
       deps: of the library: rooms, and libraries of the system.
-      fuzz_deps: of the fuzzers, besides the library.
-      visibility: of the library.
+      visibility: of the library, if not all that may use its layer (layering.bzl).
       **kwargs: test_deps, test_data, test_size and so on are attributes of the
         test (test_srcs: as srcs of the library), all others of the library.
     """
@@ -196,7 +195,7 @@ def softmoe_room(
             ),
             hdrs = hdrs + native.glob(["*.h"], allow_empty = True, exclude = hdrs),
             deps = deps,
-            visibility = visibility,
+            visibility = visibility or users_of(native.package_name()),
             **{key: value for key, value in kwargs.items() if not key.startswith("test_")}
         )
     test = {key[len("test_"):]: value for key, value in kwargs.items() if key.startswith("test_")}
@@ -216,5 +215,5 @@ def softmoe_room(
     elif test:
         fail("there are attributes of a test, but there is no *_test.cc")
     for fuzzer in native.glob(["*_fuzz.cc"], allow_empty = True, exclude = taken):
-        softmoe_fuzz_test(name = fuzzer[:-len("_fuzz.cc")], deps = own + fuzz_deps)
+        softmoe_fuzz_test(name = fuzzer[:-len("_fuzz.cc")], deps = own)
     package_checks()

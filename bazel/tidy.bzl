@@ -9,8 +9,8 @@ A source is checked again only when it, a header that it may include, its flags
 or .clang-tidy change.
 """
 
-load("//bazel:citations.bzl", "PACKAGES")
 load("//bazel:compilation.bzl", "LANGUAGE", "PROCESSOR")
+load("//bazel:layering.bzl", "PACKAGES")
 load("//bazel:together.bzl", "sources_of")
 
 _CLANG_TIDY = "/usr/bin/clang-tidy-14"
