@@ -22,6 +22,7 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "core/testing/utf8_test_util.h"
+#include "trainer/tokens/shard_store.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/tokenizer.h"
 
@@ -74,14 +75,20 @@ TEST_P(MegatronOracle, TheirsLoadHere) {
 // it back.
 TEST_P(MegatronOracle, OursHaveTheirBytes) {
   const json ours = Oracle().at("ours").at(GetParam());
-  const auto prefix = FreshFolder(GetParam()) / "ours";
-  trainer::TokenWriter writer(prefix, VocabSize(GetParam()));
+  const auto folder = FreshFolder(GetParam());
+  const int64_t vocab_size = VocabSize(GetParam());
+  trainer::ShardStore store(folder, vocab_size);
+  trainer::ShardWriter writer(folder, 0, vocab_size);
   for (const std::vector<int32_t> ids : ours.at("documents")) {
-    writer.AddDocument(ids);
+    writer.AddDocument("", ids);
   }
-  const trainer::TokenWriter::Hashes hashes = writer.Commit();
-  EXPECT_EQ(hashes.tokens_sha256, ours.at("bin_sha256"));
-  EXPECT_EQ(hashes.index_sha256, ours.at("idx_sha256"));
+  writer.Commit({});
+  store.AppendNext();
+  const trainer::ShardStore::Result written = store.Finish(folder / "ours");
+  EXPECT_EQ(written.tokens_sha256, ours.at("bin_sha256"));
+  EXPECT_EQ(written.index_sha256, ours.at("idx_sha256"));
+  EXPECT_EQ(written.tokens_sha256, Sha256OfFile(folder / "ours.bin"));
+  EXPECT_EQ(written.index_sha256, Sha256OfFile(folder / "ours.idx"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MegatronOracle,

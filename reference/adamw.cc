@@ -39,13 +39,6 @@ double GlobalNorm(const Vector& gradients) {
   double squares = 0;
   for (const double gradient : gradients) squares += gradient * gradient;
   if (!std::isfinite(squares)) {
-    for (Eigen::Index i = 0; i < gradients.size(); ++i) {
-      if (std::isfinite(gradients[i])) continue;
-      std::ostringstream message;
-      message << "gradient element " << i << " is " << gradients[i]
-              << "; lower the learning rate";
-      throw NumericsError(message.str());
-    }
     throw NumericsError(
         "the norm of the gradient overflows; lower the learning rate");
   }

@@ -31,8 +31,8 @@ struct AdamWState {
 // Zero moments, no update completed.
 AdamWState InitialAdamWState(const ParameterLayout& layout);
 
-// L2 norm of all of `gradients`. Throws NumericsError, naming the element, if
-// one is not finite, and if their norm overflows.
+// L2 norm of all of `gradients`, which are finite. Throws NumericsError if it
+// overflows.
 double GlobalNorm(const Vector& gradients);
 
 // Returns c above, in (0, 1]: 1 for clip_norm = 0 (clipping off) and for a
@@ -44,7 +44,8 @@ double ClipFactor(double norm, double clip_norm);
 //   learning_rate  >= 0; with 0 only the moments change
 //   gradients      [layout.total]
 //   parameters     [layout.total]
-// Errors  NumericsError as GlobalNorm, naming the tensor: nothing is changed.
+// Errors  NumericsError for a gradient that is not finite, naming its tensor,
+//         and as GlobalNorm: nothing is changed.
 double AdamWUpdate(const TrainingConfig& training,
                    const ParameterLayout& layout, double learning_rate,
                    const Vector& gradients, Vector* parameters,

@@ -157,8 +157,9 @@ TEST_F(AdamWTest, NonFiniteGradientsAreRefusedByNameAndChangeNothing) {
     EXPECT_TRUE(Says(MessageOf<NumericsError>([&] { Update(0.1, gradients); }),
                      "layers.1.router_weight", "element 5"));
   }
-  EXPECT_THROW(Update(0.1, Constant(1e200)), NumericsError);  // norm overflows
-  EXPECT_THROW(GlobalNorm(Constant(std::nan(""))), NumericsError);
+  EXPECT_TRUE(
+      Says(MessageOf<NumericsError>([&] { Update(0.1, Constant(1e200)); }),
+           "norm of the gradient overflows"));
   EXPECT_EQ(parameters_, before);
   EXPECT_EQ(state_.first_moment, Constant(0));
   EXPECT_EQ(state_.completed_updates, 0);

@@ -17,12 +17,8 @@
 
 namespace softmoe::reference {
 
-// The attention weights a [sequence_length, sequence_length] of one head; rows
-// sum to 1, zero above the diagonal. q, k: [sequence_length, head_dim].
-Matrix CausalAttentionWeights(const Matrix& q, const Matrix& k);
-
-// One head of one sequence; q, k, v and result [sequence_length, head_dim].
-Matrix CausalAttention(const Matrix& q, const Matrix& k, const Matrix& v);
+// Checks that `qkv`, packed as below, is of whole sequences and heads.
+void CheckPacked(const Matrix& qkv, int64_t num_sequences, int64_t num_heads);
 
 // The gradient of one head.
 template <typename N>
@@ -62,7 +58,7 @@ MatrixOf<N> AttentionLogits(const MatrixOf<N>& q, const MatrixOf<N>& k) {
   return logits;
 }
 
-// a_t = softmax_{s <= t}(logits_ts), 0 above the diagonal.
+// The weights a_t = softmax_{s <= t}(logits_ts), 0 above the diagonal.
 template <typename N>
 MatrixOf<N> CausalSoftmax(const MatrixOf<N>& logits) {
   MatrixOf<N> weights =
@@ -86,6 +82,7 @@ MatrixOf<N> WeightedValues(const MatrixOf<N>& weights, const MatrixOf<N>& v) {
   return out;
 }
 
+// One head of one sequence; q, k, v and result [sequence_length, head_dim].
 template <typename N>
 MatrixOf<N> CausalAttention(const MatrixOf<N>& q, const MatrixOf<N>& k,
                             const MatrixOf<N>& v) {

@@ -15,26 +15,31 @@ namespace {
 
 using testing::RandomMatrix;
 
+// The weights of one head [sequence_length, sequence_length].
+Matrix Weights(const Matrix& q, const Matrix& k) {
+  return formula::CausalSoftmax<double>(formula::AttentionLogits<double>(q, k));
+}
+
 // head_dim 4, so the scale is 1/2; q_1.k_0 = 2 ln 3, q_1.k_1 = 0: weights 3:1.
 TEST(Attention, MatchesTheHandComputedWeights) {
   Matrix q = Matrix::Zero(2, 4), k = Matrix::Zero(2, 4), v(2, 4);
   q(1, 0) = 2 * std::log(3.0);
   k(0, 0) = 1;
   v << 1, 2, 3, 4, 5, 6, 7, 8;
-  const Matrix weights = CausalAttentionWeights(q, k);
+  const Matrix weights = Weights(q, k);
   EXPECT_EQ(weights(0, 0), 1);
   EXPECT_EQ(weights(0, 1), 0);
   // One ulp each for a logarithm and an exponential, then a sum and a quotient.
   EXPECT_NEAR(weights(1, 0), 0.75, 4 * kUlp);
   EXPECT_NEAR(weights(1, 1), 0.25, 4 * kUlp);
-  const Matrix out = CausalAttention(q, k, v);
+  const Matrix out = formula::CausalAttention<double>(q, k, v);
   EXPECT_EQ(out.row(0), v.row(0));
   EXPECT_NEAR(out(1, 0), 2, (4 + 1) * kUlp * 2);
 }
 
 TEST(Attention, RowsAreConvexCombinationsOfThePast) {
-  const Matrix weights = CausalAttentionWeights(RandomMatrix(7, 4, 1, 1, 3),
-                                                RandomMatrix(7, 4, 1, 2, 3));
+  const Matrix weights =
+      Weights(RandomMatrix(7, 4, 1, 1, 3), RandomMatrix(7, 4, 1, 2, 3));
   for (int t = 0; t < 7; ++t) {
     // 7 terms are added twice, and divided.
     EXPECT_NEAR(weights.row(t).sum(), 1, (6 + 6 + 1) / 2. * kUlp);
@@ -51,9 +56,9 @@ TEST(Attention, RowsAreConvexCombinationsOfThePast) {
 TEST(Attention, LaterTokensThatAreNaNDoNotReachEarlierOutputs) {
   Matrix qkv[3];
   for (uint32_t i = 0; i < 3; ++i) qkv[i] = RandomMatrix(6, 4, 8, i);
-  const Matrix out = CausalAttention(qkv[0], qkv[1], qkv[2]);
+  const Matrix out = formula::CausalAttention<double>(qkv[0], qkv[1], qkv[2]);
   for (Matrix& part : qkv) part(4, 1) = std::nan("");
-  const Matrix after = CausalAttention(qkv[0], qkv[1], qkv[2]);
+  const Matrix after = formula::CausalAttention<double>(qkv[0], qkv[1], qkv[2]);
   EXPECT_EQ(after.topRows(4), out.topRows(4));
   EXPECT_TRUE(std::isnan(after(4, 1)));
 }
@@ -62,17 +67,18 @@ TEST(Attention, LaterTokensThatAreNaNDoNotReachEarlierOutputs) {
 TEST(Attention, LargeLogitsAreStable) {
   const Matrix q = 1000 * RandomMatrix(5, 4, 3, 1);
   const Matrix k = 1000 * RandomMatrix(5, 4, 3, 2);
-  const Matrix out = CausalAttention(q, k, RandomMatrix(5, 4, 3, 3));
+  const Matrix v = RandomMatrix(5, 4, 3, 3);
+  const Matrix out = formula::CausalAttention<double>(q, k, v);
   EXPECT_TRUE(out.allFinite());
 }
 
 // Rotating with RoPE shifts every logit by relative position only.
 TEST(Attention, WithRopeDependsOnRelativePositionOnly) {
   const Matrix q = RandomMatrix(6, 8, 4, 1), k = RandomMatrix(6, 8, 4, 2);
-  const Matrix here = CausalAttentionWeights(RotateHeads(q, 8, 10000, 0),
-                                             RotateHeads(k, 8, 10000, 0));
-  const Matrix there = CausalAttentionWeights(RotateHeads(q, 8, 10000, 100),
-                                              RotateHeads(k, 8, 10000, 100));
+  const Matrix here =
+      Weights(RotateHeads(q, 8, 10000, 0), RotateHeads(k, 8, 10000, 0));
+  const Matrix there =
+      Weights(RotateHeads(q, 8, 10000, 100), RotateHeads(k, 8, 10000, 100));
   // Logits have size |q||k|/sqrt(8); angles are rounded to 106 half ulps, and
   // a weight's derivative with respect to a logit is at most 1/4 per logit.
   const double logit_error = (16 + 2 * 106) * kUlp *
@@ -93,15 +99,12 @@ TEST(Attention, HeadsAndSequencesDoNotMix) {
                          kHeadDim);
       };
       EXPECT_EQ(out.block(s * kLength, h * kHeadDim, kLength, kHeadDim),
-                CausalAttention(part(0), part(1), part(2)));
+                formula::CausalAttention<double>(part(0), part(1), part(2)));
     }
   }
 }
 
 TEST(Attention, RefusesShapesThatDoNotFit) {
-  EXPECT_THROW(CausalAttention(Matrix::Ones(3, 4), Matrix::Ones(2, 4),
-                               Matrix::Ones(3, 4)),
-               InternalError);
   EXPECT_THROW(MultiHeadAttention(Matrix::Ones(5, 12), 2, 2), InternalError);
   EXPECT_THROW(MultiHeadAttention(Matrix::Ones(4, 14), 2, 2), InternalError);
   EXPECT_THROW(MultiHeadAttentionBackward(Matrix::Ones(4, 12), 2, 2,

@@ -5,7 +5,7 @@
 //
 // Eigen runs unvectorised and unparallelised here (DESIGN.md, ruling 9). The
 // macros that say so change Eigen's allocator too, so everything that includes
-// this header must agree: target :matrix hands them to whoever depends on it.
+// this header must agree: //reference hands them to whoever depends on it.
 // Its assertions hold in every build: an index beyond a matrix, or two matrices
 // of different sizes, are an InternalError, not a number from elsewhere.
 #ifndef SOFTMOE_REFERENCE_MATRIX_H_

@@ -384,13 +384,6 @@ const std::map<std::string, Function>& Functions() {
              SolveLapSumRoot(sorted, k, temperature),
              SolveLapSumRoot(duals, Dual(k, 0.5), Dual(temperature, 0.25)));
        }},
-      // load_balance.h
-      {"BalanceTop",
-       [](Draw& draw, Bits& bits) {
-         const double k =
-             draw.Coin('a') ? 6 + 0x1p-50 : draw.Real('b', 0.5, 20);
-         bits.Add(BalanceTop(k, draw.Whole('c', 1, 16)));
-       }},
       // metrics.h
       {"MeanActiveExperts",
        [](Draw& draw, Bits& bits) {
@@ -447,19 +440,6 @@ const std::map<std::string, Function>& Functions() {
                             64,
                             draw.Coin('c') ? 10000 : draw.Real('d', 2, 1e6)));
        }},
-      // router.h
-      {"Cutoff",
-       [](Draw& draw, Bits& bits) {
-         bits.Add(Cutoff(draw.Real('a', 0, 3), draw.Real('b', 0.5, 20),
-                         draw.Whole('c', 1, 40)));
-       }},
-      {"MaxActive",
-       [](Draw& draw, Bits& bits) {
-         const double k =
-             draw.Coin('a') ? 6 + 0x1p-50 : draw.Real('b', 0.5, 20);
-         bits.Add(MaxActive(draw.Coin('c') ? 2 : draw.Real('d', 0.5, 4), k,
-                            draw.Whole('e', 1, 40)));
-       }},
       // schedules.h
       {"LearningRate",
        [](Draw& draw, Bits& bits) {
@@ -503,11 +483,9 @@ const std::map<std::string, std::string>& Golden() {
   static const std::map<std::string, std::string> golden = {
       {"ActiveParameters", "5c14c5dd4ee92fea"},
       {"AdamWUpdate", "9f270caddd0ea6af"},
-      {"BalanceTop", "bcdde6dbe0891c51"},
       {"BudgetVjp", "349e79909e878ec6"},
       {"CalibrateTau", "0697aa32dbc9c473"},
       {"CalibrationRatios", "6a9946da90784c6c"},
-      {"Cutoff", "e42db37c87d62edf"},
       {"Dual", "02305693e48ac5e0"},
       {"InitialAdamWState", "c748e478730bdfe3"},
       {"LapSumJvp", "8b00af05e9b11ba0"},
@@ -515,7 +493,6 @@ const std::map<std::string, std::string>& Golden() {
       {"LapSumVjp", "ffdb5426ef8f9b9a"},
       {"LearningRate", "9a4ca8ab7e7f0251"},
       {"LoadVarianceOf and MeanLoadVariance", "668677438cc3260f"},
-      {"MaxActive", "262876fbc7218a0d"},
       {"MeanActiveExperts", "68aa4fc84e85afd8"},
       {"MoeLayerForward and MoeLayerBackward", "0a9f445e57979ba5"},
       {"RopeAngle", "bd2b8f270836868f"},

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/errors.h"
+#include "reference/attention.h"
 
 namespace softmoe::reference {
 namespace {
@@ -14,10 +15,7 @@ void CheckHeadDim(int64_t head_dim, int64_t columns) {
 }
 
 void CheckPairs(const Matrix& qkv, int64_t num_sequences, int64_t num_heads) {
-  SOFTMOE_CHECK(num_sequences > 0 && qkv.rows() % num_sequences == 0 &&
-                num_heads > 0 && qkv.cols() % (3 * num_heads) == 0)
-      << "qkv [" << qkv.rows() << ", " << qkv.cols() << "], " << num_sequences
-      << " sequences, " << num_heads << " heads";
+  CheckPacked(qkv, num_sequences, num_heads);
   CheckHeadDim(qkv.cols() / 3 / num_heads, qkv.cols() / 3);
 }
 

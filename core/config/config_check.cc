@@ -17,8 +17,6 @@
 namespace softmoe {
 namespace {
 
-constexpr int64_t kMaxSequences = 1 << 20;  // as in config_fields.h
-
 bool InRange(int64_t sequences) {
   return sequences >= 1 && sequences <= kMaxSequences;
 }
@@ -100,14 +98,6 @@ class Checker {
     if (Has(key)) return;  // one message for each key is enough
     problems_.push_back({key, fmt::format("{} = {} {}; {}", key,
                                           values_.at(key), rule, remedy)});
-  }
-  // Like Add, for a message that says more than the one already there.
-  void Replace(const std::string& key, const std::string& rule,
-               const std::string& remedy) {
-    std::erase_if(problems_, [&](const ConfigProblem& problem) {
-      return problem.key == key;
-    });
-    Add(key, rule, remedy);
   }
   void AddOutOfRange(const std::string& key, const AllowedRange& range,
                      bool finite) {
@@ -197,15 +187,6 @@ void CheckRouter(const Config& config, Checker* checker) {
   const RouterConfig& r = config.router;
   const RouterTraits traits = TraitsOf(config);
   const std::string k = "router.mean_active_experts";
-  const int64_t layers = config.model.num_layers;
-  if (traits.learned_budget && r.mean_active_experts < 1) {
-    checker->Replace(
-        k,
-        fmt::format("must be >= 1: the budget {}*{} experts is smaller than "
-                    "one for each of the {} layers",
-                    r.mean_active_experts, layers, layers),
-        "raise it to at least 1");
-  }
   if (r.mean_active_experts > config.model.num_experts) {
     checker->Add(k,
                  fmt::format("must be in [1, {}] (model.num_experts)",

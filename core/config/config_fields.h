@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_CORE_CONFIG_CONFIG_FIELDS_H_
 #define SOFTMOE_CORE_CONFIG_CONFIG_FIELDS_H_
 
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -43,6 +44,8 @@ constexpr AllowedRange kFloat = Between(1e-30, 1e30);
 constexpr AllowedRange kFloatOrZero = Between(0, 1e30);
 // Of what a float must hold as less than 1.
 constexpr AllowedRange kFloatBelowOne = Between(0, 0.9999999);
+// Of a batch, of its micro-batches and of its balance groups.
+constexpr int64_t kMaxSequences = 1 << 20;
 
 // The range of a key that was added later. Its default must mean what is done
 // without the key and can never change: a key with its default is left out of
@@ -90,11 +93,11 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
   auto& t = config.training;
   visit("training", "steps", t.steps, Between(1, (int64_t{1} << 31) - 1));
   visit("training", "global_batch_sequences", t.global_batch_sequences,
-        Between(1, 1 << 20));
+        Between(1, kMaxSequences));
   visit("training", "micro_batch_sequences", t.micro_batch_sequences,
-        Between(1, 1 << 20));
+        Between(1, kMaxSequences));
   visit("training", "balance_group_sequences", t.balance_group_sequences,
-        Between(1, 1 << 20));
+        Between(1, kMaxSequences));
   visit("training", "learning_rate", t.learning_rate, kFloat);
   visit("training", "min_learning_rate", t.min_learning_rate, AtLeast(0));
   visit("training", "warmup_fraction", t.warmup_fraction, Below(0, 1));

@@ -53,11 +53,6 @@ std::vector<BadCase> BadCases() {
        [](C& c) { c.router.mean_active_experts = 33; }},
       {k + " = 1.5", "must be an integer",
        [](C& c) { c.router.mean_active_experts = 1.5; }},
-      {k + " = 0.9", "the budget 0.9*10 experts is smaller than one for each",
-       [](C& c) {
-         c.router.kind = RouterKind::kSoftLearned;
-         c.router.mean_active_experts = 0.9;
-       }},
       {k + " = nan", "must be >= 1",
        [](C& c) { c.router.mean_active_experts = kNaN; }},
       // As floats these would be 0, 1 or infinite.

@@ -43,15 +43,6 @@ const char* TypeOf(const toml::node& node) {
   }
 }
 
-std::string JoinChoices(const std::vector<std::string>& choices) {
-  std::string text;
-  for (size_t i = 0; i < choices.size(); ++i) {
-    if (i > 0) text += i + 1 < choices.size() ? ", " : " or ";
-    text += "'" + choices[i] + "'";
-  }
-  return text;
-}
-
 bool IsTomlText(const std::string& text) {
   try {
     return !toml::parse("text = " + TomlText(text)).empty();
@@ -156,14 +147,13 @@ class TableReader {
       }
       field = node.as_integer()->get();
     } else if constexpr (std::is_same_v<T, double>) {
-      if (!node.is_number()) refuse("a number");
-      field = *node.value<double>();
+      const std::optional<double> number = node.value<double>();
+      if (!number) refuse("a number");
+      field = *number;
     } else if constexpr (std::is_same_v<T, std::optional<double>>) {
-      if (node.is_number()) {
-        field = *node.value<double>();
-      } else if (node.is_string() && node.as_string()->get() == "calibrated") {
-        field.reset();
-      } else {
+      field = node.value<double>();
+      const auto* text = node.as_string();
+      if (!field && (text == nullptr || text->get() != "calibrated")) {
         refuse("a number or \"calibrated\"");
       }
     } else if constexpr (std::is_enum_v<T>) {
@@ -171,9 +161,10 @@ class TableReader {
       const auto value = ParseEnum<T>(text);
       if (!value) {
         const auto choices = EnumChoices<T>();
-        throw ConfigError(fmt::format("{}: '{}' is '{}', but must be {}; {}",
-                                      where, key, text, JoinChoices(choices),
-                                      Suggestion(text, choices)));
+        const std::string meant = DidYouMean(text, choices);
+        throw ConfigError(fmt::format("{}: '{}' is '{}', but must be {}{}",
+                                      where, key, text, Listed(choices, "or"),
+                                      meant.empty() ? "" : "; " + meant));
       }
       field = *value;
     } else {
@@ -190,8 +181,12 @@ class TableReader {
     draft_->origins[key] = where;
   }
 
-  // An override that TOML cannot read is text: also some integers.
+  // toml++ reads no integer beyond 2^53 as a number. An override that TOML
+  // cannot read is text: also some integers.
   std::string TypeWritten(const toml::node& node) const {
+    if (node.is_integer() && !node.value<double>()) {
+      return "an integer beyond 2^53";
+    }
     const size_t begin = raw_.starts_with('-') ? 1 : 0;
     const bool digits =
         begin < raw_.size() &&

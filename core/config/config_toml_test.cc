@@ -102,6 +102,17 @@ TEST(ConfigToml, WrongTypesAreErrorsWithPosition) {
   EXPECT_EQ(ErrorOf("[router]\nkind = \"soft\"\n"),
             "a.toml:2:8: 'router.kind' is 'soft', but must be 'sparse', "
             "'soft_fixed' or 'soft_learned'; did you mean 'soft_fixed'?");
+  // 2^53 + 1 is no double; with a point it is rounded.
+  EXPECT_EQ(ErrorOf("[training]\nclip_norm = 9007199254740993\n"),
+            "a.toml:2:13: 'training.clip_norm' is an integer beyond 2^53, but "
+            "must be a number");
+  EXPECT_EQ(ErrorOf("[router]\ntau = 9007199254740993\n"),
+            "a.toml:2:7: 'router.tau' is an integer beyond 2^53, but must be a "
+            "number or \"calibrated\"");
+  // Where none is near, the choices stand there once.
+  EXPECT_EQ(ErrorOf("[router]\nfallback = \"always\"\n"),
+            "a.toml:2:12: 'router.fallback' is 'always', but must be 'none' or "
+            "'top1'");
 }
 
 TEST(ConfigToml, OutOfRangeValuesAreErrorsWithPosition) {

@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <type_traits>
+#include <utility>
+
 #include "core/config/config_toml.h"
 #include "core/errors.h"
 #include "core/text/suggestion.h"
@@ -55,8 +58,9 @@ std::optional<int64_t> TomlReader::OptionalInteger(const std::string& key) {
 std::optional<double> TomlReader::OptionalNumber(const std::string& key) {
   const toml::node* node = Find(key);
   if (node == nullptr) return std::nullopt;
-  if (!node->is_number()) FailAt(key, "must be a number");
-  return *node->value<double>();
+  const std::optional<double> value = node->value<double>();
+  if (!value) FailAt(key, "must be a number");
+  return value;
 }
 
 double TomlReader::Number(const std::string& key) {
@@ -65,40 +69,34 @@ double TomlReader::Number(const std::string& key) {
   return *value;
 }
 
-std::vector<int64_t> TomlReader::Integers(const std::string& key) {
-  const toml::node* node = Find(key);
-  constexpr const char* kProblem = "must be an array of integers";
-  if (node == nullptr || !node->is_array()) FailAt(key, kProblem);
-  std::vector<int64_t> values;
-  for (const toml::node& entry : *node->as_array()) {
-    if (!entry.is_integer()) FailAt(key, kProblem);
-    values.push_back(entry.as_integer()->get());
+template <typename T>
+std::vector<T> TomlReader::Entries(const std::string& key,
+                                   const toml::node* array,
+                                   const char* problem) const {
+  if (array == nullptr || !array->is_array()) FailAt(key, problem);
+  std::vector<T> entries;
+  for (const toml::node& entry : *array->as_array()) {
+    // An integer up to 2^53 is a number, too.
+    std::optional<T> value =
+        std::is_same_v<T, double> ? entry.value<T>() : entry.value_exact<T>();
+    if (!value) FailAt(key, problem);
+    entries.push_back(*std::move(value));
   }
-  return values;
+  return entries;
+}
+
+std::vector<int64_t> TomlReader::Integers(const std::string& key) {
+  return Entries<int64_t>(key, Find(key), "must be an array of integers");
 }
 
 std::vector<double> TomlReader::Numbers(const std::string& key) {
-  const toml::node* node = Find(key);
-  constexpr const char* kProblem = "must be an array of numbers";
-  if (node == nullptr || !node->is_array()) FailAt(key, kProblem);
-  std::vector<double> values;
-  for (const toml::node& entry : *node->as_array()) {
-    if (!entry.is_number()) FailAt(key, kProblem);
-    values.push_back(*entry.value<double>());
-  }
-  return values;
+  return Entries<double>(key, Find(key), "must be an array of numbers");
 }
 
 std::vector<std::string> TomlReader::Texts(const std::string& key) {
   const toml::node* node = Find(key);
-  std::vector<std::string> texts;
-  if (node == nullptr) return texts;
-  if (!node->is_array()) FailAt(key, "must be an array of texts");
-  for (const toml::node& entry : *node->as_array()) {
-    if (!entry.is_string()) FailAt(key, "must be an array of texts");
-    texts.push_back(entry.as_string()->get());
-  }
-  return texts;
+  if (node == nullptr) return {};
+  return Entries<std::string>(key, node, "must be an array of texts");
 }
 
 const toml::table* TomlReader::Table(const std::string& key) {
@@ -122,18 +120,12 @@ std::vector<const toml::table*> TomlReader::Tables(const std::string& key) {
 
 std::vector<std::vector<std::string>> TomlReader::TextLists(
     const std::string& key) {
+  constexpr const char* kProblem = "must be an array of arrays of texts";
   const toml::node* node = Find(key);
-  if (node == nullptr || !node->is_array()) {
-    FailAt(key, "must be an array of arrays of texts");
-  }
+  if (node == nullptr || !node->is_array()) FailAt(key, kProblem);
   std::vector<std::vector<std::string>> lists;
   for (const toml::node& entry : *node->as_array()) {
-    if (!entry.is_array()) FailAt(key, "must be an array of arrays of texts");
-    lists.emplace_back();
-    for (const toml::node& text : *entry.as_array()) {
-      if (!text.is_string()) FailAt(key, "must be an array of arrays of texts");
-      lists.back().push_back(text.as_string()->get());
-    }
+    lists.push_back(Entries<std::string>(key, &entry, kProblem));
   }
   return lists;
 }

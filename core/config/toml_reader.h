@@ -47,6 +47,10 @@ class TomlReader {
 
  private:
   const toml::node* Find(const std::string& key);
+  // The entries of an array; fails at `key` if it is none, or not one of T.
+  template <typename T>
+  std::vector<T> Entries(const std::string& key, const toml::node* array,
+                         const char* problem) const;
 
   const toml::table& table_;
   std::set<std::string> asked_;

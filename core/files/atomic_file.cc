@@ -106,15 +106,8 @@ void AtomicFile::Write(const void* data, size_t size) {
 }
 
 void AtomicFile::Flush() {
-  for (size_t done = 0; done < buffer_.size();) {
-    const ssize_t written =
-        write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    // A write of 0 bytes without an error does not happen on files; treating
-    // it as a full disk keeps the loop finite.
-    if (written <= 0) Fail(written < 0 ? errno : ENOSPC);
-    done += static_cast<size_t>(written);
-  }
+  const int error = WriteAll(descriptor_, {buffer_.data(), buffer_.size()});
+  if (error != 0) Fail(error);
   buffer_.clear();
 }
 

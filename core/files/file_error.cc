@@ -2,6 +2,7 @@
 #include "core/files/file_error.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
@@ -44,6 +45,21 @@ EnvironmentError FileError(const std::string& action,
   return EnvironmentError(
       fmt::format("cannot {} '{}': {}; {}", action, path.string(),
                   std::generic_category().message(error), Remedy(error)));
+}
+
+int WriteAll(int file, std::string_view bytes, int64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t count =
+        offset < 0 ? ::write(file, bytes.data(), bytes.size())
+                   : ::pwrite(file, bytes.data(), bytes.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    // A write of 0 bytes without an error does not happen on files; treating
+    // it as a full disk keeps the loop finite.
+    if (count <= 0) return count < 0 ? errno : ENOSPC;
+    bytes.remove_prefix(static_cast<size_t>(count));
+    if (offset >= 0) offset += count;
+  }
+  return 0;
 }
 
 void RequireRegularOrAbsent(const std::filesystem::path& path) {

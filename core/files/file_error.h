@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// file_error.h - an errno about a file as an EnvironmentError with a remedy.
+// file_error.h - an errno about a file as an EnvironmentError with a remedy,
+// and writing all bytes.
 #ifndef SOFTMOE_CORE_FILES_FILE_ERROR_H_
 #define SOFTMOE_CORE_FILES_FILE_ERROR_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "core/errors.h"
 
@@ -15,6 +18,10 @@ namespace softmoe {
 // the remedy is chosen by `error`, an errno value.
 EnvironmentError FileError(const std::string& action,
                            const std::filesystem::path& path, int error);
+
+// Writes all bytes, at `offset` or (-1) where the file stands. Returns 0, or
+// the errno that says why not; a write of nothing is ENOSPC.
+int WriteAll(int file, std::string_view bytes, int64_t offset = -1);
 
 // Throws EnvironmentError if `path` exists and is not a regular file: a file
 // written whole would replace a folder or device, and a pipe cannot hold one.

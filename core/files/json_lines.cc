@@ -142,19 +142,10 @@ JsonLinesWriter::~JsonLinesWriter() { close(descriptor_); }
 
 void JsonLinesWriter::Write(const Json& record) {
   const std::string line = JsonLine(record) + "\n";
-  size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t written =
-        pwrite(descriptor_, line.data() + done, line.size() - done,
-               size_ + static_cast<int64_t>(done));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      const int error = written < 0 ? errno : ENOSPC;
-      // If this fails too, the torn line goes when the file is reopened.
-      [[maybe_unused]] const int result = ftruncate(descriptor_, size_);
-      throw FileError("write", path_, error);
-    }
-    done += static_cast<size_t>(written);
+  if (const int error = WriteAll(descriptor_, line, size_)) {
+    // If this fails too, the torn line goes when the file is reopened.
+    [[maybe_unused]] const int result = ftruncate(descriptor_, size_);
+    throw FileError("write", path_, error);
   }
   size_ += static_cast<int64_t>(line.size());
 }

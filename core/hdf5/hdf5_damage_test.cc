@@ -176,7 +176,7 @@ TEST(Hdf5Damage, WhatCannotBeReadAnyMoreIsNotDamaged) {
     std::vector<float> values(100'000);
     const std::function<void()> reads[] = {
         [&] { reader.ReadDataset<float>("/large"); },
-        [&] { reader.ReadDatasetInto<float>("/large", values, {100'000}); },
+        [&] { reader.ReadDatasetInto("/large", values, {100'000}); },
         [&] { reader.ReadDataset<std::string>("/text"); }};
     for (const std::function<void()>& read : reads) {
       EXPECT_TRUE(
@@ -222,11 +222,10 @@ TEST(Hdf5Damage, AbsentAndMistypedContentIsNamed) {
   EXPECT_TRUE(Says(error([&] { reader.ReadDataset<int64_t>("/names"); }),
                    "has type string, but int64 is needed"));
   std::vector<float> values(6);
-  EXPECT_TRUE(
-      Says(error([&] {
-             reader.ReadDatasetInto<float>("/state/weights", values, {3, 2});
-           }),
-           "has shape [2, 3], but [3, 2] is needed"));
+  EXPECT_TRUE(Says(error([&] {
+                     reader.ReadDatasetInto("/state/weights", values, {3, 2});
+                   }),
+                   "has shape [2, 3], but [3, 2] is needed"));
   EXPECT_TRUE(Says(error([&] { reader.ReadString("/", "name"); }),
                    "'/@name' is absent"));
   EXPECT_TRUE(Says(error([&] { reader.ReadInt("/", "config"); }),

@@ -105,10 +105,9 @@ class Hdf5Reader {
   // Throws DataError naming file and path if absent or of another type.
   template <typename T>
   Hdf5Array<T> ReadDataset(const std::string& path) const;
-  // Like ReadDataset, but into the caller's memory; the shape must be exactly
-  // `shape`.
-  template <typename T>
-  void ReadDatasetInto(const std::string& path, std::span<T> values,
+  // Like ReadDataset<float>, but into the caller's memory; the shape must be
+  // exactly `shape`.
+  void ReadDatasetInto(const std::string& path, std::span<float> values,
                        const std::vector<int64_t>& shape) const;
   bool HasAttribute(const std::string& object, const std::string& name) const;
   std::vector<std::string> Attributes(const std::string& object) const;

@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 #include <hdf5/serial/hdf5.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
+#include <type_traits>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -139,9 +141,8 @@ TEST(Hdf5File, ReadsIntoNoOtherShape) {
     int64_t count = 1;
     for (const int64_t extent : other) count *= extent;
     std::vector<float> values(static_cast<size_t>(count), 7.0f);
-    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
-                       reader.ReadDatasetInto<float>("/d", values, other);
-                     }),
+    EXPECT_TRUE(Says(MessageOf<DataError>(
+                         [&] { reader.ReadDatasetInto("/d", values, other); }),
                      "/d", "has shape [2, 3]"))
         << other.size();
     EXPECT_EQ(values, std::vector<float>(values.size(), 7.0f));
@@ -177,11 +178,20 @@ TYPED_TEST(Hdf5LargeDataset, OfAnyShapeIsReadBack) {
 
   const Hdf5Reader reader(path, kFileKind);
   for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::string name = "/d" + std::to_string(i);
     const std::span<const TypeParam> expected = part(shapes[i]);
-    std::vector<TypeParam> read(expected.size());
-    reader.ReadDatasetInto<TypeParam>("/d" + std::to_string(i), read,
-                                      shapes[i]);
-    EXPECT_TRUE(std::equal(read.begin(), read.end(), expected.begin())) << i;
+    Hdf5Array<TypeParam> read = reader.ReadDataset<TypeParam>(name);
+    EXPECT_EQ(read.shape, shapes[i]);
+    EXPECT_TRUE(std::equal(read.values.begin(), read.values.end(),
+                           expected.begin(), expected.end()))
+        << i;
+    if constexpr (std::is_same_v<TypeParam, float>) {
+      std::fill(read.values.begin(), read.values.end(), 0.0f);
+      reader.ReadDatasetInto(name, read.values, shapes[i]);
+      EXPECT_TRUE(std::equal(read.values.begin(), read.values.end(),
+                             expected.begin(), expected.end()))
+          << i;
+    }
   }
 }
 

@@ -311,16 +311,16 @@ Hdf5Array<std::string> Hdf5Reader::ReadDataset<std::string>(
   return array;
 }
 
-template <typename T>
-void Hdf5Reader::ReadDatasetInto(const std::string& path, std::span<T> values,
+void Hdf5Reader::ReadDatasetInto(const std::string& path,
+                                 std::span<float> values,
                                  const std::vector<int64_t>& shape) const {
   SOFTMOE_CHECK(NumElements(shape) == std::ssize(values)) << path;
   Hdf5Handle dataset = impl_->OpenDataset(path);
   Hdf5Handle type(H5Dget_type(dataset.id()), &H5Tclose);
-  impl_->CheckType(H5Tequal(type.id(), Hdf5Type<T>::File()) > 0, type.id(),
-                   path, Hdf5Type<T>::kName);
+  impl_->CheckType(H5Tequal(type.id(), Hdf5Type<float>::File()) > 0, type.id(),
+                   path, Hdf5Type<float>::kName);
   const std::vector<int64_t> actual =
-      impl_->Shape(dataset.id(), sizeof(T), path);
+      impl_->Shape(dataset.id(), sizeof(float), path);
   if (actual != shape) {
     impl_->Fail(path,
                 fmt::format("has shape [{}], but [{}] is needed",
@@ -334,19 +334,6 @@ template Hdf5Array<double> Hdf5Reader::ReadDataset(const std::string&) const;
 template Hdf5Array<int32_t> Hdf5Reader::ReadDataset(const std::string&) const;
 template Hdf5Array<int64_t> Hdf5Reader::ReadDataset(const std::string&) const;
 template Hdf5Array<uint8_t> Hdf5Reader::ReadDataset(const std::string&) const;
-template void Hdf5Reader::ReadDatasetInto(const std::string&, std::span<float>,
-                                          const std::vector<int64_t>&) const;
-template void Hdf5Reader::ReadDatasetInto(const std::string&, std::span<double>,
-                                          const std::vector<int64_t>&) const;
-template void Hdf5Reader::ReadDatasetInto(const std::string&,
-                                          std::span<int32_t>,
-                                          const std::vector<int64_t>&) const;
-template void Hdf5Reader::ReadDatasetInto(const std::string&,
-                                          std::span<int64_t>,
-                                          const std::vector<int64_t>&) const;
-template void Hdf5Reader::ReadDatasetInto(const std::string&,
-                                          std::span<uint8_t>,
-                                          const std::vector<int64_t>&) const;
 
 bool Hdf5Reader::HasAttribute(const std::string& object,
                               const std::string& name) const {

@@ -57,8 +57,8 @@ void ReadAll(const Hdf5Reader& reader, const std::string& path, int depth) {
   Read<int64_t>(reader, path);
   Read<uint8_t>(reader, path);
   Read<std::string>(reader, path);
-  std::vector<double> two(2);
-  Accepts([&] { reader.ReadDatasetInto<double>(path, two, {2}); });
+  std::vector<float> six(6);
+  Accepts([&] { reader.ReadDatasetInto(path, six, {2, 3}); });
   Accepts([&] {
     for (const std::string& name : reader.Attributes(path)) {
       reader.HasAttribute(path, name);

@@ -22,7 +22,7 @@
 #include <new>
 
 #include "core/errors.h"
-#include "core/process/process.h"
+#include "core/files/file_error.h"
 
 namespace softmoe {
 namespace {

@@ -83,16 +83,6 @@ void Close(int& file) {
 
 }  // namespace
 
-bool WriteAll(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-  return bytes.empty();
-}
-
 std::vector<std::string> Environment() {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -89,10 +89,6 @@ class Process {
   std::array<int, 2> outputs_ = {-1, -1};  // of stdout and stderr
 };
 
-// Writes `bytes` to an open file or pipe, as far as it takes them; false if
-// not all of them.
-bool WriteAll(int file, std::string_view bytes);
-
 // The environment of this process, as "NAME=value".
 std::vector<std::string> Environment();
 

@@ -7,12 +7,9 @@ namespace softmoe {
 
 std::vector<float> NormalFloats(int64_t size, uint64_t seed, uint32_t which,
                                 double scale) {
-  const RandomKey key{seed, RandomStream::kTestData, which, 0};
+  Normals normals(seed, which);
   std::vector<float> x(static_cast<size_t>(size));
-  for (size_t i = 0; i < x.size(); ++i) {
-    const auto words = PhiloxWords(key, i);
-    x[i] = static_cast<float>(scale * NormalsFromWords(words[0], words[1])[0]);
-  }
+  for (float& element : x) element = static_cast<float>(scale * normals.Next());
   return x;
 }
 

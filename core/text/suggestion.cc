@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text/suggestion.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -47,7 +49,7 @@ int EditDistance(const std::string& a, const std::string& b) {
   return above[b.size()];
 }
 
-std::string Suggestion(const std::string& unknown,
+std::string DidYouMean(const std::string& unknown,
                        const std::vector<std::string>& known) {
   // With more than a third of the letters wrong it would be a guess.
   int best = std::max(1, static_cast<int>(unknown.size()) / 3) + 1;
@@ -59,11 +61,20 @@ std::string Suggestion(const std::string& unknown,
       nearest = &candidate;
     }
   }
-  if (nearest != nullptr) return "did you mean '" + *nearest + "'?";
-  std::string text = "known are ";
-  for (size_t i = 0; i < known.size(); ++i) {
-    if (i > 0) text += i + 1 < known.size() ? ", " : " and ";
-    text += "'" + known[i] + "'";
+  return nearest == nullptr ? "" : "did you mean '" + *nearest + "'?";
+}
+
+std::string Suggestion(const std::string& unknown,
+                       const std::vector<std::string>& known) {
+  const std::string meant = DidYouMean(unknown, known);
+  return meant.empty() ? "known are " + Listed(known, "and") : meant;
+}
+
+std::string Listed(const std::vector<std::string>& names, const char* last) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 < names.size() ? ", " : fmt::format(" {} ", last);
+    text += "'" + names[i] + "'";
   }
   return text;
 }

@@ -29,6 +29,14 @@ TEST(Suggestion, FindsTyposPartsAndOtherSpellings) {
 TEST(Suggestion, ListsWhatThereIsWhenNothingIsNear) {
   EXPECT_EQ(Suggestion("qqqqqq", {"kind", "tau", "noise"}),
             "known are 'kind', 'tau' and 'noise'");
+  EXPECT_EQ(DidYouMean("qqqqqq", {"kind", "tau", "noise"}), "");
+}
+
+TEST(Listed, PutsTheWordBeforeTheLast) {
+  EXPECT_EQ(Listed({}, "or"), "");
+  EXPECT_EQ(Listed({"a"}, "or"), "'a'");
+  EXPECT_EQ(Listed({"a", "b"}, "or"), "'a' or 'b'");
+  EXPECT_EQ(Listed({"a", "b", "c"}, "and"), "'a', 'b' and 'c'");
 }
 
 }  // namespace

@@ -132,7 +132,6 @@ TEST_F(GridLaunch, OptionsThatDoNotGoTogetherEndWithTwo) {
       {{"--ranks", "mpi", "--launcher=mpi"}, {"--ranks mpi", "share the runs"}},
       {{"--ranks=mpi", "--launcher=slurm"}, {"--ranks mpi", "a number"}},
       {{"--ranks", "mpi", "--jobs", "2"}, {"--jobs 2", "one run at a time"}},
-      {{"--ranks", "env"}, {"--ranks env: ", "mpirun", "srun --mpi=pmix"}},
       {{"--ranks", "two"}, {"--ranks two: give a number of ranks"}},
       {{"--ranks", "0"}, {"0 ranks"}},
       {{"--detach"}, {"--detach", "--launcher=slurm"}},
@@ -324,6 +323,14 @@ TEST_F(GridLaunch, StoppedWhileWaitingItLeavesTheJobs) {
                         "text/sparse-2/seed7: not finished",
                         "0 of 3 rows finished"));
   EXPECT_EQ(Submissions(), 3);
+  // A row that another job trains again has its log there.
+  Pretend("sbatch", "echo 13");
+  const std::string asked = (folder_ / "asked").string();
+  Pretend("squeue", "[ -e '" + asked + "' ] || echo '1|RUNNING|None'\ntouch '" +
+                        asked + "'");
+  EXPECT_TRUE(EndedWith(
+      Grid(slurm_), 1, "job 13: 2 rows", "softmoe-micro-text-13_0.log",
+      "softmoe-micro-text-12_1.log", "softmoe-micro-text-13_1.log"));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/failure.h"
+#include "core/files/file_error.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
 

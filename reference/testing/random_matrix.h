@@ -17,11 +17,10 @@ namespace softmoe::reference::testing {
 // Independent N(0, scale^2) elements; `seed` and `which` name the draw.
 inline Matrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed,
                            uint32_t which, double scale = 1) {
-  const RandomKey key{seed, RandomStream::kTestData, which};
+  Normals normals(seed, which);
   Matrix result(rows, cols);
-  for (int64_t i = 0; i < rows * cols; ++i) {
-    const auto words = PhiloxWords(key, static_cast<uint64_t>(i));
-    result.data()[i] = scale * NormalsFromWords(words[0], words[1])[0];
+  for (int64_t i = 0; i < result.size(); ++i) {
+    result.data()[i] = scale * normals.Next();
   }
   return result;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "core/config/router_traits.h"
 #include "core/testing/config_test_util.h"
 #include "reference/testing/tiny_model.h"
 
@@ -22,15 +23,16 @@ struct RoutingCase {
   NoiseKind noise;
 
   uint64_t Seed() const {
-    return 1 + static_cast<uint64_t>(kind) + 3 * static_cast<int>(fallback) +
-           6 * static_cast<int>(load_balance) + 12 * static_cast<int>(noise);
+    const int others = static_cast<int>(fallback) +
+                       2 * static_cast<int>(load_balance) +
+                       4 * static_cast<int>(noise);
+    return 1 + static_cast<uint64_t>(kind) + kNumRouterKinds * others;
   }
 
-  // "SoftLearnedTop1MegatronInputJitter".
+  // "soft_learnedTop1MegatronInputJitter".
   std::string Name() const {
-    const char* kinds[] = {"Sparse", "SoftFixed", "SoftLearned"};
     const char* noises[] = {"NoNoise", "InputJitter", "LogitGauss"};
-    return std::string(kinds[static_cast<int>(kind)]) +
+    return std::string(TraitsOf(kind).name) +
            (fallback == Fallback::kTop1 ? "Top1" : "None") +
            (load_balance == LoadBalanceKind::kSoft ? "Soft" : "Megatron") +
            noises[static_cast<int>(noise)];

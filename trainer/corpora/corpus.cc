@@ -59,16 +59,6 @@ class Normalised : public DocumentSource {
   explicit Normalised(std::unique_ptr<DocumentSource> source)
       : source_(std::move(source)) {}
   bool Next(std::string* document) override {
-    const bool more = NextNotEmpty(document);
-    skipped_ = source_->skipped();
-    skipped_.empty += emptied_;
-    return more;
-  }
-  int64_t input_bytes() const override { return source_->input_bytes(); }
-  std::string sha256() override { return source_->sha256(); }
-
- private:
-  bool NextNotEmpty(std::string* document) {
     while (source_->Next(document)) {
       *document = NormaliseAsHuggingFace(*document);
       if (!document->empty()) return true;
@@ -76,7 +66,15 @@ class Normalised : public DocumentSource {
     }
     return false;
   }
+  int64_t input_bytes() const override { return source_->input_bytes(); }
+  std::string sha256() override { return source_->sha256(); }
+  Skipped skipped() const override {
+    Skipped skipped = source_->skipped();
+    skipped.empty += emptied_;
+    return skipped;
+  }
 
+ private:
   std::unique_ptr<DocumentSource> source_;
   int64_t emptied_ = 0;
 };
@@ -168,6 +166,13 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
   corpus.kind = kind == FilesOf::kOwt  ? "owt"
                 : kind == FilesOf::kC4 ? "c4"
                                        : "jsonl " + options.read.text_key;
+  // Publishers count the documents of their own string only.
+  const bool as_published = kind != FilesOf::kJson &&
+                            (form == FilesOf::kOwt ||
+                             options.read.text_key == ReadOptions().text_key);
+  if (kind != FilesOf::kJson && !as_published) {
+    corpus.kind += " " + options.read.text_key;
+  }
   corpus.current_key = [=] { return KeyOf(DigestFiles(paths)); };
   for (const DigestedFile& file : files) corpus.bytes += file.bytes;
   // An archive of OpenWebText has some 20,000 members.
@@ -176,7 +181,7 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
   corpus.shards = [=, read = options.read, normalise = options.normalise] {
     return Prepared(FileShards(form, files, read), normalise);
   };
-  if (kind != FilesOf::kJson) {
+  if (as_published) {
     corpus.text_of = [=](int64_t documents, int64_t bad) {
       return TextOf(kind, documents, bad);
     };
@@ -322,7 +327,7 @@ Corpus Find(const std::string& name, const CorpusOptions& options) {
   if (kind == "path" && has_path) {
     RequireRegular(path);
     const std::string hash = Sha256OfFile(path);
-    Corpus corpus = TextCorpus(name, name, path, hash, options.normalise);
+    Corpus corpus = TextCorpus(name, kind, path, hash, options.normalise);
     corpus.description = "a text file of the user's, " + path.string();
     corpus.provenance = fmt::format("{} (SHA-256 {})", path.string(), hash);
     return corpus;

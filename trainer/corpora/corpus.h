@@ -61,7 +61,7 @@ class DocumentSource {
   virtual int64_t input_bytes() const { return 0; }
   // SHA-256 of the file, where it is computed, when Next has returned false.
   virtual std::string sha256() { return ""; }
-  const Skipped& skipped() const { return skipped_; }
+  virtual Skipped skipped() const { return skipped_; }
 
  protected:
   // Counts a bad document, or throws DataError with `what`, its place and what
@@ -93,7 +93,7 @@ struct Corpus {
   // Hex digest of the content, wherever it lies (corpus_files.h).
   std::string key;
   // What distinguishes token files of this corpus from others' besides the key:
-  // the name as asked for or, of published corpora, without the place.
+  // its name without the place, and which string of JSON lines is read.
   std::string kind;
   // The key of the files as they are now, which differs if they have changed
   // since. Throws EnvironmentError if they are gone.

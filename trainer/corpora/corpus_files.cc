@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <sstream>
@@ -94,7 +93,7 @@ void AddFiles(FilesOf kind, const fs::path& folder, Files* files) {
 // urlsf_subset00-1_data.xz, and of openwebtext.tar.xz any of urlsf_subset*.
 bool IsPart(const std::string& whole, const std::string& name) {
   const std::string stem = Unpacked(whole);
-  if (!stem.ends_with(".tar") || name == whole) return false;
+  if (name == whole) return false;
   return stem == "openwebtext.tar"
              ? name.starts_with("urlsf_subset")
              : name.starts_with(stem.substr(0, stem.size() - 4) + "-");
@@ -108,6 +107,8 @@ void RefuseDoubleNames(FilesOf kind, const Files& files) {
   }
   if (kind != FilesOf::kOwt) return;
   for (const fs::path& whole : files) {
+    // openwebtext.tar.xz unpacks to some 20,000 files, none of them a tar.
+    if (!Unpacked(NameOf(whole)).ends_with(".tar")) continue;
     for (const fs::path& part : files) {
       if (IsPart(NameOf(whole), NameOf(part))) RefuseDouble(whole, part);
     }
@@ -389,13 +390,13 @@ PublishedCorpus Published(FilesOf kind) {
 std::string HowToGet(FilesOf kind) {
   if (kind == FilesOf::kOwt) {
     return fmt::format(
-        "OpenWebText: {} bytes, 8,013,769 documents, CC0 (texts of others).\n"
+        "OpenWebText: {} bytes, {} documents, CC0 (texts of others).\n"
         "At 100 Mbit/s 17 minutes. Either of\n"
         "  openwebtext.tar.xz, from the place that "
         "https://skylion007.github.io/OpenWebTextCorpus names;\n"
         "    SHA-256 {}\n"
-        "  the same text in 21 tars, urlsf_subset00.tar to "
-        "urlsf_subset20.tar:\n"
+        "  the same text in {} tars, urlsf_subset00.tar to "
+        "urlsf_subset{}.tar:\n"
         "    git lfs install\n"
         "    git clone https://huggingface.co/datasets/Skylion007/openwebtext "
         "/data/owt\n"
@@ -403,21 +404,23 @@ std::string HowToGet(FilesOf kind) {
         "  ./bazelw run //:prepare_data -- --corpus owt --place owt=/data/owt "
         "--verify --out /data/owt-tokens/owt\n"
         "Tokens take about 20 GB (vocabulary 32768).\n",
-        kOwtArchiveBytes, kOwtArchiveSha256);
+        kOwtArchiveBytes, kOwtDocuments, kOwtArchiveSha256, kOwtSubsets,
+        kOwtSubsets - 1);
   }
-  return "C4 `en`: 326,778,635,540 bytes in 1024 files, 364,868,892 documents, "
-         "ODC-BY.\n"
-         "At 1 Gbit/s 44 minutes, at 100 Mbit/s 7.3 hours.\n"
-         "  git lfs install\n"
-         "  GIT_LFS_SKIP_SMUDGE=1 git clone "
-         "https://huggingface.co/datasets/allenai/c4 /data/c4\n"
-         "  cd /data/c4 && git lfs pull --include 'en/c4-train.*'\n"
-         "(git keeps a second copy in .git: `rm -r .git` afterwards.) Then\n"
-         "  ./bazelw run //:prepare_data -- --corpus c4 --place c4=/data/c4 "
-         "--verify --out /data/c4-tokens/c4\n"
-         "Tokens take about 400 GB, their index 7.3 GB (vocabulary 32768). A "
-         "part of the files trains, too,\n"
-         "but its results are not comparable with the paper's.\n";
+  return fmt::format(
+      "C4 `en`: {} bytes in 1024 files, {} documents, ODC-BY.\n"
+      "At 1 Gbit/s 44 minutes, at 100 Mbit/s 7.3 hours.\n"
+      "  git lfs install\n"
+      "  GIT_LFS_SKIP_SMUDGE=1 git clone "
+      "https://huggingface.co/datasets/allenai/c4 /data/c4\n"
+      "  cd /data/c4 && git lfs pull --include 'en/c4-train.*'\n"
+      "(git keeps a second copy in .git: `rm -r .git` afterwards.) Then\n"
+      "  ./bazelw run //:prepare_data -- --corpus c4 --place c4=/data/c4 "
+      "--verify --out /data/c4-tokens/c4\n"
+      "Tokens take about 400 GB, their index 7.3 GB (vocabulary 32768). A "
+      "part of the files trains, too,\n"
+      "but its results are not comparable with the paper's.\n",
+      kC4Bytes, kC4Documents);
 }
 
 }  // namespace softmoe::trainer

@@ -232,8 +232,10 @@ TEST(FindCorpusFiles, SaysWhereToGetThem) {
   EXPECT_TRUE(Says(error(FilesOf::kOwt), "--corpus owt:PATH", "--how owt"));
   EXPECT_TRUE(Says(error(FilesOf::kC4), "--corpus c4:FOLDER", "--how c4"));
   EXPECT_TRUE(Says(error(FilesOf::kJson), "--corpus jsonl:PATH"));
-  EXPECT_TRUE(Says(HowToGet(FilesOf::kC4), "326,778,635,540", "git lfs"));
-  EXPECT_TRUE(Says(HowToGet(FilesOf::kOwt), "9fe39d154c5bc67d"));
+  EXPECT_TRUE(Says(HowToGet(FilesOf::kC4), "326778635540 bytes",
+                   "364868892 documents", "git lfs"));
+  EXPECT_TRUE(Says(HowToGet(FilesOf::kOwt), "8013769 documents",
+                   "9fe39d154c5bc67d", "urlsf_subset20.tar"));
 }
 
 }  // namespace

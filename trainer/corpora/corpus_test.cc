@@ -112,6 +112,22 @@ TEST(FindCorpus, ReadsJsonLinesOfTheUser) {
   EXPECT_EQ(corpus.text_of(2, 0), "");
 }
 
+// Its tokens must not be taken for those of the text, nor its documents for
+// those that the publishers count.
+TEST(FindCorpus, AnotherStringOfAPublishedCorpusIsAnotherCorpus) {
+  const auto folder = FreshFolder("urls");
+  WriteFileAtomically(folder / "c4-train.0.json",
+                      "{\"text\": \"one\", \"url\": \"two\"}\n");
+  const std::string name = "c4:" + folder.string();
+  const Corpus texts = FindCorpus(name, {.cache = "/nowhere"});
+  const Corpus urls =
+      FindCorpus(name, {.cache = "/nowhere", .read = {.text_key = "url"}});
+  EXPECT_EQ(ReadAll(urls), (Documents{"two"}));
+  EXPECT_EQ(texts.kind, "c4");
+  EXPECT_EQ(urls.kind, "c4 url");
+  EXPECT_EQ(urls.text_of(1, 0), "");
+}
+
 TEST(FindCorpus, ReadsPackedTexts) {
   const auto folder = FreshFolder("packed_text");
   const Documents documents = TestDocuments(300);

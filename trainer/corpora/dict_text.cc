@@ -2,23 +2,26 @@
 #include "trainer/corpora/dict_text.h"
 
 #include <fmt/core.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <utility>
 
 #include "core/errors.h"
-#include "core/files/file_error.h"
+#include "core/files/input_file.h"
+#include "trainer/corpora/packed_file.h"
 
 namespace softmoe::trainer {
 namespace {
 
 // Debian's largest dictionary has 60 MB.
 constexpr int64_t kMaxInflatedBytes = int64_t{1} << 30;
+
+constexpr char kAnotherPackage[] =
+    "take another version of the package, whose .deb is in corpora/packages of "
+    "the cache";
 
 // Cuts off and returns what precedes `separator`, or everything without one.
 std::string_view Take(std::string_view* rest, char separator) {
@@ -139,30 +142,17 @@ std::string CleanParagraph(std::string text) {
 }  // namespace
 
 std::string InflateFile(const std::filesystem::path& path) {
-  errno = 0;
-  gzFile file = ::gzopen(path.c_str(), "rb");
-  if (file == nullptr) throw FileError("read", path, errno);
+  const InputFile file(path);
+  PackedFile packed(file);
   std::string out;
-  std::array<char, 1 << 16> part;
-  int count = 0;
-  while ((count = ::gzread(file, part.data(), part.size())) > 0) {
+  std::vector<char> part(1 << 16);
+  while (const int64_t count = packed.Read(part.data(), std::ssize(part))) {
     out.append(part.data(), static_cast<size_t>(count));
-    if (static_cast<int64_t>(out.size()) > kMaxInflatedBytes) {
-      ::gzclose(file);
-      throw DataError(fmt::format(
-          "{}: more than {} bytes of text; delete it, it will be downloaded "
-          "again",
-          path.string(), kMaxInflatedBytes));
+    if (std::ssize(out) > kMaxInflatedBytes) {
+      throw DataError(fmt::format("{}: more than {} bytes of text; {}",
+                                  path.string(), kMaxInflatedBytes,
+                                  kAnotherPackage));
     }
-  }
-  int code = Z_OK;
-  const std::string message = ::gzerror(file, &code);
-  ::gzclose(file);
-  if (count < 0 || code < 0) {
-    throw DataError(fmt::format(
-        "{}: damaged or truncated gzip data ({}); delete it, it will be "
-        "downloaded again",
-        path.string(), message));
   }
   return out;
 }
@@ -181,10 +171,9 @@ std::vector<std::string_view> DictEntries(std::string_view text,
     const int64_t length = DictNumber(Take(&line, '\t'));
     const auto size = static_cast<int64_t>(text.size());
     if (offset < 0 || length < 0 || offset > size || length > size - offset) {
-      throw DataError(fmt::format(
-          "{}:{}: the entry of '{}' is not in the dictionary; delete both, "
-          "they will be downloaded again",
-          name, line_number, word));
+      throw DataError(
+          fmt::format("{}:{}: the entry of '{}' is not in the dictionary; {}",
+                      name, line_number, word, kAnotherPackage));
     }
     const bool entry =
         !word.starts_with("00-database") && !word.starts_with("00database");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/philox.h"
+#include "trainer/corpora/utf8.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -28,7 +29,7 @@ void DocumentSample::Add(int64_t shard, int64_t index,
   if (bytes_ >= budget_ && heap_.front() < candidate) return;
   size_t length = std::min(document.size(), static_cast<size_t>(budget_ / 10));
   while (length > 0 && length < document.size() &&
-         (document[length] & 0xC0) == 0x80) {
+         Continues(document[length])) {
     --length;
   }
   candidate.text = document.substr(0, length);

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <optional>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -23,6 +23,9 @@ namespace fs = std::filesystem;
 
 // openwebtext.tar.xz / subset.tar / urlsf_subset.xz is the deepest we know.
 constexpr size_t kMaxDepth = 4;
+
+// What ShardFinder holds of a document that is too long is too long itself.
+static_assert(kMaxMemberBytes >= kMaxDocumentBytes);
 
 bool IsArchive(std::string_view name) {
   return name.ends_with(".xz") || name.ends_with(".tar");
@@ -42,6 +45,9 @@ class Bytes {
   virtual ~Bytes() = default;
   // Valid until the next call; none at the end. Throws Error.
   virtual std::string_view Next() = 0;
+  // Of a file: how many were used, and SHA-256 of all when there are no more.
+  virtual int64_t position() const { return 0; }
+  virtual std::string Hash() { return ""; }
 };
 
 class FileBytes : public Bytes {
@@ -50,8 +56,8 @@ class FileBytes : public Bytes {
     RefuseForeign(file_);
   }
   std::string_view Next() override { return raw_.Next(); }
-  int64_t position() const { return raw_.position(); }
-  std::string Hash() { return raw_.Hash(); }
+  int64_t position() const override { return raw_.position(); }
+  std::string Hash() override { return raw_.Hash(); }
 
  private:
   InputFile file_;
@@ -188,11 +194,36 @@ class OpenArchives {
       open_;
 };
 
-class OwtDocuments : public DocumentSource {
+// Documents that are members of archives.
+class TextMembers : public DocumentSource {
+ protected:
+  explicit TextMembers(const ReadOptions& options) : options_(options) {}
+
+  // Whether the member `place` is a document; counts it if it is empty or bad.
+  bool IsDocument(const std::string& text, const std::string& place) {
+    std::string bad;
+    if (std::ssize(text) > kMaxDocumentBytes) {
+      bad = fmt::format("a document of over {} bytes", kMaxDocumentBytes);
+    } else if (const size_t at = FindNonText(text); at != std::string::npos) {
+      bad = fmt::format("byte {} is not UTF-8 text", at);
+    }
+    if (!bad.empty()) {
+      SkipOrThrow(options_.on_bad, fmt::format("{}: {}", place, bad));
+    } else if (text.empty()) {
+      ++skipped_.empty;
+    }
+    return bad.empty() && !text.empty();
+  }
+
+ private:
+  ReadOptions options_;
+};
+
+class OwtDocuments : public TextMembers {
  public:
   OwtDocuments(std::unique_ptr<Bytes> bytes, const std::string& place,
                const ReadOptions& options)
-      : options_(options) {
+      : TextMembers(options), outermost_(bytes.get()) {
     archives_.Push(std::move(bytes), place);
   }
 
@@ -205,7 +236,9 @@ class OwtDocuments : public DocumentSource {
         if (archives_.depth() == 1) return false;
         archives_.Pop();
       } else if (IsText(member)) {
-        if (ReadText(archive, document)) return true;
+        document->clear();
+        archive.ReadMember(kMaxDocumentBytes, document);
+        if (IsDocument(*document, archive.Place())) return true;
       } else if (IsArchive(member) && archives_.depth() < kMaxDepth) {
         archives_.PushMember();
       }
@@ -213,72 +246,33 @@ class OwtDocuments : public DocumentSource {
     return false;
   }
 
- private:
-  // False if it is empty, or skipped.
-  bool ReadText(Archive& archive, std::string* text) {
-    text->clear();
-    if (!archive.ReadMember(kMaxDocumentBytes, text)) {
-      SkipOrThrow(options_.on_bad,
-                  fmt::format("{}: a document of over {} bytes",
-                              archive.Place(), kMaxDocumentBytes));
-      return false;
-    }
-    if (const size_t bad = FindNonText(*text); bad != std::string::npos) {
-      SkipOrThrow(options_.on_bad, fmt::format("{}: byte {} is not UTF-8 text",
-                                               archive.Place(), bad));
-      return false;
-    }
-    if (text->empty()) ++skipped_.empty;
-    return !text->empty();
-  }
+  int64_t input_bytes() const override { return outermost_->position(); }
+  std::string sha256() override { return outermost_->Hash(); }
 
-  ReadOptions options_;
+ private:
   OpenArchives archives_;
-};
-
-class OwtFile : public DocumentSource {
- public:
-  OwtFile(const fs::path& path, const ReadOptions& options) {
-    auto bytes = std::make_unique<FileBytes>(path);
-    bytes_ = bytes.get();
-    documents_.emplace(std::move(bytes), path.string(), options);
-  }
-  bool Next(std::string* document) override {
-    const bool more = documents_->Next(document);
-    skipped_ = documents_->skipped();
-    return more;
-  }
-  int64_t input_bytes() const override { return bytes_->position(); }
-  std::string sha256() override { return bytes_->Hash(); }
-
- private:
-  FileBytes* bytes_;
-  std::optional<OwtDocuments> documents_;
+  Bytes* outermost_;  // of archives_
 };
 
 // A member that is a document.
-class OneDocument : public DocumentSource {
+class OneDocument : public TextMembers {
  public:
-  explicit OneDocument(std::shared_ptr<const std::string> text, std::string at,
-                       const ReadOptions& options)
-      : text_(std::move(text)), place_(std::move(at)), options_(options) {}
+  OneDocument(std::shared_ptr<const std::string> text, std::string place,
+              const ReadOptions& options)
+      : TextMembers(options),
+        text_(std::move(text)),
+        place_(std::move(place)) {}
   bool Next(std::string* document) override {
-    if (std::exchange(given_, true)) return false;
-    const size_t bad = FindNonText(*text_);
-    if (bad != std::string::npos) {
-      SkipOrThrow(options_.on_bad,
-                  fmt::format("{}: byte {} is not UTF-8 text", place_, bad));
+    if (std::exchange(given_, true) || !IsDocument(*text_, place_)) {
       return false;
     }
-    if (text_->empty()) ++skipped_.empty;
     *document = *text_;
-    return !text_->empty();
+    return true;
   }
 
  private:
   std::shared_ptr<const std::string> text_;
   std::string place_;
-  ReadOptions options_;
   bool given_ = false;
 };
 
@@ -330,7 +324,8 @@ class ShardFinder {
   Shard Member(bool is_document) {
     Archive& archive = archives_.top();
     std::string content;
-    if (!archive.ReadMember(kMaxMemberBytes, &content)) {
+    const bool whole = archive.ReadMember(kMaxMemberBytes, &content);
+    if (!whole && !is_document) {
       throw DataError(fmt::format(
           "{}: a member of over {} MB, which would have to be held in memory; "
           "unpack the archive that it is in, and give the folder",
@@ -338,8 +333,17 @@ class ShardFinder {
     }
     Shard shard;
     shard.name = archive.Place();
-    shard.bytes = static_cast<int64_t>(content.size());
-    shard.sha256 = shard.digest = Sha256Hex(content);
+    shard.bytes = std::ssize(content);
+    Sha256 hash;
+    hash.Update(content);
+    // A document that is too long is counted as that, and not held in memory.
+    while (!whole) {
+      const std::string_view more = archive.ReadBlock();
+      if (more.empty()) break;
+      shard.bytes += std::ssize(more);
+      hash.Update(more);
+    }
+    shard.sha256 = shard.digest = Sha256Hex(hash.Finish());
     const auto bytes = std::make_shared<const std::string>(std::move(content));
     shard.open = [=, place = shard.name,
                   options = options_]() -> std::unique_ptr<DocumentSource> {
@@ -362,7 +366,8 @@ class ShardFinder {
 
 std::unique_ptr<DocumentSource> OpenOwt(const fs::path& path,
                                         const ReadOptions& options) {
-  return std::make_unique<OwtFile>(path, options);
+  return std::make_unique<OwtDocuments>(std::make_unique<FileBytes>(path),
+                                        path.string(), options);
 }
 
 ShardList OwtShards(std::vector<DigestedFile> files,

@@ -5,12 +5,14 @@
 #include <archive_entry.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/corpora/corpus.h"
@@ -229,6 +231,32 @@ TEST(Owt, CountsWhatItLeavesOut) {
   }
   EXPECT_EQ(of_shards.empty, 1);
   EXPECT_EQ(of_shards.bad, 1);
+}
+
+// Also where it is a shard by itself, because an archive comes before it.
+TEST(Owt, LeavesOutADocumentThatIsTooLong) {
+  const auto path = FreshFolder("owt_long") / "o.tar.xz";
+  const std::string text(kMaxDocumentBytes + 1, 'x');
+  WriteFileAtomically(path, Tar({{"in.xz", Tar({{"1.txt", "one"}}, true)},
+                                 {"2.txt", text},
+                                 {"3.txt", "three"}},
+                                true));
+  const std::string why = path.string() + " > 2.txt: a document of over " +
+                          std::to_string(kMaxDocumentBytes) + " bytes";
+  EXPECT_TRUE(Says(OwtError(path), why, "--on-bad=skip"));
+  const ReadOptions skip{.on_bad = OnBad::kSkip};
+  EXPECT_EQ(ReadOwt(path, nullptr, skip), (Documents{"one", "three"}));
+  const auto next =
+      OwtShards(DigestFiles(FindCorpusFiles(FilesOf::kOwt, path)), skip);
+  Shard shard;
+  ASSERT_TRUE(next(&shard) && next(&shard));
+  EXPECT_EQ(shard.bytes, std::ssize(text));
+  EXPECT_EQ(shard.sha256, Sha256Hex(text));
+  for (const auto& source : {shard.open(), OpenOwt(path, skip)}) {
+    DocumentsOf(source);
+    EXPECT_EQ(source->skipped().bad, 1);
+    EXPECT_EQ(source->skipped().first, Documents{why});
+  }
 }
 
 }  // namespace

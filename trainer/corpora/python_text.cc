@@ -6,14 +6,13 @@
 #include <span>
 
 #include "trainer/corpora/case_tables.h"
+#include "trainer/corpora/utf8.h"
 
 namespace softmoe::trainer {
 namespace {
 
 constexpr uint32_t kSigma = 0x3A3;
 constexpr char kFinalSigma[] = "\u03C2";
-
-bool Continues(char byte) { return (byte & 0xC0) == 0x80; }
 
 // The first byte of the character before `end` > 0.
 size_t CharacterBefore(std::string_view text, size_t end) {
@@ -37,24 +36,6 @@ uint32_t Decode(std::string_view bytes) {
     character = character << 6 | (static_cast<uint8_t>(byte) & 0x3F);
   }
   return character;
-}
-
-void Append(uint32_t character, std::string* text) {
-  const auto put = [text](uint32_t byte) {
-    text->push_back(static_cast<char>(byte));
-  };
-  if (character < 0x80) return put(character);
-  if (character < 0x800) {
-    put(0xC0 | character >> 6);
-  } else if (character < 0x10000) {
-    put(0xE0 | character >> 12);
-    put(0x80 | (character >> 6 & 0x3F));
-  } else {
-    put(0xF0 | character >> 18);
-    put(0x80 | (character >> 12 & 0x3F));
-    put(0x80 | (character >> 6 & 0x3F));
-  }
-  put(0x80 | (character & 0x3F));
 }
 
 // str.isspace of one character.
@@ -89,8 +70,9 @@ void AppendCase(std::span<const CaseRun> runs, std::span<const CaseText> texts,
   const auto* run = Find(runs, &CaseRun::first, character);
   const bool mapped = run != nullptr && character <= run->last &&
                       (character - run->first) % run->step == 0;
-  Append(mapped ? character + static_cast<uint32_t>(run->offset) : character,
-         text);
+  AppendUtf8(
+      mapped ? character + static_cast<uint32_t>(run->offset) : character,
+      text);
 }
 
 // Whether a sigma at [begin, end) ends a word: a letter with case before it,

@@ -23,7 +23,7 @@ size_t CharacterLength(std::string_view text, size_t at) {
   if (byte(at + 1) < least || byte(at + 1) > most) return 0;
   const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   for (size_t i = at + 2; i < at + length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
+    if (!Continues(static_cast<char>(byte(i)))) return 0;
   }
   return length;
 }
@@ -35,17 +35,25 @@ constexpr std::array<uint16_t, 32> kWindows1252 = {
     0,      0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
     0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0,      0x017E, 0x0178};
 
-void AppendCharacter(uint32_t point, std::string* out) {
-  if (point < 0x800) {
-    out->push_back(static_cast<char>(0xC0 | point >> 6));
-  } else {
-    out->push_back(static_cast<char>(0xE0 | point >> 12));
-    out->push_back(static_cast<char>(0x80 | (point >> 6 & 0x3F)));
-  }
-  out->push_back(static_cast<char>(0x80 | (point & 0x3F)));
-}
-
 }  // namespace
+
+void AppendUtf8(uint32_t point, std::string* text) {
+  const auto put = [text](uint32_t byte) {
+    text->push_back(static_cast<char>(byte));
+  };
+  if (point < 0x80) return put(point);
+  if (point < 0x800) {
+    put(0xC0 | point >> 6);
+  } else if (point < 0x10000) {
+    put(0xE0 | point >> 12);
+    put(0x80 | (point >> 6 & 0x3F));
+  } else {
+    put(0xF0 | point >> 18);
+    put(0x80 | (point >> 12 & 0x3F));
+    put(0x80 | (point >> 6 & 0x3F));
+  }
+  put(0x80 | (point & 0x3F));
+}
 
 size_t FindNonText(std::string_view text) {
   size_t at = 0;
@@ -71,7 +79,7 @@ std::string RepairText(std::string_view text, int64_t* repaired) {
     const uint32_t point = byte >= 0x80 && byte < 0xA0
                                ? kWindows1252[byte - 0x80]
                                : static_cast<uint32_t>(byte);
-    if (point != 0) AppendCharacter(point, &out);
+    if (point != 0) AppendUtf8(point, &out);
     ++*repaired;
     text.remove_prefix(bad + 1);
   }

@@ -7,40 +7,27 @@
 
 #include <string>
 
+#include "core/testing/utf8_test_util.h"
+
 namespace softmoe::trainer {
 namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
-// Straight from the table of RFC 3629, section 4: an independent statement.
-std::string Encode(uint32_t point) {
-  std::string out;
-  const auto add = [&](uint32_t byte) {
-    out.push_back(static_cast<char>(byte));
-  };
-  if (point < 0x80) {
-    add(point);
-  } else if (point < 0x800) {
-    add(0xC0 + point / 64);
-    add(0x80 + point % 64);
-  } else if (point < 0x10000) {
-    add(0xE0 + point / 4096);
-    add(0x80 + point / 64 % 64);
-    add(0x80 + point % 64);
-  } else {
-    add(0xF0 + point / 262144);
-    add(0x80 + point / 4096 % 64);
-    add(0x80 + point / 64 % 64);
-    add(0x80 + point % 64);
+TEST(AppendUtf8, GivesTheBytesOfEveryCharacter) {
+  for (uint32_t point = 0; point < 0x110000; ++point) {
+    std::string text = "a";
+    AppendUtf8(point, &text);
+    ASSERT_EQ(text, "a" + Utf8(point)) << point;
   }
-  return out;
 }
 
+// Utf8 also makes four bytes of what is beyond.
 TEST(FindNonText, AcceptsExactlyTheScalarValues) {
   for (uint32_t point = 1; point < 0x110100; ++point) {
     const bool scalar =
         point < 0x110000 && !(point >= 0xD800 && point <= 0xDFFF);
-    ASSERT_EQ(FindNonText(Encode(point)) == kNone, scalar) << point;
+    ASSERT_EQ(FindNonText(Utf8(point)) == kNone, scalar) << point;
   }
 }
 
@@ -52,7 +39,7 @@ bool IsCharacter(const std::string& bytes) {
   uint32_t point = bits(0, 0x7Fu >> bytes.size());
   for (size_t i = 1; i < bytes.size(); ++i) point = point * 64 + bits(i, 0x3F);
   const bool scalar = point < 0x110000 && !(point >= 0xD800 && point <= 0xDFFF);
-  return scalar && Encode(point) == bytes;
+  return scalar && Utf8(point) == bytes;
 }
 
 TEST(FindNonText, AcceptsExactlyWhatEncodesACharacter) {
@@ -77,7 +64,7 @@ TEST(FindNonText, AcceptsExactlyWhatEncodesACharacter) {
 
 TEST(FindNonText, RefusesACharacterThatIsCutOffAtTheEnd) {
   for (const uint32_t point : {0xE9u, 0x20ACu, 0x1F600u}) {
-    const std::string whole = Encode(point);
+    const std::string whole = Utf8(point);
     for (size_t size = 1; size < whole.size(); ++size) {
       EXPECT_EQ(FindNonText("ab" + whole + whole.substr(0, size)),
                 2 + whole.size());
@@ -119,7 +106,7 @@ TEST(RepairText, ReadsEveryStrayByte) {
     text.push_back(static_cast<char32_t>(byte));
   }
   std::string expected, repaired_text;
-  for (const char32_t point : text) expected += Encode(point);
+  for (const char32_t point : text) expected += Utf8(point);
   int64_t repaired = 0;
   for (int byte = 0x80; byte < 0x100; ++byte) {
     const std::string stray(1, static_cast<char>(byte));

@@ -53,7 +53,8 @@ Examples:
   evaluate --run DIR --task hellaswag=FILE,arc_easy_train=OTHER
       single files, also jsonl of the Hugging Face form
   evaluate --compare OUT1 OUT2
-      two models that were asked the same, item by item: McNemar's exact test
+      two models that were asked the same, item by item: McNemar's exact test;
+      points are those by which the first is better
   evaluate --task piqa --task-files DATA --dump-requests OUT.jsonl
       what a model would be asked; needs none
 

@@ -6,6 +6,18 @@
 #include "core/errors.h"
 
 namespace softmoe::trainer {
+namespace {
+
+// The active experts of all tokens, of which histogram[n] have n.
+int64_t NumActive(const std::vector<int64_t>& histogram) {
+  int64_t active = 0;
+  for (size_t n = 0; n < histogram.size(); ++n) {
+    active += static_cast<int64_t>(n) * histogram[n];
+  }
+  return active;
+}
+
+}  // namespace
 
 LoadVariance ComputeLoadVariance(std::span<const int64_t> tokens_per_expert) {
   const double experts = static_cast<double>(tokens_per_expert.size());
@@ -64,11 +76,7 @@ double RoutingTotals::ZLoss() const {
 std::vector<double> RoutingTotals::LayerActive() const {
   std::vector<double> mean;
   for (const std::vector<int64_t>& histogram : active_histogram_) {
-    int64_t active = 0;
-    for (size_t n = 0; n < histogram.size(); ++n) {
-      active += static_cast<int64_t>(n) * histogram[n];
-    }
-    mean.push_back(static_cast<double>(active) /
+    mean.push_back(static_cast<double>(NumActive(histogram)) /
                    static_cast<double>(num_tokens_));
   }
   return mean;
@@ -78,9 +86,7 @@ double RoutingTotals::MeanActive() const {
   // One division of two integers, so that sparse top-k gives exactly k.
   int64_t active = 0;
   for (const std::vector<int64_t>& histogram : active_histogram_) {
-    for (size_t n = 0; n < histogram.size(); ++n) {
-      active += static_cast<int64_t>(n) * histogram[n];
-    }
+    active += NumActive(histogram);
   }
   return static_cast<double>(active) /
          static_cast<double>(num_tokens_ *

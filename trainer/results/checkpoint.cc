@@ -84,7 +84,7 @@ void Checkpoint::RequireSameRun(const RunIdentity& identity) const {
 std::vector<float> Checkpoint::ReadTensor(const char* name,
                                           int64_t total) const {
   std::vector<float> values(static_cast<size_t>(total));
-  file_.ReadDatasetInto<float>(name, values, {total});
+  file_.ReadDatasetInto(name, values, {total});
   return values;
 }
 

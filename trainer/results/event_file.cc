@@ -198,15 +198,7 @@ class LogReader {
 void Append(const fs::path& path, size_t size, std::string_view bytes) {
   const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) throw FileError("write", path, errno);
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
-    const ssize_t written = write(file, bytes.data(), bytes.size());
-    if (written > 0) {
-      bytes.remove_prefix(static_cast<size_t>(written));
-    } else if (written == 0 || errno != EINTR) {
-      error = written < 0 ? errno : ENOSPC;
-    }
-  }
+  int error = WriteAll(file, bytes);
   if (error == 0 && fsync(file) != 0) error = errno;
   if (error != 0) {
     // If this fails, too, the next update goes on behind the torn record.

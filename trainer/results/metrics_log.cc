@@ -20,16 +20,13 @@ Json RunLine(const RunIdentity& identity, const TrainState& state) {
                {"steps", identity.config.training.steps},
                {"seed", identity.config.training.seed},
                {"tau", state.tau},
-               {"tau_calibrated", state.tau_calibrated},
-               {"data_sha256", identity.tokens.data_sha256},
-               {"tokenizer_sha256", identity.tokens.tokenizer_sha256},
-               {"isa", identity.isa}};
-  if (!identity.backend.empty()) {
-    line["backend"] = identity.backend;
-    line["device"] = identity.device;
-    line["libraries"] = identity.libraries;
-  }
-  if (!identity.ranks.empty()) line["ranks"] = identity.ranks;
+               {"tau_calibrated", state.tau_calibrated}};
+  VisitIdentityTexts(identity, [&](IdentityPart part, const char* name,
+                                   const std::string& text) {
+    const bool optional =
+        part == IdentityPart::kDevice || part == IdentityPart::kRanks;
+    if (!optional || !text.empty()) line[name] = text;
+  });
   return line;
 }
 

@@ -56,6 +56,11 @@ TEST(MetricsLog, EveryFieldReadsBack) {
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0].at("kind"), "run");
   EXPECT_EQ(lines[0].at("version"), 2);
+  EXPECT_EQ(lines[0].at("data_sha256"), "data");
+  EXPECT_EQ(lines[0].at("index_sha256"), "index");
+  EXPECT_EQ(lines[0].at("tokenizer_sha256"), "tokenizer");
+  EXPECT_EQ(lines[0].at("isa"), "v3");
+  EXPECT_FALSE(lines[0].contains("backend") || lines[0].contains("ranks"));
   EXPECT_EQ(lines[1].at("step"), 1);
   VisitStepMetrics([&](const Metric& metric, auto member) {
     EXPECT_EQ(lines[1].at(metric.name), record.*member) << metric.name;

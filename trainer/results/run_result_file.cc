@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <type_traits>
 #include <vector>
 
 #include "core/config/config_toml.h"
@@ -17,14 +16,6 @@
 
 namespace softmoe::trainer {
 namespace {
-
-template <typename Value>
-bool IsHistogram(Value Validation::*member) {
-  if constexpr (std::is_same_v<Value, std::vector<std::vector<int64_t>>>) {
-    return member == &Validation::active_histogram;
-  }
-  return false;
-}
 
 constexpr char kFinalValidation[] = "validation/final";
 constexpr char kScheduleValidation[] = "validation/schedule";
@@ -44,7 +35,7 @@ void VisitValidation(File& file, const std::string& group,
                      Values& validation) {
   file.Group(group);
   VisitValidationMetrics([&](const Metric& metric, auto member) {
-    if (IsHistogram(member)) {
+    if (metric.shape == MetricShape::kLayersAndCounts) {
       if constexpr (File::kReads) {
         if (!histogram && !file.Has(Hdf5Path(group, metric.name))) return;
       } else {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"

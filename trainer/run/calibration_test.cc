@@ -14,10 +14,8 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/parallel_for.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
-#include "optimized/communicator/in_process.h"
 #include "optimized/model.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
@@ -177,31 +175,6 @@ TEST(Calibration, RanksAsManyAsThePlanSays) {
                                  config.model.num_layers;
     ASSERT_GT(config.model.num_layers, 1);
     EXPECT_EQ(found.rank, token_layers * 3 / 2);
-  }
-}
-
-// They agree to the last bit, though each has only its own groups' ratios.
-TEST(Calibration, RanksGetTheTauOfOne) {
-  for (const auto kind : {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {
-    Config config = TinyConfig(kind);
-    config.training.global_batch_sequences = 8;  // four groups
-    Fresh fresh(config);
-    const TauCalibration alone = CalibrateTau(fresh.model, fresh.data, [] {});
-    for (const int ranks : {2, 4}) {
-      std::vector<TauCalibration> found(static_cast<size_t>(ranks));
-      optimized::RunInProcessRanks(ranks, [&](optimized::Communicator& c) {
-        ThreadPool pool(1);
-        optimized::Model model(config, 2, pool);
-        model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
-        found[static_cast<size_t>(c.rank())] =
-            CalibrateTau(model, fresh.data, c, [] {});
-      });
-      for (const TauCalibration& of_rank : found) {
-        EXPECT_EQ(of_rank.tau, alone.tau) << ranks << " ranks";
-        EXPECT_EQ(of_rank.rank, alone.rank);
-        EXPECT_EQ(of_rank.num_ratios, alone.num_ratios);
-      }
-    }
   }
 }
 

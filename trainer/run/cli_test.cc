@@ -21,13 +21,12 @@
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/testing/corpus_test_util.h"
+#include "trainer/testing/rank_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/prepare.h"
 
 namespace softmoe::trainer {
 namespace {
-
-using Strings = std::vector<std::string>;
 
 class Cli : public testing::Test {
  protected:
@@ -201,13 +200,7 @@ TEST_F(Cli, WarnsOnceOfTokensWithoutAnExpertAtTheStart) {
     std::filesystem::remove_all(run_);
     const ProgramResult result = Train(more);
     EXPECT_TRUE(EndedWith(result, 0));
-    const std::string phrase = "these tokens have no expert";
-    int count = 0;
-    for (size_t at = result.output.find(phrase); at != std::string::npos;
-         at = result.output.find(phrase, at + 1)) {
-      ++count;
-    }
-    return count;
+    return Count(result.output, "these tokens have no expert");
   };
   EXPECT_EQ(warnings({}), 0);
   EXPECT_EQ(warnings({"--set", "router.tau=1000"}), 1);

@@ -18,6 +18,7 @@
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/testing/rank_test_util.h"
+#include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -53,7 +54,7 @@ class RankFailure : public RankTest {
         number % 2 == 0 ? RunAlone(run, steps) : RunMpi(2, run, steps);
     ASSERT_TRUE(EndedWith(rest, 0));
     EXPECT_EQ(Count(rest.output, "going on after step "), 1) << rest.output;
-    ExpectSameRun("alone", run);
+    ExpectSameRun(folder_ / "alone", folder_ / run);
   }
 
   // Trains to some step after the first, and saves.

@@ -104,11 +104,7 @@ int RankOptions::in_process() const {
   const auto [end, error] =
       std::from_chars(ranks.data(), ranks.data() + ranks.size(), number);
   if (error == std::errc() && end == ranks.data() + ranks.size()) return number;
-  throw ConfigError(
-      "--ranks " + ranks +
-      (ranks == "env" ? ": ranks find each other through MPI; start them with "
-                        "mpirun -n N or srun --mpi=pmix, and give --ranks mpi"
-                      : ": give a number of ranks, or mpi"));
+  throw ConfigError("--ranks " + ranks + ": give a number of ranks, or mpi");
 }
 
 void AddExchangeOption(CLI::App& app, RankOptions* options) {

@@ -67,13 +67,7 @@ class Ranks : public testing::TestWithParam<RouterKind> {
 
   void ExpectAsAlone(const RunResult& result, const std::string& run) const {
     ExpectSameResult(alone_, result);
-    ExpectSameResult(alone_, ReadRunResult(folder_ / run / kResultName));
-    ExpectSameTensors(folder_ / "alone" / kCheckpointName,
-                      folder_ / run / kCheckpointName);
-    EXPECT_EQ(MetricsOf(folder_ / "alone"), MetricsOf(folder_ / run));
-    EXPECT_EQ(
-        FilesIn(folder_ / run),
-        (std::vector<std::string>{kCheckpointName, kMetricsName, kResultName}));
+    ExpectSameRun(folder_ / "alone", folder_ / run);
   }
 
   void ExpectTheBitsOfOneProcess() const {

@@ -13,7 +13,10 @@
 #include "core/text/text_table.h"
 #include "optimized/allocation.h"
 #include "optimized/memory_plan.h"
+#include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result_file.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -86,7 +89,7 @@ int64_t NumCalibrationRatios(const Config& config) {
 void RequireDiskSpace(const Config& config,
                       const std::filesystem::path& folder) {
   int64_t need = EstimateResources(config).disk_bytes;
-  for (const char* name : {"checkpoint.h5", "metrics.jsonl", "result.h5"}) {
+  for (const char* name : {kCheckpointName, kMetricsName, kResultName}) {
     std::error_code missing;
     const auto bytes = std::filesystem::file_size(folder / name, missing);
     if (!missing) need -= static_cast<int64_t>(bytes);

@@ -13,6 +13,7 @@
 #include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/rank_test_util.h"
+#include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -44,7 +45,7 @@ TEST_F(SimulatedTrain, ProcessesLeaveWhatOneLeaves) {
     ASSERT_TRUE(EndedWith(result, 0));
     EXPECT_EQ(Count(result.output, run + " ranks share a device: "), 1)
         << result.output;
-    ExpectSameRun("alone", run);
+    ExpectSameRun(folder_ / "alone", folder_ / run);
   }
 }
 
@@ -78,7 +79,7 @@ TEST_F(SimulatedTrain, InterruptedProcessesGoOn) {
 
   const ProgramResult rest = RunAlone("run", often);
   ASSERT_TRUE(EndedWith(rest, 0));
-  ExpectSameRun("alone", "run");
+  ExpectSameRun(folder_ / "alone", folder_ / "run");
 }
 
 // Ranks that would compute on different backends end before anything is

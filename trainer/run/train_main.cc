@@ -168,7 +168,8 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
   line(metrics::kTrainAe, result.train_ae);
   line(metrics::kInferAe, result.final_validation.active_experts);
   line(metrics::kRunSeconds, result.seconds);
-  fmt::print("{:<22}{}{}\n", "result", (folder / "result.h5").string(),
+  fmt::print("{:<22}{}{}\n", "result",
+             (folder / softmoe::trainer::kResultName).string(),
              result.resumed ? " (trained in several sessions)" : "");
 }
 

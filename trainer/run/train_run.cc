@@ -22,6 +22,7 @@
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
+#include "core/text/progress.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/memory_plan.h"
@@ -69,7 +70,7 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
       options_(options),
       tasks_(tasks),
       config_(identity_.config),
-      start_(std::chrono::steady_clock::now()),
+      start_(SteadySeconds()),
       communicator_(communicator),
       stop_(stop),
       pool_(static_cast<int>(options.runtime.threads)),
@@ -355,9 +356,7 @@ RunResult RunLoop::MakeResult() {
 }
 
 double RunLoop::Seconds() const {
-  return earlier_seconds_ + std::chrono::duration<double>(
-                                std::chrono::steady_clock::now() - start_)
-                                .count();
+  return earlier_seconds_ + (SteadySeconds() - start_);
 }
 
 void RunLoop::Say(const std::string& line) const {

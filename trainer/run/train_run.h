@@ -9,7 +9,6 @@
 #ifndef SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
 #define SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -77,7 +76,7 @@ class RunLoop {
   const RunOptions options_;
   const std::span<const TaskItems> tasks_;
   const Config& config_;
-  const std::chrono::steady_clock::time_point start_;
+  const double start_;  // SteadySeconds()
   optimized::Communicator& communicator_;
   const StopSignal& stop_;
   ThreadPool pool_;

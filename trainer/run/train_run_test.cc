@@ -10,7 +10,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <span>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -28,10 +27,10 @@
 #include "trainer/run/calibration.h"
 #include "trainer/run/trainer.h"
 #include "trainer/testing/corpus_test_util.h"
+#include "trainer/testing/token_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/dataset.h"
 #include "trainer/tokens/prepare.h"
-#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -172,31 +171,21 @@ TEST_P(TrainRunOfEveryRouter, MetricsFileHasEveryNumber) {
   EXPECT_EQ(validated, (std::vector<int64_t>{5, 10, 12}));
 }
 
+// Noise is drawn by address, too.
 TEST_P(TrainRunOfEveryRouter, AnyNumberOfThreadsGivesTheSameBits) {
   const auto folder = FreshFolder("threads");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
   config.training.eval_every = 5;
-  const RunResult one =
-      TrainRun(config, QuietOptions(folder / "one", tokens, 1));
-  const RunResult four =
-      TrainRun(config, QuietOptions(folder / "four", tokens, 4));
-  ExpectSameResult(one, four);
-  ExpectSameTensors(folder / "one" / kCheckpointName,
-                    folder / "four" / kCheckpointName);
-}
-
-TEST_P(TrainRunOfEveryRouter, NoiseIsDrawnByAddressToo) {
-  const auto folder = FreshFolder("noise");
-  const auto tokens = WriteTinyTokens(folder / "data");
-  Config config = TinyConfig(GetParam());
   config.router.noise = NoiseKind::kInputJitter;
   config.router.noise_amplitude = 0.05;
   const RunResult one =
       TrainRun(config, QuietOptions(folder / "one", tokens, 1));
-  const RunResult three =
-      TrainRun(config, QuietOptions(folder / "three", tokens, 3));
-  ExpectSameResult(one, three);
+  for (const int64_t threads : {3, 4}) {
+    const auto run = folder / std::to_string(threads);
+    ExpectSameResult(one, TrainRun(config, QuietOptions(run, tokens, threads)));
+    ExpectSameTensors(folder / "one" / kCheckpointName, run / kCheckpointName);
+  }
   config.router.noise = NoiseKind::kNone;
   config.router.noise_amplitude = 0;
   const RunResult quiet =
@@ -272,12 +261,7 @@ TEST_P(TrainRunOfEveryRouter, MemorisesOneBatch) {
   };
   MakeFolder(folder);
   const std::vector<int32_t> train = document(1);
-  {
-    TokenWriter writer(folder / "tokens", kVocabulary);
-    writer.AddDocument(train);
-    writer.AddDocument(document(2));
-    writer.Commit();
-  }
+  WriteTokenFiles(folder / "tokens", kVocabulary, {train, document(2)});
   const RunResult result =
       TrainRun(config, QuietOptions(folder / "run", folder / "tokens"));
   const double one_token = ContextEntropy(train, length, 1);
@@ -412,14 +396,11 @@ TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
   const auto folder = FreshFolder("wrong_id");
   const Config config = TinyConfig(RouterKind::kSparse);
   const auto tokens = folder / "foreign";
-  TokenWriter writer(tokens, 1000);
-  std::vector<int32_t> ids(3000, 7);
-  writer.AddDocument(ids);
+  std::vector<std::vector<int32_t>> documents(2, std::vector(3000, 7));
   // No batch of the twelve steps and no validation contains the very last
   // token.
-  ids.back() = static_cast<int32_t>(config.model.vocab_size);
-  writer.AddDocument(ids);
-  writer.Commit();
+  documents[1].back() = static_cast<int32_t>(config.model.vocab_size);
+  WriteTokenFiles(tokens, 1000, documents);
   int64_t steps = 0;
   RunOptions options = QuietOptions(folder / "run", tokens);
   options.on_step = [&](const StepRecord&) { ++steps; };
@@ -435,13 +416,11 @@ TEST(TrainRun, AnotherSplitIsAnotherRun) {
   const auto folder = FreshFolder("split");
   const Config config = TinyConfig(RouterKind::kSparse);
   const auto write = [&](const std::string& name, const size_t cut) {
-    TokenWriter writer(folder / name, config.model.vocab_size);
-    std::vector<int32_t> ids;
-    for (int32_t i = 0; i < 4000; ++i) ids.push_back(i % 50);
-    const std::span<const int32_t> all(ids);
-    writer.AddDocument(all.first(cut));
-    writer.AddDocument(all.subspan(cut));
-    writer.Commit();
+    std::vector<std::vector<int32_t>> documents(2);
+    for (size_t i = 0; i < 4000; ++i) {
+      documents[i < cut ? 0 : 1].push_back(static_cast<int32_t>(i % 50));
+    }
+    WriteTokenFiles(folder / name, config.model.vocab_size, documents);
     return folder / name;
   };
   TrainRun(config, QuietOptions(folder / "run", write("one", 3000)));

@@ -4,20 +4,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/errors.h"
 #include "core/profile.h"
+#include "core/text/progress.h"
 #include "trainer/evaluation/routing_totals.h"
 #include "trainer/run/schedules.h"
 
 namespace softmoe::trainer {
 namespace {
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
-}
 
 int64_t GroupTokens(const Config& config) {
   return config.training.balance_group_sequences * config.model.sequence_length;
@@ -39,7 +34,7 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
   const int64_t group_sequences = config.training.balance_group_sequences;
   const int64_t group_tokens = GroupTokens(config);
   const int64_t num_tokens = updater_.num_groups() * group_tokens;
-  const auto start = std::chrono::steady_clock::now();
+  const double start = SteadySeconds();
 
   const optimized::RoutingState routing{
       .temperature = Temperature(config, completed_updates),
@@ -107,7 +102,7 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
   }
   record.temperature = routing.temperature;
   outcome.most_active_in_a_token = totals.MostActive();
-  record.seconds = SecondsSince(start);
+  record.seconds = SteadySeconds() - start;
   record.tokens_per_second = static_cast<double>(num_tokens) / record.seconds;
   return outcome;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "core/errors.h"
@@ -59,15 +60,15 @@ AnswerComparison Compare(const std::string& task, int measure, const Answers& a,
                          const Answers& b) {
   AnswerComparison result{.task = task,
                           .measure = static_cast<TaskMeasure>(measure),
-                          .num_items = static_cast<int64_t>(a.gold.size())};
+                          .pairs = {.num_items = std::ssize(a.gold)}};
   for (size_t i = 0; i < a.gold.size(); ++i) {
     const size_t at = i * kNumTaskMeasures + static_cast<size_t>(measure);
     const bool first = a.answers[at] == a.gold[i];
     const bool second = b.answers[at] == a.gold[i];
     result.first_correct += first;
     result.second_correct += second;
-    result.only_first += first && !second;
-    result.only_second += second && !first;
+    result.pairs.only_first += first && !second;
+    result.pairs.only_second += second && !first;
     result.other_answer += a.answers[at] != b.answers[at];
   }
   return result;
@@ -140,20 +141,21 @@ std::string ComparisonTable(const std::vector<AnswerComparison>& comparisons) {
   TextTable table({"task", "measure", "items", "first", "second", "points",
                    "only first", "only second", "p", "answers differ"});
   for (const AnswerComparison& one : comparisons) {
+    const AnswerPairs& pairs = one.pairs;
     const auto percent = [&](int64_t count) {
       return 100 * static_cast<double>(count) /
-             static_cast<double>(one.num_items);
+             static_cast<double>(pairs.num_items);
     };
-    table.Add(
-        {one.task, kTaskMeasureNames[static_cast<size_t>(one.measure)],
-         std::to_string(one.num_items),
-         fmt::format("{:.2f}", percent(one.first_correct)),
-         fmt::format("{:.2f}", percent(one.second_correct)),
-         fmt::format("{:+.2f}",
-                     percent(one.second_correct - one.first_correct)),
-         std::to_string(one.only_first), std::to_string(one.only_second),
-         fmt::format("{:.3g}", McNemarExact(one.only_first, one.only_second)),
-         fmt::format("{:.2f}", percent(one.other_answer))});
+    table.Add({one.task, kTaskMeasureNames[static_cast<size_t>(one.measure)],
+               std::to_string(pairs.num_items),
+               fmt::format("{:.2f}", percent(one.first_correct)),
+               fmt::format("{:.2f}", percent(one.second_correct)),
+               fmt::format("{:+.2f}", 100 * pairs.Difference()),
+               std::to_string(pairs.only_first),
+               std::to_string(pairs.only_second),
+               fmt::format("{:.3g}",
+                           McNemarExact(pairs.only_first, pairs.only_second)),
+               fmt::format("{:.2f}", percent(one.other_answer))});
   }
   return table.Text();
 }

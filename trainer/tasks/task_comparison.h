@@ -42,10 +42,9 @@ AnswerPairs PairAnswers(std::span<const uint8_t> first,
 struct AnswerComparison {
   std::string task;  // name of the split
   TaskMeasure measure = TaskMeasure::kAcc;
-  int64_t num_items = 0;
+  AnswerPairs pairs;
   int64_t first_correct = 0, second_correct = 0;
-  int64_t only_first = 0, only_second = 0;  // right where the other is wrong
-  int64_t other_answer = 0;                 // items answered differently
+  int64_t other_answer = 0;  // items answered differently
 };
 
 // Compares what WriteTaskReport left in two folders, under every measure, task
@@ -58,8 +57,9 @@ struct AnswerComparison {
 std::vector<AnswerComparison> CompareAnswers(
     const std::filesystem::path& first, const std::filesystem::path& second);
 
-// A line for each: both accuracies, their difference in points, the items that
-// one alone answers rightly, p, and the share that is answered differently.
+// A line for each: both accuracies, the first minus the second in points, the
+// items that one alone answers rightly, p, and the share that is answered
+// differently.
 std::string ComparisonTable(const std::vector<AnswerComparison>& comparisons);
 
 }  // namespace softmoe::trainer

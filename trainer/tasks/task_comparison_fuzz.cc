@@ -40,11 +40,12 @@ void FuzzOne(std::string_view input) {
   if (!hostile.Write(folder / trainer::kTaskScoresName, Choices(input))) return;
   const bool accepted = Accepts([&] {
     for (const AnswerComparison& one : trainer::CompareAnswers(good, folder)) {
-      Require(one.num_items == 2, "other items than the good file's");
-      Require(one.only_first <= one.first_correct &&
-                  one.only_second <= one.second_correct &&
-                  one.only_first + one.only_second <= one.other_answer &&
-                  one.other_answer <= one.num_items,
+      const trainer::AnswerPairs& pairs = one.pairs;
+      Require(pairs.num_items == 2, "other items than the good file's");
+      Require(pairs.only_first <= one.first_correct &&
+                  pairs.only_second <= one.second_correct &&
+                  pairs.only_first + pairs.only_second <= one.other_answer &&
+                  one.other_answer <= pairs.num_items,
               "counts of more items than there are");
       trainer::ComparisonTable({one});
     }

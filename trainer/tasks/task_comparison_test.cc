@@ -125,14 +125,26 @@ TEST_F(Comparison, CountsPairs) {
   ASSERT_EQ(comparisons.size(), 4u);
   const AnswerComparison& acc = comparisons[0];
   EXPECT_EQ(acc.task, "piqa");
-  EXPECT_EQ(acc.num_items, 5);
+  EXPECT_EQ(acc.pairs.num_items, 5);
   EXPECT_EQ(acc.first_correct, 3);
   EXPECT_EQ(acc.second_correct, 3);
-  EXPECT_EQ(acc.only_first, 1);
-  EXPECT_EQ(acc.only_second, 1);
+  EXPECT_EQ(acc.pairs.only_first, 1);
+  EXPECT_EQ(acc.pairs.only_second, 1);
   EXPECT_EQ(acc.other_answer, 2);
   EXPECT_EQ(CompareAnswers(a, a)[3].other_answer, 0);
   EXPECT_TRUE(Says(ComparisonTable(comparisons), "60.00", "+0.00", "40.00"));
+}
+
+TEST_F(Comparison, SaysByHowManyPointsTheFirstIsBetter) {
+  const auto better = Write("a", {Answered("piqa", "00001", "00000")});
+  const auto worse = Write("b", {Answered("piqa", "00111", "00000")});
+  const auto comparisons = CompareAnswers(better, worse);
+  EXPECT_EQ(comparisons[0].first_correct, 4);
+  EXPECT_EQ(comparisons[0].second_correct, 2);
+  EXPECT_EQ(comparisons[0].pairs.only_first, 2);
+  EXPECT_EQ(comparisons[0].pairs.only_second, 0);
+  EXPECT_TRUE(Says(ComparisonTable(comparisons), "80.00", "40.00", "+40.00"));
+  EXPECT_TRUE(Says(ComparisonTable(CompareAnswers(worse, better)), "-40.00"));
 }
 
 TEST_F(Comparison, RefusesWhatIsNoPair) {

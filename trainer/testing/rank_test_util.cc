@@ -5,16 +5,11 @@
 
 #include <cctype>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/config/config.h"
 #include "core/testing/file_test_util.h"
 #include "optimized/communicator/testing/mpi_test_util.h"
-#include "trainer/results/checkpoint.h"
-#include "trainer/results/metrics_log.h"
-#include "trainer/results/run_result.h"
-#include "trainer/results/run_result_file.h"
 #include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::trainer {
@@ -158,17 +153,6 @@ ProgramResult RankTest::RunMpi(int ranks, const std::string& run,
 std::unique_ptr<RunningProgram> RankTest::StartRanks(
     int size, const Strings& command, const Change& change) const {
   return StartRanksIn(folder_, size, command, change);
-}
-
-void RankTest::ExpectSameRun(const std::string& expected,
-                             const std::string& got) const {
-  ExpectSameResult(ReadRunResult(folder_ / expected / kResultName),
-                   ReadRunResult(folder_ / got / kResultName));
-  ExpectSameTensors(folder_ / expected / kCheckpointName,
-                    folder_ / got / kCheckpointName);
-  EXPECT_EQ(MetricsOf(folder_ / expected), MetricsOf(folder_ / got));
-  EXPECT_EQ(FilesIn(folder_ / got),
-            (Strings{kCheckpointName, kMetricsName, kResultName}));
 }
 
 }  // namespace softmoe::trainer

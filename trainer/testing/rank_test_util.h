@@ -83,9 +83,6 @@ class RankTest : public testing::Test {
       int size, const Strings& command,
       const Change& change = [](int, Strings&) {}) const;
 
-  // Expects the same results, checkpoints, logs and files.
-  void ExpectSameRun(const std::string& expected, const std::string& got) const;
-
   static constexpr char kTiny[] = "tiny.toml", kSmoke[] = "smoke.toml";
 
   std::filesystem::path folder_, tokens_;

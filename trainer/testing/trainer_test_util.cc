@@ -13,9 +13,11 @@
 #include "core/testing/bits_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "kernels/benchmark_sizes.h"
+#include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
-#include "trainer/tokens/token_file.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/testing/token_test_util.h"
 
 namespace softmoe::trainer {
 
@@ -71,9 +73,9 @@ std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
   constexpr int kVocabulary = 64;
   constexpr int64_t kDocuments = 60, kLength = 150;
   MakeFolder(folder);
-  TokenWriter writer(folder / "tokens", kVocabulary);
+  std::vector<std::vector<int32_t>> documents;
   for (int64_t d = 0; d < kDocuments; ++d) {
-    std::vector<int32_t> ids;
+    std::vector<int32_t>& ids = documents.emplace_back();
     uint32_t token = 1;
     for (int64_t i = 0; i < kLength; ++i) {
       ids.push_back(static_cast<int32_t>(token));
@@ -84,9 +86,8 @@ std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
                                 : (5 * token + 17) % kVocabulary;
     }
     ids.push_back(0);
-    writer.AddDocument(ids);
   }
-  writer.Commit();
+  WriteTokenFiles(folder / "tokens", kVocabulary, documents);
   return folder / "tokens";
 }
 
@@ -263,6 +264,16 @@ void ExpectSameTensors(const std::filesystem::path& expected,
     EXPECT_FALSE(from.empty());
     EXPECT_TRUE(SameBits(from, b.ReadDataset<float>(name).values)) << name;
   }
+}
+
+void ExpectSameRun(const std::filesystem::path& expected,
+                   const std::filesystem::path& got) {
+  ExpectSameResult(ReadRunResult(expected / kResultName),
+                   ReadRunResult(got / kResultName));
+  ExpectSameTensors(expected / kCheckpointName, got / kCheckpointName);
+  EXPECT_EQ(MetricsOf(expected), MetricsOf(got));
+  EXPECT_EQ(FilesIn(got), (std::vector<std::string>{
+                              kCheckpointName, kMetricsName, kResultName}));
 }
 
 std::vector<nlohmann::json> MetricsOf(const std::filesystem::path& run) {

@@ -64,6 +64,10 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got);
 void ExpectSameTensors(const std::filesystem::path& expected,
                        const std::filesystem::path& got);
 
+// Compares results, checkpoints, logs and the names of files in two folders.
+void ExpectSameRun(const std::filesystem::path& expected,
+                   const std::filesystem::path& got);
+
 // The lines of metrics.jsonl in a run's folder, without clock times.
 std::vector<nlohmann::json> MetricsOf(const std::filesystem::path& run);
 

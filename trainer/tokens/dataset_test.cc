@@ -6,7 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
-#include <set>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
-#include "trainer/tokens/token_file.h"
+#include "trainer/testing/token_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -26,14 +26,13 @@ using Ids = std::vector<int32_t>;
 std::filesystem::path WriteCounting(const std::string& name,
                                     const std::vector<int64_t>& lengths) {
   const auto prefix = FreshFolder(name) / "t";
-  TokenWriter writer(prefix, 60000);
+  std::vector<Ids> documents;
   int32_t next = 0;
   for (const int64_t length : lengths) {
-    Ids ids;
+    Ids& ids = documents.emplace_back();
     for (int64_t i = 0; i < length; ++i) ids.push_back(next++);
-    writer.AddDocument(ids);
   }
-  writer.Commit();
+  WriteTokenFiles(prefix, 60000, documents);
   return prefix;
 }
 
@@ -168,10 +167,7 @@ TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
   // Training: a a a b. Held out: c a b a, of which "a b a" are targets (one
   // window of three). Vocabulary of 3; a: 4/7, b: 2/7, c: 1/7.
   const auto prefix = FreshFolder("unigram") / "t";
-  TokenWriter writer(prefix, 3);
-  writer.AddDocument(Ids{0, 0, 0, 1});
-  writer.AddDocument(Ids{2, 0, 1, 0});
-  writer.Commit();
+  WriteTokenFiles(prefix, 3, {{0, 0, 0, 1}, {2, 0, 1, 0}});
   Config config = MakeConfig(3, 1, 0.5);
   config.model.vocab_size = 3;
   const double expected = -(2 * std::log(4.0 / 7) + std::log(2.0 / 7)) / 3;
@@ -189,13 +185,9 @@ TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
 TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
   // Every id occurs as often as every other, so smoothing changes nothing.
   const auto prefix = FreshFolder("uniform") / "t";
-  TokenWriter writer(prefix, 16);
-  for (int d = 0; d < 50; ++d) {
-    Ids ids;
-    for (int32_t id = 0; id < 16; ++id) ids.push_back(id);
-    writer.AddDocument(ids);
-  }
-  writer.Commit();
+  Ids every(16);
+  std::iota(every.begin(), every.end(), 0);
+  WriteTokenFiles(prefix, 16, std::vector<Ids>(50, every));
   Config config = MakeConfig(7, 1, 0.1);
   config.model.vocab_size = 16;
   // 46 / (45 * 16 + 16) is exact. Both logarithms err by an ulp; a product, 15
@@ -208,7 +200,7 @@ TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
 TEST(Dataset, BytesBehindTokensAreThoseOfTheText) {
   const Tokenizer tokenizer(TrainTokenizer(TestDocuments(400), 400), "test");
   const auto prefix = FreshFolder("bytes") / "t";
-  TokenWriter writer(prefix, 400);
+  std::vector<Ids> documents;
   const std::string texts[] = {"the lamp caf\u00E9 \U0001F600 ", "", "\n\n",
                                "a lamp  in\tthe\u3000rain"};
   int64_t training_tokens = 0, training_bytes = 0;
@@ -216,12 +208,12 @@ TEST(Dataset, BytesBehindTokensAreThoseOfTheText) {
   for (const std::string& text : texts) {
     last = tokenizer.Encode(text);
     last.push_back(tokenizer.end_of_document());
-    writer.AddDocument(last);
+    documents.push_back(last);
     if (&text == &texts[3]) break;
     training_tokens += std::ssize(last);
     training_bytes += std::ssize(text);
   }
-  writer.Commit();
+  WriteTokenFiles(prefix, 400, documents);
   Config config = MakeConfig(1, 1, 0.25);
   config.model.vocab_size = 400;
   const Dataset data(config, prefix);

@@ -10,6 +10,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
 #include "trainer/corpora/corpus.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -39,9 +40,8 @@ void VisitShard(Record& record, const Visit& visit) {
 }
 
 [[noreturn]] void Refuse(const fs::path& path, const std::string& what) {
-  throw DataError(fmt::format(
-      "{}: {}; make the token files again with `./bazelw run //:prepare_data`",
-      path.string(), what));
+  throw DataError(
+      fmt::format("{}: {}; {}", path.string(), what, kMakeTokensAgain));
 }
 
 std::string Lines(const std::vector<ShardRecord>& shards) {

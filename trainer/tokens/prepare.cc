@@ -69,13 +69,12 @@ class FirstBytes : public DocumentSource {
   FirstBytes(std::unique_ptr<DocumentSource> source, int64_t max_bytes)
       : source_(std::move(source)), left_(max_bytes) {}
   bool Next(std::string* document) override {
-    const bool more = source_->Next(document);
-    skipped_ = source_->skipped();
-    if (!more) return false;
+    if (!source_->Next(document)) return false;
     left_ -= static_cast<int64_t>(document->size());
     return left_ >= 0;
   }
   int64_t input_bytes() const override { return source_->input_bytes(); }
+  Skipped skipped() const override { return source_->skipped(); }
 
  private:
   std::unique_ptr<DocumentSource> source_;
@@ -83,7 +82,7 @@ class FirstBytes : public DocumentSource {
 };
 
 // Measured on about the first megabyte of these documents.
-double BytesPerToken(const Tokenizer& tokenizer, const Strings& documents) {
+double BytesOfAToken(const Tokenizer& tokenizer, const Strings& documents) {
   int64_t bytes = 0, tokens = 0;
   for (const std::string& document : documents) {
     bytes += static_cast<int64_t>(document.size());
@@ -170,9 +169,10 @@ class ShardEncoder {
     about.digest = shard.digest;
     about.sha256 = shard.sha256.empty() ? source->sha256() : shard.sha256;
     about.bytes = shard.bytes;
-    about.empty = source->skipped().empty;
-    about.bad = source->skipped().bad;
-    about.first = source->skipped().first;
+    const Skipped skipped = source->skipped();
+    about.empty = skipped.empty;
+    about.bad = skipped.bad;
+    about.first = skipped.first;
     writer.Commit(about);
     return true;
   }
@@ -218,9 +218,10 @@ class Preparation {
       RefuseToPrepare(data_, vocab_size_, options_.places);
     }
 
-    // The name lacks the key of the text, so that a file that is replaced
-    // because it was damaged does not make the work on the others void.
-    const fs::path work = cache_ / "tokens" / (Key("") + ".work");
+    // The name has the corpus's in place of the text's key, so that a file that
+    // is replaced because it was damaged does not make the work on the others
+    // void.
+    const fs::path work = cache_ / "tokens" / (Key(corpus_.name) + ".work");
     const auto lock = Lock(work);
     if (FindCached(folder / "tokens", &cached)) return cached;
     try {
@@ -276,12 +277,10 @@ class Preparation {
 
   // Everything that the token files depend on, besides the text.
   std::string Key(const std::string& text) const {
-    // Which lines of a user's text are marks has changed.
-    const int version = kPreparationVersion + (corpus_.kind == "path" ? 1 : 0);
     return Sha256Hex(
                fmt::format(
-                   "{}\n{}\n{}\n{}\n{}\n{}{}", version, corpus_.kind, text,
-                   vocab_size_, data_.max_bytes,
+                   "{}\n{}\n{}\n{}\n{}\n{}{}", kPreparationVersion,
+                   corpus_.kind, text, vocab_size_, data_.max_bytes,
                    data_.normalise == Normalise::kNone ? "" : "normalised\n",
                    given_model_.empty() ? "" : Sha256Hex(given_model_)))
         .substr(0, 32);
@@ -474,7 +473,7 @@ class Preparation {
                       vocab_size_, chosen.size(), sampled_.documents));
       model = TrainTokenizer(chosen, vocab_size_);
     }
-    bytes_per_token_ = BytesPerToken(Tokenizer(model, "model"), chosen);
+    bytes_per_token_ = BytesOfAToken(Tokenizer(model, "model"), chosen);
     WriteFileAtomically(work / "model", model);
     WriteFileAtomically(work / "model.json",
                         JsonLine({{"digests", digests},

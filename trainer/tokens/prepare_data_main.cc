@@ -120,7 +120,7 @@ void ListCorpora() {
       "Stand-ins, made from Debian packages (downloaded when needed, "
       "never installed):\n");
   for (const StandinCorpus& corpus : StandinCorpora()) {
-    const auto text = cache / "corpora" / corpus.name / "text.txt";
+    const auto text = cache / "corpora" / corpus.name / kStandinTextName;
     fmt::print("  {:12} {}\n  {:12} packages {}; {}\n", corpus.name,
                corpus.description, "", fmt::join(corpus.packages, ", "),
                std::filesystem::exists(text) ? "in " + text.string()

@@ -210,7 +210,7 @@ TEST_F(PrepareData, IsTimedBesideSpmEncode) {
 
 TEST_F(PrepareData, SaysHowToGetTheCorpora) {
   Expect(Run({"--how", "owt"}), 0, {"12880027468 bytes", "--place owt="});
-  Expect(Run({"--how", "c4"}), 0, {"326,778,635,540 bytes", "git lfs"});
+  Expect(Run({"--how", "c4"}), 0, {"326778635540 bytes", "git lfs"});
   Expect(Run({"--corpus", "owt", "--place", "owl=/x"}), 2, {"--place owl=/x"});
   Expect(Run({"--corpus", "owt", "--place", "owt=/nowhere"}), 5,
          {"no OpenWebText in /nowhere", "--how owt"});

@@ -195,6 +195,15 @@ TEST_F(Prepare, FindsItsWorkAgain) {
   EXPECT_EQ(first.tokens.data_sha256, second.tokens.data_sha256);
 }
 
+TEST_F(Prepare, FindsTheWorkOnACopyOfTheText) {
+  const PreparedCorpus first = Run();
+  fs::copy_file(folder_ / "t.txt", folder_ / "copy.txt");
+  data_.corpus = "path:" + (folder_ / "copy.txt").string();
+  const PreparedCorpus copy = Run();
+  EXPECT_TRUE(copy.from_cache);
+  EXPECT_EQ(copy.prefix, first.prefix);
+}
+
 TEST_F(Prepare, OtherTextOrSizeIsOtherWork) {
   const PreparedCorpus first = Run();
   WriteText(TestText(TestDocuments(600, 2)));
@@ -259,6 +268,31 @@ TEST_F(Prepare, KeepsATokenizerOnASignal) {
   };
   EXPECT_FALSE(Run().from_cache);
   EXPECT_EQ(trained, 1);
+}
+
+TEST_F(Prepare, KeepsATokenizerWhileAnotherTextIsPrepared) {
+  Strings trained;
+  const auto count = [&](const std::string& line) {
+    const bool trains = line.starts_with("training a tokenizer");
+    if (trains) trained.push_back(data_.corpus);
+    return trains;
+  };
+  const std::string name = data_.corpus;
+  {
+    const StopSignal stop;
+    notify_ = [&](const std::string& line) {
+      if (count(line)) ::raise(SIGTERM);
+    };
+    EXPECT_THROW(Run(), StoppedError);
+  }
+  notify_ = count;
+  const std::string other = "path:" + (folder_ / "other.txt").string();
+  WriteFileAtomically(folder_ / "other.txt", TestText(TestDocuments(600, 2)));
+  for (const std::string& corpus : {other, name}) {
+    data_.corpus = corpus;
+    EXPECT_FALSE(Run().from_cache);
+  }
+  EXPECT_EQ(trained, (Strings{name, other}));
 }
 
 TEST_F(Prepare, RefusesEmptyAndBinaryText) {

@@ -32,8 +32,6 @@ constexpr int kCorpusVersion = 2;
 constexpr int kUnsealedVersion = 1;  // the same without the seal; still read
 // Far more than PREFIX.json and PREFIX.manifest have.
 constexpr uintmax_t kMaxDescriptionBytes = uintmax_t{1} << 26;
-constexpr const char* kRemedy =
-    "make the token files again with `./bazelw run //:prepare_data`";
 
 // The one list of keys: `visit(key, field)` for each.
 template <typename Corpus, typename Visit>
@@ -58,7 +56,7 @@ void CheckHash(const fs::path& path, const std::string& found,
   throw DataError(fmt::format(
       "{}: damaged or exchanged: its SHA-256 is {}, the .json file beside it "
       "says {}; {}",
-      path.string(), found, expected, kRemedy));
+      path.string(), found, expected, kMakeTokensAgain));
 }
 
 // Token files are never changed, only replaced: a link is as good as a copy.
@@ -110,7 +108,7 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
   const Json json = ParseJsonObject(text);
   if (!json.is_object() || json.value("format", Json()) != kTokenFilesFormat) {
     throw DataError(fmt::format("{}: not the description of token files; {}",
-                                path.string(), kRemedy));
+                                path.string(), kMakeTokensAgain));
   }
   const Json version = json.value("version", Json());
   if (version != kCorpusVersion && version != kUnsealedVersion) {
@@ -119,13 +117,13 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
                     version.is_number_integer()
                         ? fmt::format("version {}", version.get<int64_t>())
                         : "no version",
-                    kCorpusVersion, kRemedy));
+                    kCorpusVersion, kMakeTokensAgain));
   }
   if (version == kCorpusVersion && !IsSealed(json)) {
     throw DataError(
         fmt::format("{}: damaged, or changed by hand: its last line is not the "
                     "SHA-256 of the others; {}",
-                    path.string(), kRemedy));
+                    path.string(), kMakeTokensAgain));
   }
   PreparedCorpus corpus;
   VisitCorpus(corpus, [&](const char* key, auto& field) {
@@ -133,7 +131,7 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
       throw DataError(
           fmt::format("{}: key \"{}\" is missing or of a wrong "
                       "type; {}",
-                      path.string(), key, kRemedy));
+                      path.string(), key, kMakeTokensAgain));
     }
   });
   // Not all have these.
@@ -148,7 +146,7 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
       corpus.normalise.has_value() != json.contains("normalise")) {
     throw DataError(fmt::format(
         "{}: \"max_bytes\" or \"normalise\" has a value that is not known; {}",
-        path.string(), kRemedy));
+        path.string(), kMakeTokensAgain));
   }
   return corpus;
 }
@@ -162,7 +160,7 @@ PreparedCorpus ReadPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
         "{}: these tokens are of a vocabulary of {}, but model.vocab_size is "
         "{}; set the key to {}, or {} --vocab-size {}",
         path.string(), corpus.vocab_size, vocab_size, corpus.vocab_size,
-        kRemedy, vocab_size));
+        kMakeTokensAgain, vocab_size));
   }
   return corpus;
 }

@@ -88,15 +88,19 @@ int64_t SumLengths(const InputFile& file, int64_t begin, int64_t end) {
   return sum;
 }
 
-// How many of the numbers in `file` equal one before them. A part of the
-// numbers is sorted at a time: memory does not grow with C4's 3 GB of them.
-int64_t CountRepeated(const InputFile& file) {
-  constexpr int64_t kSorted = int64_t{1} << 22;
+}  // namespace
+
+// In less memory than the lengths of all documents take, which Finish holds
+// next: of C4's 3 GB of numbers a third is sorted at a time.
+int64_t CountRepeated(const InputFile& file, int64_t sorted) {
+  constexpr int64_t kMostParts = 3;
   const int64_t count = file.size() / 8;
-  const auto parts = static_cast<uint64_t>(count / kSorted + 1);
+  const auto parts =
+      static_cast<uint64_t>(std::min(count / sorted + 1, kMostParts));
   int64_t repeated = 0;
   for (uint64_t part = 0; part < parts; ++part) {
     std::vector<uint64_t> numbers;
+    numbers.reserve(static_cast<size_t>(count) / parts * 17 / 16);
     ForEachBlock(file, 0, 8 * count, [&](std::string_view bytes) {
       for (size_t at = 0; at < bytes.size(); at += 8) {
         uint64_t number;
@@ -110,8 +114,6 @@ int64_t CountRepeated(const InputFile& file) {
   }
   return repeated;
 }
-
-}  // namespace
 
 ShardWriter::ShardWriter(const fs::path& folder, int64_t shard,
                          int64_t vocab_size)
@@ -178,16 +180,10 @@ class ShardStore::AppendedFile {
     size_ = size;
   }
   void Write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count =
-          ::pwrite(descriptor_, bytes.data(), bytes.size(), size_);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) {
-        throw FileError("write", path_, count < 0 ? errno : ENOSPC);
-      }
-      bytes.remove_prefix(static_cast<size_t>(count));
-      size_ += count;
+    if (const int error = WriteAll(descriptor_, bytes, size_)) {
+      throw FileError("write", path_, error);
     }
+    size_ += std::ssize(bytes);
   }
   void Sync() {
     if (::fsync(descriptor_) != 0) throw FileError("write", path_, errno);

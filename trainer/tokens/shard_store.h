@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "core/files/atomic_file.h"
+#include "core/files/input_file.h"
 #include "core/files/sha256.h"
 #include "trainer/tokens/manifest.h"
 
@@ -54,6 +55,10 @@ class ShardWriter {
   Sha256 tokens_hash_, text_hash_;
   DigestSum sum_;
 };
+
+// How many of the 64-bit numbers in `file` equal one before them; `sorted` of
+// them or more are sorted at a time.
+int64_t CountRepeated(const InputFile& file, int64_t sorted = int64_t{1} << 22);
 
 class ShardStore {
  public:

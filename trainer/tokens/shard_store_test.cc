@@ -3,12 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/input_file.h"
+#include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/tokens/token_file.h"
@@ -215,6 +220,26 @@ TEST_F(Store, DoesNotFinishWithDamagedLengths) {
              (folder_ / "lengths").string(), "add up to 41 tokens, and 40"));
   }
   EXPECT_TRUE(Finish(1) == unbroken);
+}
+
+// All of them are sorted at a time, or a half, or a third.
+TEST_F(Store, CountsWhatIsRepeated) {
+  const fs::path path = folder_ / "numbers";
+  const auto count = [&](const std::vector<uint64_t>& numbers, int64_t sorted) {
+    WriteFileAtomically(path, {reinterpret_cast<const char*>(numbers.data()),
+                               numbers.size() * sizeof(uint64_t)});
+    return CountRepeated(InputFile(path), sorted);
+  };
+  std::vector<uint64_t> numbers;
+  for (uint64_t i = 0; i < 1000; ++i) numbers.push_back(~(i * i % 97));
+  const auto distinct =
+      std::ssize(std::set<uint64_t>(numbers.begin(), numbers.end()));
+  for (const int64_t sorted : {1, 3, 600, 1000, 2000}) {
+    EXPECT_EQ(count(numbers, sorted), 1000 - distinct) << sorted;
+    EXPECT_EQ(count({5, 5, 6, 5, 7, 6}, sorted), 3) << sorted;
+    EXPECT_EQ(count({1, 2, 3, 4, 5}, sorted), 0) << sorted;
+    EXPECT_EQ(count({}, sorted), 0) << sorted;
+  }
 }
 
 TEST_F(Store, NamesAFileThatItCannotOpen) {

@@ -16,7 +16,10 @@ ShardWorkers::ShardWorkers(ShardList shards, int64_t first, int threads,
 }
 
 ShardWorkers::~ShardWorkers() {
-  last_ = -1;
+  {
+    const std::lock_guard lock(mutex_);  // Fail reads and writes it
+    last_ = -1;
+  }
   threads_.clear();  // joins
 }
 

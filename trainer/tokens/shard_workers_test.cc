@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <future>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <string>

@@ -7,11 +7,13 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <limits>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -22,7 +24,7 @@ constexpr std::string_view kTokenIndexMagic("MMIDIDX\0\0", 9);
 constexpr uint64_t kTokenIndexVersion = 1;
 constexpr int64_t kTokenIndexHeaderBytes = 9 + 8 + 1 + 8 + 8;
 
-// How many numbers are read at a time.
+// How many numbers are read or written at a time.
 constexpr int64_t kBlock = 1 << 12;
 
 // The fields of an index are not aligned.
@@ -31,46 +33,6 @@ T Load(const unsigned char* bytes) {
   T value;
   std::memcpy(&value, bytes, sizeof(T));
   return value;
-}
-
-// An index file and its hash.
-class IndexStream {
- public:
-  explicit IndexStream(AtomicFile* file) : file_(*file) {}
-  void Write(std::string_view bytes) {
-    file_.Write(bytes);
-    hash_.Update(bytes);
-  }
-  template <typename T>
-  void WriteValue(T value) {
-    Write({reinterpret_cast<const char*>(&value), sizeof(value)});
-  }
-  std::string Hash() { return Sha256Hex(hash_.Finish()); }
-
- private:
-  AtomicFile& file_;
-  Sha256 hash_;
-};
-
-// Returns the hash of what it writes.
-std::string WriteIndex(AtomicFile* file, int64_t vocab_size,
-                       std::span<const int32_t> lengths) {
-  const uint8_t type = TokenTypeFor(vocab_size);
-  IndexStream index(file);
-  index.Write(kTokenIndexMagic);
-  index.WriteValue(kTokenIndexVersion);
-  index.WriteValue(type);
-  index.WriteValue(static_cast<uint64_t>(lengths.size()));
-  index.WriteValue(static_cast<uint64_t>(lengths.size()) + 1);
-  for (const int32_t length : lengths) index.WriteValue(length);
-  int64_t pointer = 0;
-  for (const int32_t length : lengths) {
-    index.WriteValue(pointer);
-    pointer += length * TokenBytes(type);
-  }
-  const auto documents = static_cast<int64_t>(lengths.size());
-  for (int64_t d = 0; d <= documents; ++d) index.WriteValue(d);
-  return index.Hash();
 }
 
 }  // namespace
@@ -88,9 +50,9 @@ TokenFile::TokenFile(const std::filesystem::path& prefix, int64_t vocab_size)
 
 void TokenFile::Refuse(const std::string& suffix,
                        const std::string& what) const {
-  throw DataError(fmt::format(
-      "{}: {}; make the token files again with `./bazelw run //:prepare_data`",
-      WithSuffix(prefix_, suffix).string(), what));
+  throw DataError(fmt::format("{}: {}; {}",
+                              WithSuffix(prefix_, suffix).string(), what,
+                              kMakeTokensAgain));
 }
 
 void TokenFile::CheckHeader() {
@@ -109,11 +71,11 @@ void TokenFile::CheckHeader() {
     Refuse(".idx", fmt::format("byte 9: version {}, only {} is known", version,
                                kTokenIndexVersion));
   }
-  const auto type = Load<uint8_t>(at + 17);
+  const auto type = Load<uint8_t>(at + kTokenTypeAt);
   if (type != kTokenUint16 && type != kTokenInt32) {
-    Refuse(".idx", fmt::format("byte 17: element type {}, only {} (uint16) and "
+    Refuse(".idx", fmt::format("byte {}: element type {}, only {} (uint16) and "
                                "{} (int32) hold token ids",
-                               type, kTokenUint16, kTokenInt32));
+                               kTokenTypeAt, type, kTokenUint16, kTokenInt32));
   }
   token_bytes_ = TokenBytes(type);
 
@@ -251,46 +213,42 @@ void TokenFile::CheckIds() const {
   }
 }
 
-TokenWriter::TokenWriter(const std::filesystem::path& prefix,
-                         int64_t vocab_size)
-    : vocab_size_(vocab_size),
-      tokens_(WithSuffix(prefix, ".bin")),
-      index_(WithSuffix(prefix, ".idx")) {
-  SOFTMOE_CHECK(vocab_size >= 1) << "vocab_size=" << vocab_size;
-}
-
-void TokenWriter::AddDocument(std::span<const int32_t> ids) {
-  SOFTMOE_CHECK(ids.size() <= std::numeric_limits<int32_t>::max());
-  for (const int32_t id : ids) {
-    SOFTMOE_CHECK(id >= 0 && id < vocab_size_) << "id=" << id;
-  }
-  const void* bytes = ids.data();
-  size_t size = ids.size_bytes();
-  if (TokenTypeFor(vocab_size_) == kTokenUint16) {
-    short_ids_.assign(ids.begin(), ids.end());
-    bytes = short_ids_.data();
-    size = short_ids_.size() * sizeof(uint16_t);
-  }
-  tokens_.Write(bytes, size);
-  tokens_hash_.Update(bytes, size);
-  lengths_.push_back(static_cast<int32_t>(ids.size()));
-  num_tokens_ += static_cast<int64_t>(ids.size());
-}
-
-TokenWriter::Hashes TokenWriter::Commit() {
-  const std::string index = WriteIndex(&index_, vocab_size_, lengths_);
-  tokens_.Commit();
-  index_.Commit();
-  return {Sha256Hex(tokens_hash_.Finish()), index};
-}
-
 std::string WriteTokenIndex(const std::filesystem::path& path,
                             int64_t vocab_size,
                             std::span<const int32_t> lengths) {
   AtomicFile file(path);
-  const std::string hash = WriteIndex(&file, vocab_size, lengths);
+  Sha256 hash;
+  const auto write = [&](const void* bytes, size_t size) {
+    file.Write(bytes, size);
+    hash.Update(bytes, size);
+  };
+  const uint8_t type = TokenTypeFor(vocab_size);
+  const auto documents = std::ssize(lengths);
+  const int64_t counts[] = {documents, documents + 1};
+  write(kTokenIndexMagic.data(), kTokenIndexMagic.size());
+  write(&kTokenIndexVersion, sizeof(kTokenIndexVersion));
+  write(&type, sizeof(type));
+  write(counts, sizeof(counts));
+  write(lengths.data(), lengths.size_bytes());
+  // A call for each number of C4's would take longer than all else here.
+  std::vector<int64_t> block;
+  const auto write_block = [&] {
+    write(block.data(), block.size() * sizeof(int64_t));
+    block.clear();
+  };
+  const auto add = [&](int64_t number) {
+    block.push_back(number);
+    if (std::ssize(block) == kBlock) write_block();
+  };
+  int64_t pointer = 0;
+  for (const int32_t length : lengths) {
+    add(pointer);
+    pointer += length * TokenBytes(type);
+  }
+  for (int64_t d = 0; d <= documents; ++d) add(d);
+  write_block();
   file.Commit();
-  return hash;
+  return Sha256Hex(hash.Finish());
 }
 
 }  // namespace softmoe::trainer

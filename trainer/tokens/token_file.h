@@ -13,11 +13,8 @@
 #include <filesystem>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "core/files/atomic_file.h"
 #include "core/files/input_file.h"
-#include "core/files/sha256.h"
 
 namespace softmoe::trainer {
 
@@ -31,6 +28,13 @@ inline uint8_t TokenTypeFor(int64_t vocab_size) {
 }
 
 inline int64_t TokenBytes(uint8_t type) { return type == kTokenUint16 ? 2 : 4; }
+
+// Where the element type is in PREFIX.idx, a byte.
+inline constexpr int64_t kTokenTypeAt = 17;
+
+// The remedy in messages about token files, and the files beside them.
+inline constexpr char kMakeTokensAgain[] =
+    "make the token files again with `./bazelw run //:prepare_data`";
 
 // "PREFIX" + ".bin" and so on; PREFIX may contain dots.
 inline std::filesystem::path WithSuffix(const std::filesystem::path& prefix,
@@ -87,40 +91,6 @@ class TokenFile {
 std::string WriteTokenIndex(const std::filesystem::path& path,
                             int64_t vocab_size,
                             std::span<const int32_t> lengths);
-
-// Writes documents, one sequence each, to PREFIX.bin and PREFIX.idx. Neither
-// file exists under its name before Commit; memory holds four bytes per
-// document, but not the tokens.
-class TokenWriter {
- public:
-  // Throws EnvironmentError if the files cannot be made.
-  TokenWriter(const std::filesystem::path& prefix, int64_t vocab_size);
-
-  // Appends one document. ids in [0, vocab_size), fewer than 2^31 of them.
-  // Throws EnvironmentError, e.g. for a full disk.
-  void AddDocument(std::span<const int32_t> ids);
-
-  int64_t num_tokens() const { return num_tokens_; }
-  int64_t num_documents() const {
-    return static_cast<int64_t>(lengths_.size());
-  }
-
-  struct Hashes {
-    std::string tokens_sha256;  // of PREFIX.bin
-    std::string index_sha256;   // of PREFIX.idx
-  };
-  // Puts both files in place, PREFIX.idx last. Throws EnvironmentError.
-  Hashes Commit();
-
- private:
-  int64_t vocab_size_;
-  int64_t num_tokens_ = 0;
-  std::vector<int32_t> lengths_;
-  std::vector<uint16_t> short_ids_;  // AddDocument's buffer
-  AtomicFile tokens_;
-  AtomicFile index_;
-  Sha256 tokens_hash_;
-};
 
 }  // namespace softmoe::trainer
 

@@ -19,16 +19,19 @@ constexpr int64_t kVocabularies[] = {1, 8, 65499, 65500, 1 << 24};
 // Documents of up to 15 tokens as we write them, then a few bytes changed.
 void WriteChanged(const std::filesystem::path& prefix, int64_t vocab_size,
                   Choices& choices) {
-  trainer::TokenWriter writer(prefix, vocab_size);
-  const size_t documents = choices.Below(16);
-  for (size_t d = 0; d < documents; ++d) {
-    std::vector<int32_t> ids(choices.Below(16));
-    for (int32_t& id : ids) {
-      id = static_cast<int32_t>(choices.Byte() % vocab_size);
+  const auto id_bytes = static_cast<size_t>(
+      trainer::TokenBytes(trainer::TokenTypeFor(vocab_size)));
+  std::string tokens;
+  std::vector<int32_t> lengths(choices.Below(16));
+  for (int32_t& length : lengths) {
+    length = static_cast<int32_t>(choices.Below(16));
+    for (int32_t i = 0; i < length; ++i) {
+      const auto id = static_cast<int32_t>(choices.Byte() % vocab_size);
+      tokens.append(reinterpret_cast<const char*>(&id), id_bytes);
     }
-    writer.AddDocument(ids);
   }
-  writer.Commit();
+  WriteScratch(WithSuffix(prefix, ".bin"), tokens);
+  trainer::WriteTokenIndex(WithSuffix(prefix, ".idx"), vocab_size, lengths);
   for (const char* suffix : {".idx", ".bin"}) {
     std::string bytes = ReadWholeFile(WithSuffix(prefix, suffix));
     for (size_t i = choices.Below(4); i > 0; --i) {

@@ -13,21 +13,15 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "trainer/testing/token_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
 
 using Documents = std::vector<std::vector<int32_t>>;
-
-TokenWriter::Hashes WriteDocuments(const std::filesystem::path& prefix,
-                                   int64_t vocab_size,
-                                   const Documents& documents) {
-  TokenWriter writer(prefix, vocab_size);
-  for (const auto& document : documents) writer.AddDocument(document);
-  return writer.Commit();
-}
 
 Documents ReadDocuments(const TokenFile& file) {
   Documents documents;
@@ -54,13 +48,12 @@ RC_GTEST_PROP(TokenFile, ReadsWhatWasWritten, (bool wide)) {
       *rc::gen::container<Documents>(rc::gen::container<std::vector<int32_t>>(
           rc::gen::inRange<int32_t>(0, static_cast<int32_t>(vocab_size))));
   const auto folder = FreshFolder("round_trip");
-  const auto hashes = WriteDocuments(folder / "t", vocab_size, documents);
-  RC_ASSERT(hashes.tokens_sha256 == Sha256OfFile(folder / "t.bin"));
-  RC_ASSERT(hashes.index_sha256 == Sha256OfFile(folder / "t.idx"));
+  const std::string hash = WriteTokenFiles(folder / "t", vocab_size, documents);
+  RC_ASSERT(hash == Sha256OfFile(folder / "t.idx"));
   RC_ASSERT(ReadDocuments(TokenFile(folder / "t", vocab_size)) == documents);
 }
 
-// More documents and more tokens than are read at a time.
+// More documents and more tokens than are written or read at a time.
 TEST(TokenFile, ReadsLongFiles) {
   for (const int64_t vocab_size : {65499, 70000}) {
     Documents documents(9000);
@@ -70,7 +63,9 @@ TEST(TokenFile, ReadsLongFiles) {
     documents.emplace_back(20000);
     std::iota(documents.back().begin(), documents.back().end(), 40000);
     const auto folder = FreshFolder("long");
-    WriteDocuments(folder / "t", vocab_size, documents);
+    const std::string hash =
+        WriteTokenFiles(folder / "t", vocab_size, documents);
+    EXPECT_EQ(hash, Sha256OfFile(folder / "t.idx"));
     EXPECT_TRUE(ReadDocuments(TokenFile(folder / "t", vocab_size)) ==
                 documents);
   }
@@ -85,7 +80,7 @@ TEST(TokenFile, ReadsADocumentOfManySequences) {
     sequences[s] = {static_cast<int32_t>(s)};
   }
   const auto folder = FreshFolder("one_document");
-  WriteDocuments(folder / "t", kSequences, sequences);
+  WriteTokenFiles(folder / "t", kSequences, sequences);
   std::string index = ReadWholeFile(folder / "t.idx");
   constexpr size_t kBoundaries = 34 + 12 * kSequences;
   const int64_t boundaries[] = {0, kSequences}, count = std::size(boundaries);
@@ -98,37 +93,11 @@ TEST(TokenFile, ReadsADocumentOfManySequences) {
   EXPECT_EQ(ReadDocuments(TokenFile(folder / "t", kSequences)), Documents{all});
 }
 
-TEST(TokenFile, NothingIsThereBeforeCommit) {
-  const auto folder = FreshFolder("uncommitted");
-  {
-    TokenWriter writer(folder / "t", 10);
-    writer.AddDocument(std::vector<int32_t>{1, 2});
-    EXPECT_FALSE(std::filesystem::exists(folder / "t.bin"));
-  }
-  EXPECT_TRUE(FilesIn(folder).empty());
-}
-
-TEST(TokenFile, FullDiskLeavesNothing) {
-  const auto folder = FreshFolder("full_disk");
-  {
-    const FullDisk disk(4096);
-    TokenWriter writer(folder / "t", 1000);
-    const std::vector<int32_t> ids(100000, 3);
-    EXPECT_THROW(
-        {
-          for (int i = 0; i < 100; ++i) writer.AddDocument(ids);
-          writer.Commit();
-        },
-        EnvironmentError);
-  }
-  EXPECT_TRUE(FilesIn(folder).empty());
-}
-
 class DamagedTokenFile : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = FreshFolder("damaged");
-    WriteDocuments(folder_ / "t", 1000, {{1, 2, 3}, {4, 5}, {999}});
+    WriteTokenFiles(folder_ / "t", 1000, {{1, 2, 3}, {4, 5}, {999}});
     idx_ = ReadWholeFile(folder_ / "t.idx");
     bin_ = ReadWholeFile(folder_ / "t.bin");
     ASSERT_EQ(Error(), kNoError);
@@ -276,7 +245,7 @@ TEST_F(DamagedTokenFile, IdOutsideTheVocabulary) {
 
 // Only four bytes have room for a sign.
 TEST_F(DamagedTokenFile, NegativeId) {
-  WriteDocuments(folder_ / "t", 70000, {{1, 2}, {69999}});
+  WriteTokenFiles(folder_ / "t", 70000, {{1, 2}, {69999}});
   idx_ = ReadWholeFile(folder_ / "t.idx");
   bin_ = ReadWholeFile(folder_ / "t.bin");
   ASSERT_EQ(bin_.size(), 12u);

@@ -74,11 +74,10 @@ FileStamp ParseStamp(const Json& json) {
 
 // The bytes of a token by the header of PREFIX.idx, which TokenFile checks.
 int64_t BytesOfToken(const fs::path& index) {
-  constexpr int64_t kTypeAt = 17;
   const InputFile file(index);
-  if (file.size() <= kTypeAt) return TokenBytes(kTokenUint16);
+  if (file.size() <= kTokenTypeAt) return TokenBytes(kTokenUint16);
   uint8_t type = 0;
-  file.Read(kTypeAt, 1, &type);
+  file.Read(kTokenTypeAt, 1, &type);
   return TokenBytes(type);
 }
 

@@ -15,6 +15,7 @@
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
+#include "trainer/testing/token_test_util.h"
 #include "trainer/tokens/dataset.h"
 #include "trainer/tokens/token_file.h"
 
@@ -34,10 +35,7 @@ class TokenMemory : public testing::Test {
   ~TokenMemory() override { ::unsetenv("XDG_CACHE_HOME"); }
 
   void Write(const Ids& first, const Ids& second) {
-    TokenWriter writer(prefix_, 3);
-    writer.AddDocument(first);
-    writer.AddDocument(second);
-    writer.Commit();
+    WriteTokenFiles(prefix_, 3, {first, second});
     Age(60);
   }
 
@@ -76,9 +74,7 @@ TEST_F(TokenMemory, HasHashesAndCounts) {
 }
 
 TEST_F(TokenMemory, CountsIdsOfFourBytes) {
-  TokenWriter writer(prefix_, 70000);
-  writer.AddDocument(Ids{69999, 1});
-  writer.Commit();
+  WriteTokenFiles(prefix_, 70000, {{69999, 1}});
   const TokenFacts facts = CheckTokens(prefix_);
   ASSERT_EQ(facts.counts.size(), 70000u);
   EXPECT_EQ(facts.counts[69999], 1);
@@ -195,9 +191,9 @@ void ExpectSameCounts(const SplitCounts& a, const SplitCounts& b) {
 // The tokens of a split are counted once, for each split; then no token but
 // those at its ends is read.
 TEST_F(TokenMemory, KeepsTheCountsOfEverySplit) {
-  TokenWriter writer(prefix_, 3);
-  for (int d = 0; d < 40; ++d) writer.AddDocument(Ids{d % 3, 1, 2, d % 2});
-  writer.Commit();
+  std::vector<Ids> documents;
+  for (int d = 0; d < 40; ++d) documents.push_back({d % 3, 1, 2, d % 2});
+  WriteTokenFiles(prefix_, 3, documents);
   Age(60);
   const Dataset tenth(ConfigOf(0.1), prefix_), half(ConfigOf(0.5), prefix_);
   const SplitCounts tenth_read = tenth.CountSplits();

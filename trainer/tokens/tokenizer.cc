@@ -15,6 +15,8 @@
 #include "core/files/atomic_file.h"
 #include "core/files/sha256.h"
 #include "core/process/isolated_call.h"
+#include "trainer/corpora/utf8.h"
+#include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -59,7 +61,7 @@ class Sentences final : public sentencepiece::SentenceIterator {
         length = rest_.rfind(' ', kMaxSentence);
         if (length == std::string_view::npos || length == 0) {
           length = kMaxSentence;
-          while ((rest_[length] & 0xC0) == 0x80) --length;  // whole characters
+          while (Continues(rest_[length])) --length;  // whole characters
         }
       }
       value_ = rest_.substr(0, length);
@@ -182,10 +184,9 @@ void CheckTokenizerModel(std::string_view model, const std::string& name) {
       },
       {});
   if (!result.completed) {
-    throw DataError(fmt::format(
-        "{}: no usable SentencePiece model: loading it {}; make the token "
-        "files again with `./bazelw run //:prepare_data`",
-        name, result.failure));
+    throw DataError(
+        fmt::format("{}: no usable SentencePiece model: loading it {}; {}",
+                    name, result.failure, kMakeTokensAgain));
   }
 }
 

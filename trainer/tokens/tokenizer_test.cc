@@ -198,12 +198,7 @@ TEST(TrainTokenizer, SaysHowManyPiecesTheCorpusGives) {
 TEST(TrainTokenizer, SaysHowManyPiecesTheLettersNeed) {
   // 500 letters, each as frequent as the others.
   std::string letters;
-  for (int i = 0; i < 500; ++i) {
-    const int code = 0x4E00 + i;
-    letters += static_cast<char>(0xE0 | code >> 12);
-    letters += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    letters += static_cast<char>(0x80 | (code & 0x3F));
-  }
+  for (uint32_t i = 0; i < 500; ++i) letters += Utf8(0x4E00 + i);
   const std::vector<std::string> documents = {letters, letters};
   const std::string message = Refusal(documents, 400);
   const int64_t least = Advised(message, "larger model.vocab_size, at least ");
