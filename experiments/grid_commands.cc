@@ -57,12 +57,6 @@ Grid Load(const Arguments& arguments) {
                     ParseSeeds(arguments.seeds));
 }
 
-// All experiments that share the folder of `grid`.
-std::vector<Grid> LoadAll(const Grid& grid, const Arguments& arguments) {
-  return LoadExperiments(grid.path, grid.overrides,
-                         ParseSeeds(arguments.seeds));
-}
-
 // The folder of a grid that must have been run.
 fs::path ExistingFolder(const Grid& grid, const Arguments& arguments) {
   const fs::path folder = GridFolder(grid, arguments.out);
@@ -166,7 +160,8 @@ ExitCode ForEachExperiment(
   std::set<std::string> asked;
   for (const size_t r : selected) asked.insert(RunIdentityKey(all.runs[r]));
   ExitCode worst = ExitCode::kDone;
-  for (const Grid& grid : LoadAll(all, arguments)) {
+  for (const Grid& grid :
+       LoadExperiments(all.path, all.overrides, ParseSeeds(arguments.seeds))) {
     if (IsOwnExperiment(grid.experiment)) continue;
     std::vector<size_t> own;
     for (size_t r = 0; r < grid.runs.size(); ++r) {
@@ -533,11 +528,12 @@ ExitCode VerifyRecord(const Arguments& arguments) {
 
 ExitCode Clean(const Arguments& arguments) {
   Grid grid = Load(arguments);
-  // All experiments of a scale share the folder.
-  if (!grid.experiment.empty()) {
-    grid = UnionOf(LoadAll(grid, arguments));
-  }
   const fs::path folder = ExistingFolder(grid, arguments);
+  // All experiments of a scale share the folder, also those of a file of one's
+  // own, and of whichever --seeds: FindStale looks for every seed.
+  for (const Grid& other : ReadableExperiments(grid.path, grid.overrides)) {
+    grid.runs.insert(grid.runs.end(), other.runs.begin(), other.runs.end());
+  }
   const FolderLock lock(folder);
   const std::pair<const char*, StaleKind> kKinds[] = {
       {"temporary", StaleKind::kTemporary},

@@ -161,10 +161,11 @@ std::set<Status> Allowed(const std::vector<std::string>& names) {
   return allowed;
 }
 
-// A comparison: its text, its JSON, and the exit code.
+// A comparison: its text, its JSON, and its most severe status.
 struct Comparison {
-  std::string text, json;
-  ExitCode code = ExitCode::kDone;
+  std::string text;
+  nlohmann::ordered_json json;
+  Status status = Status::kPass;
 };
 
 Comparison CompareDocument(const Document& results, const Document& golden,
@@ -175,17 +176,7 @@ Comparison CompareDocument(const Document& results, const Document& golden,
                   golden.provenance.source + "\n\n" +
                   DescribeVerdicts(verdicts, allowed),
           .json = VerdictsJson(verdicts, allowed),
-          .code = verdicts.exit_code(allowed)};
-}
-
-// The worse of two codes, in the order of the help text.
-ExitCode Worse(ExitCode a, ExitCode b) {
-  for (const ExitCode code :
-       {ExitCode::kFailed, ExitCode::kMistrusted, ExitCode::kNotComparable,
-        ExitCode::kInconclusive}) {
-    if (a == code || b == code) return code;
-  }
-  return ExitCode::kDone;
+          .status = verdicts.overall(allowed)};
 }
 
 // A record of runs and its verdicts: on the experiment regime, or on the claims
@@ -228,34 +219,32 @@ Comparison CompareRecord(const std::filesystem::path& path,
   using namespace softmoe::golden;  // NOLINT: a main
   const auto [recorded, verdicts, regime] = ReadRecord(path);
   Comparison all;
-  auto json = nlohmann::ordered_json::object();
+  all.json = nlohmann::ordered_json::object();
   for (const auto& [name, document] : recorded.documents) {
     const Comparison one = CompareDocument(document, golden, allowed);
     all.text += one.text + "\n";
-    all.code = Worse(all.code, one.code);
-    json["results"][name] = nlohmann::ordered_json::parse(one.json);
+    all.status = Worse(all.status, one.status);
+    all.json["results"][name] = one.json;
   }
   bool mistrusted = false;
   if (regime) {
     mistrusted = regime->mistrusted();
     all.text += DescribeRegime(*regime);
-    json["regime"] = nlohmann::ordered_json::parse(RegimeJson(*regime));
+    all.json["regime"] = RegimeJson(*regime);
   } else if (verdicts) {
     mistrusted = !verdicts->equal_seeds.empty();
     all.text += DescribeMiniature(*verdicts);
-    json["claims_in_miniature"] =
-        nlohmann::ordered_json::parse(MiniatureJson(*verdicts));
+    all.json["claims_in_miniature"] = MiniatureJson(*verdicts);
   }
   if (recorded.documents.empty() && recorded.miniature.runs.empty()) {
     all.text += "The record holds no results: nothing to compare.\n";
     if (!allowed.contains(Status::kNotComparable)) {
-      all.code = ExitCode::kNotComparable;
+      all.status = Status::kNotComparable;
     }
   }
   if (mistrusted && !allowed.contains(Status::kMistrusted)) {
-    all.code = Worse(all.code, ExitCode::kMistrusted);
+    all.status = Worse(all.status, Status::kMistrusted);
   }
-  all.json = json.dump(2) + "\n";
   return all;
 }
 
@@ -270,9 +259,9 @@ ExitCode Compare(const CompareOptions& options) {
   std::fputs(comparison.text.c_str(), stdout);
   if (!options.json.empty()) {
     softmoe::WriteFileAtomically(softmoe::UserPath(options.json),
-                                 comparison.json);
+                                 comparison.json.dump(2) + "\n");
   }
-  return comparison.code;
+  return softmoe::golden::ExitCodeOf(comparison.status);
 }
 
 // Prints `tables` or, given `into`, replaces what `command` wrote into that

@@ -3,15 +3,11 @@
 // //:golden as a user meets it: output, messages, exit codes.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
-#include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
@@ -169,26 +165,18 @@ TEST(Golden, ArithmeticNeedsThePaper) {
 TEST(Golden, BadFilesEndWithTwoAndSayWhy) {
   const fs::path folder = FreshFolder("main_bad");
   std::ofstream(folder / "text.h5") << "these are words, not HDF5";
-  std::ofstream(folder / "empty.h5").close();
   WriteDocument(ExampleDocument(), folder / "whole.h5");
   std::string bytes = ReadWholeFile(folder / "whole.h5");
-  WriteFileAtomically(folder / "short.h5", bytes.substr(0, 5000));
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   WriteFileAtomically(folder / "flipped.h5", bytes);
   Hdf5Writer lacking(folder / "lacking.h5", GoldenKind());
   lacking.WriteAttribute("/", "schema", kSchemaName);
   lacking.WriteAttribute("/", "schema_version", kSchemaVersion);
   lacking.Commit();
-  Hdf5Writer(folder / "newer.h5", {"golden", 2}).Commit();
-  Hdf5Writer(folder / "checkpoint.h5", {"checkpoint", 1}).Commit();
   const std::pair<const char*, const char*> kBad[] = {
       {"text.h5", "text.h5"},
-      {"empty.h5", "empty"},
-      {"short.h5", "short.h5"},
       {"flipped.h5", "flipped.h5"},
-      {"lacking.h5", "'/' lacks the child 'provenance'"},
-      {"newer.h5", "version 2"},
-      {"checkpoint.h5", "checkpoint"}};
+      {"lacking.h5", "'/' lacks the child 'provenance'"}};
   for (const auto& [file, message] : kBad) {
     for (const std::string command : {"show ", "compare "}) {
       const ProgramResult result = RunGolden(command + file, folder);
@@ -197,64 +185,6 @@ TEST(Golden, BadFilesEndWithTwoAndSayWhy) {
     }
   }
   EXPECT_EQ(RunGolden("compare whole.h5 text.h5", folder).exit_status, 2);
-}
-
-// WriteDocument refuses NaN, so the test makes the file by hand.
-TEST(Golden, NanInAFileEndsWithTwoAndIsNamed) {
-  const fs::path folder = FreshFolder("main_nan");
-  Document document = ExampleDocument();
-  document.tables.resize(1);
-  document.tables[0].columns.resize(1);
-  document.notes.clear();
-  document.claims.clear();
-  for (Row& row : document.tables[0].rows) {
-    row.cells.resize(1);
-    row.cells[0].notes.clear();
-  }
-  WriteDocument(document, folder / "good.h5");
-  const Hdf5Reader good(folder / "good.h5", GoldenKind());
-  Hdf5Writer bad(folder / "nan.h5", GoldenKind());
-  std::function<void(const std::string&)> copy = [&](const std::string& group) {
-    for (const std::string& name : good.Attributes(group)) {
-      const bool integer =
-          name == "position" || name == "decimals" || name == "schema_version";
-      if (integer) {
-        bad.WriteAttribute(group, name, good.ReadInt(group, name));
-      } else if (name == "margin") {
-        bad.WriteAttribute(group, name, good.ReadDouble(group, name));
-      } else {
-        bad.WriteAttribute(group, name, good.ReadString(group, name));
-      }
-    }
-    for (const std::string& child : good.Children(group)) {
-      const std::string path = (group == "/" ? "" : group) + "/" + child;
-      auto try_as = [&]<typename T>(T) {
-        try {
-          auto array = good.ReadDataset<T>(path);
-          if constexpr (std::is_same_v<T, double>) {
-            if (child == "value" && !array.values.empty()) {
-              array.values[0] = std::nan("");
-            }
-          }
-          bad.WriteDataset<T>(path, array.values, array.shape);
-          return true;
-        } catch (const DataError&) {
-          return false;
-        }
-      };
-      if (try_as(double()) || try_as(int64_t()) || try_as(uint8_t()) ||
-          try_as(std::string())) {
-        continue;
-      }
-      bad.CreateGroup(path);
-      copy(path);
-    }
-  };
-  copy("/");
-  bad.Commit();
-  const ProgramResult result = RunGolden("show nan.h5", folder);
-  EXPECT_TRUE(EndedWith(result, 2, "'/tables/main/cells/loss/value[0]' is nan",
-                        "nan.h5"));
 }
 
 TEST(Golden, MissingFilesEndWithFive) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text/text_table.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -62,6 +62,17 @@ std::string TextTable::Text() const {
   for (size_t width : widths) rule.push_back(std::string(width, '-'));
   add_line(rule);
   for (size_t r = 1; r < rows_.size(); ++r) add_line(rows_[r]);
+  return text;
+}
+
+std::string TextTable::Markdown() const {
+  std::string text;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    text += fmt::format("| {} |\n", fmt::join(rows_[r], " | "));
+    if (r > 0) continue;
+    for (size_t c = 0; c < rows_[0].size(); ++c) text += c == 0 ? "|-|" : "-|";
+    text += "\n";
+  }
   return text;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// text_table.h - columns that line up on a terminal, and sizes as people read
-// them.
+// text_table.h - tables for a terminal, whose columns line up, and for a
+// document; sizes as people read them.
 #ifndef SOFTMOE_CORE_TEXT_TEXT_TABLE_H_
 #define SOFTMOE_CORE_TEXT_TEXT_TABLE_H_
 
@@ -19,14 +19,18 @@ class TextTable {
   // `row` has as many texts as the header; InternalError otherwise.
   void Add(std::vector<std::string> row);
   size_t num_rows() const { return rows_.size() - 1; }  // without the header
+  // The first is the header.
+  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
 
   // Lines with two spaces between columns and a rule under the header.
   // Columns whose entries are all numbers are right-aligned; no line ends with
   // spaces.
   std::string Text() const;
+  // A table of a document; texts are taken as they are.
+  std::string Markdown() const;
 
  private:
-  std::vector<std::vector<std::string>> rows_;  // the first is the header
+  std::vector<std::vector<std::string>> rows_;
 };
 
 // `text` in lines of at most `width` characters, broken at spaces; lines after

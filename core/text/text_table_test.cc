@@ -44,6 +44,17 @@ TEST(TextTable, EndsNoLineWithSpaces) {
             "     2  words\n");
 }
 
+TEST(TextTable, IsATableOfADocument) {
+  TextTable table({"name", "value"});
+  EXPECT_EQ(table.Markdown(), "| name | value |\n|-|-|\n");
+  table.Add({"a", ""});
+  table.Add({"b | c", "2"});
+  EXPECT_EQ(table.Markdown(),
+            "| name | value |\n|-|-|\n| a |  |\n| b | c | 2 |\n");
+  EXPECT_EQ(table.rows()[0][1], "value");
+  EXPECT_EQ(table.rows()[2][0], "b | c");
+}
+
 TEST(TextTable, RefusesRaggedRows) {
   TextTable table({"a", "b"});
   EXPECT_THROW(table.Add({"1"}), InternalError);

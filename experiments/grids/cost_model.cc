@@ -2,7 +2,6 @@
 #include "experiments/grids/cost_model.h"
 
 #include "core/config/parameter_layout.h"
-#include "core/config/router_traits.h"
 #include "optimized/allocation.h"
 
 namespace softmoe::experiments {
@@ -58,14 +57,12 @@ RunCost EstimateCost(const Config& config, double active_experts,
   const TrainingConfig& t = config.training;
   RunCost cost;
   cost.parameters = ParameterLayout(config).total;
-  cost.budget_logits = TraitsOf(config).learned_budget ? m.num_layers : 0;
   cost.active_parameters = ActiveParameters(m, active_experts);
   cost.steps = t.steps;
   cost.tokens = t.steps * t.global_batch_sequences * m.sequence_length;
-  cost.train_flops_per_token =
-      kForwardPasses * CountForwardFlops(m, active_experts).total();
-  cost.train_flops =
-      cost.train_flops_per_token * static_cast<double>(cost.tokens);
+  cost.train_flops = kForwardPasses *
+                     CountForwardFlops(m, active_experts).total() *
+                     static_cast<double>(cost.tokens);
 
   const double gpu_seconds =
       cost.train_flops / (cluster.peak_flops * cluster.assumed_mfu);

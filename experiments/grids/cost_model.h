@@ -54,12 +54,10 @@ struct Cluster {
 };
 
 struct RunCost {
-  int64_t parameters = 0;     // including budget logits
-  int64_t budget_logits = 0;  // of those, L in SoftMoE rows
+  int64_t parameters = 0;  // including budget logits, L in SoftMoE rows
   double active_parameters = 0;
   int64_t tokens = 0;  // steps * global batch * sequence length
   int64_t steps = 0;
-  double train_flops_per_token = 0;
   double train_flops = 0;
   double gpu_hours = 0;  // at the assumed MFU
   double hours = 0;

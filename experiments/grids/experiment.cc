@@ -229,26 +229,16 @@ void ShareRuns(std::vector<Grid>& experiments) {
   }
 }
 
-}  // namespace
-
-std::string RunIdentityKey(const GridRun& run) {
-  return run.corpus.id + "/" + ConfigHash(run.config);
+// The names of the experiments at this scale, in their order.
+std::vector<std::string> NamesAt(const GridParts& parts) {
+  std::vector<std::string> names = EveryExperimentName();
+  std::erase_if(names, [&](const std::string& name) {
+    return IsOwnExperiment(name) && !parts.placements.contains(name);
+  });
+  return names;
 }
 
-std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
-                                  const std::vector<std::string>& overrides,
-                                  const SeedOption& seeds) {
-  const GridParts parts = ReadGridParts(scale, overrides);
-  std::vector<Grid> experiments;
-  for (const std::string& name : EveryExperimentName()) {
-    if (IsOwnExperiment(name) && !parts.placements.contains(name)) continue;
-    experiments.push_back(ReadExperiment(name, parts, seeds));
-  }
-  CheckNames(experiments);
-  ShareRuns(experiments);
-  return experiments;
-}
-
+// Every run of these experiments of one scale, once, as the grid "all".
 Grid UnionOf(const std::vector<Grid>& experiments) {
   Grid all = experiments.front();
   all.name = all.experiment = kAllExperiments;
@@ -271,6 +261,41 @@ Grid UnionOf(const std::vector<Grid>& experiments) {
   };
   std::ranges::stable_sort(all.runs, {}, place);
   return all;
+}
+
+}  // namespace
+
+std::string RunIdentityKey(const GridRun& run) {
+  return run.corpus.id + "/" + ConfigHash(run.config);
+}
+
+std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
+                                  const std::vector<std::string>& overrides,
+                                  const SeedOption& seeds) {
+  const GridParts parts = ReadGridParts(scale, overrides);
+  std::vector<Grid> experiments;
+  for (const std::string& name : NamesAt(parts)) {
+    experiments.push_back(ReadExperiment(name, parts, seeds));
+  }
+  CheckNames(experiments);
+  ShareRuns(experiments);
+  return experiments;
+}
+
+std::vector<Grid> ReadableExperiments(
+    const std::filesystem::path& scale,
+    const std::vector<std::string>& overrides) {
+  const GridParts parts = ReadGridParts(scale, overrides);
+  std::vector<Grid> experiments;
+  for (const std::string& name : NamesAt(parts)) {
+    try {
+      experiments.push_back(ReadExperiment(name, parts, {}));
+    } catch (const ConfigError&) {
+      continue;
+    }
+  }
+  ShareRuns(experiments);
+  return experiments;
 }
 
 Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,

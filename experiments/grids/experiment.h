@@ -32,15 +32,18 @@ std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
                                   const std::vector<std::string>& overrides,
                                   const SeedOption& seeds = {});
 
+// Those of them that can be read, with the seeds of the files: of a scale of
+// one's own, which may lack rows on which the others build.
+std::vector<Grid> ReadableExperiments(
+    const std::filesystem::path& scale,
+    const std::vector<std::string>& overrides);
+
 // One experiment; or, for "all", every run that a table or figure of the paper
 // needs, once. Throws ConfigError with a suggestion for an unknown name, and
 // for an experiment that the scale does not have.
 Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
                     const std::vector<std::string>& overrides,
                     const SeedOption& seeds = {});
-
-// Every run of these experiments of one scale, once, as the grid "all".
-Grid UnionOf(const std::vector<Grid>& experiments);
 
 // "CORPUS/HASH": runs of one scale with equal keys are the same run.
 std::string RunIdentityKey(const GridRun& run);

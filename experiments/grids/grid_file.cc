@@ -40,6 +40,17 @@ bool IsOwnExperiment(const std::string& name) {
   return std::ranges::count(OwnExperimentNames(), name) > 0;
 }
 
+bool IsMain(const Grid& grid) {
+  return grid.experiment.empty() ||
+         grid.experiment == ExperimentNames().front();
+}
+
+bool SetsOnlyRuntime(const Grid& grid) {
+  return std::ranges::all_of(grid.overrides, [](const std::string& set) {
+    return set.starts_with("runtime.");
+  });
+}
+
 std::string GridRun::paper_id() const {
   const std::string& dataset = !row.paper_dataset.empty() ? row.paper_dataset
                                : !corpus.paper_dataset.empty()

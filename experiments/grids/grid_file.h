@@ -104,6 +104,12 @@ std::vector<std::string> EveryExperimentName();
 
 bool IsOwnExperiment(const std::string& name);
 
+// Whether `grid` is main, or a grid file by itself.
+bool IsMain(const Grid& grid);
+
+// Whether its overrides change no result: all are of [runtime].
+bool SetsOnlyRuntime(const Grid& grid);
+
 // Reads and validates a grid; `overrides` ("section.key=value") apply to every
 // run, and `seeds` replaces the seeds of the file by position: a row that chose
 // the first two of the file gets the first two of these. Throws ConfigError

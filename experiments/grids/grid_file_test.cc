@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/config/router_traits.h"
 #include "core/config/toml.h"
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
@@ -118,7 +119,10 @@ TEST(Grid, MiniHasItsSeventySixRuns) {
     const RunCost cost = EstimateCost(
         run.config, run.config.router.mean_active_experts, grid.cluster);
     // 2 V d + L (4 d^2 + d E + 2 d + 3 E d d_ffn) + d
-    EXPECT_EQ(cost.parameters - cost.budget_logits, 16'931'456) << run.id;
+    const bool learned = TraitsOf(run.config).learned_budget;
+    EXPECT_EQ(cost.parameters,
+              16'931'456 + (learned ? run.config.model.num_layers : 0))
+        << run.id;
     EXPECT_EQ(cost.tokens, 2'048'000) << run.id;
   }
 }

@@ -111,9 +111,7 @@ std::vector<std::string> CommandWords(const Grid& grid) {
       file = name;
     }
   }
-  if (grid.experiment.empty() || grid.experiment == ExperimentNames().front()) {
-    return {file};
-  }
+  if (IsMain(grid)) return {file};
   return {grid.experiment, "--scale=" + file};
 }
 

@@ -91,6 +91,12 @@ def attention(sequences):
                                                retain_graph=True))
 
 
+def grouped_mm(*args, **kwargs):
+    """AttributeError on a PyTorch with neither of its names."""
+    return (getattr(F, "grouped_mm", None) or torch._grouped_mm)(*args,
+                                                                 **kwargs)
+
+
 def experts(tokens, active=2):
     e, d, f = PAPER["experts"], PAPER["d_model"], PAPER["d_ffn"]
     rows = tokens * active
@@ -102,16 +108,15 @@ def experts(tokens, active=2):
     d_out = numbers(rows, d)
     shape = f"{rows} rows, {e} experts of {d}x{f}"
     flops = 6 * rows * d * f
-    grouped = getattr(F, "grouped_mm", None) or torch._grouped_mm
 
     def forward():
-        gate, up = grouped(x, gate_up, offs=offsets).chunk(2, dim=-1)
-        return grouped(F.silu(gate) * up, down, offs=offsets)
+        gate, up = grouped_mm(x, gate_up, offs=offsets).chunk(2, dim=-1)
+        return grouped_mm(F.silu(gate) * up, down, offs=offsets)
 
     tell_operation("experts", shape, flops, 0, forward)
     try:
         out = forward()
-    except (RuntimeError, TypeError):
+    except (RuntimeError, AttributeError, TypeError):
         return
     tell_operation("experts, backward", shape, 2 * flops, 0,
                    lambda: torch.autograd.grad(out, (x, gate_up, down), d_out,
@@ -140,10 +145,9 @@ class GroupedLayer(pytorch_step.Layer):
         order = torch.argsort(expert, stable=True)
         token, gates = token[order], gates[order]
         offsets = torch.cumsum(counts, 0).to(torch.int32)
-        grouped = getattr(F, "grouped_mm", None) or torch._grouped_mm
-        gate, up = grouped(x[token].bfloat16(), self.gate_up.bfloat16(),
-                           offs=offsets).chunk(2, dim=-1)
-        out = grouped(F.silu(gate) * up, self.down.bfloat16(), offs=offsets)
+        gate, up = grouped_mm(x[token].bfloat16(), self.gate_up.bfloat16(),
+                              offs=offsets).chunk(2, dim=-1)
+        out = grouped_mm(F.silu(gate) * up, self.down.bfloat16(), offs=offsets)
         y = torch.zeros_like(x).index_add(
             0, token, (out * gates[:, None]).to(x.dtype))
         return y, balance

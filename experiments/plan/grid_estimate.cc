@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/files/paths.h"
 #include "core/text/suggestion.h"
 #include "golden/document/fingerprint.h"
 #include "trainer/run/resources.h"
@@ -81,6 +82,10 @@ RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
 }
 
 }  // namespace
+
+golden::Document ReadPaper() {
+  return golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
+}
 
 std::optional<double> PaperNumber(const golden::Document& paper,
                                   const std::string& table,
@@ -163,22 +168,22 @@ GridTotal Total(const std::vector<RowEstimate>& rows) {
 
 BatchSplit SplitBatch(const TrainingConfig& t, int64_t gpus) {
   BatchSplit split;
-  split.groups = t.global_batch_sequences / t.balance_group_sequences;
-  if (split.groups % gpus != 0) {
+  const int64_t groups = t.global_batch_sequences / t.balance_group_sequences;
+  if (groups % gpus != 0) {
     split.problem = fmt::format(
         "{} balance groups of {} sequences do not divide over {} GPUs, and a "
         "group must stay on one; ",
-        split.groups, t.balance_group_sequences, gpus);
+        groups, t.balance_group_sequences, gpus);
     split.problem +=
         t.global_batch_sequences % gpus == 0
             ? fmt::format(
                   "set training.balance_group_sequences to a divisor of {}, or "
                   "the GPUs to a divisor of {}",
-                  t.global_batch_sequences / gpus, split.groups)
-            : fmt::format("set the GPUs to a divisor of {}", split.groups);
+                  t.global_batch_sequences / gpus, groups)
+            : fmt::format("set the GPUs to a divisor of {}", groups);
     return split;
   }
-  split.groups_per_gpu = split.groups / gpus;
+  split.groups_per_gpu = groups / gpus;
   const int64_t per_gpu = t.global_batch_sequences / gpus;
   if (per_gpu % t.micro_batch_sequences != 0) {
     split.problem = fmt::format(

@@ -72,6 +72,9 @@ struct GridTotal {
 };
 GridTotal Total(const std::vector<RowEstimate>& rows);
 
+// The paper's document.
+golden::Document ReadPaper();
+
 // A number of the paper: a cell in row `row` of one of its tables, if the row
 // exists and the cell is not empty.
 std::optional<double> PaperNumber(const golden::Document& paper,
@@ -83,7 +86,6 @@ std::optional<double> PaperNumber(const golden::Document& paper,
 // one GPU, since the load-balancing loss is defined over it (DESIGN.md, ruling
 // 6); `problem` says what does not divide, "" if everything does.
 struct BatchSplit {
-  int64_t groups = 0;          // per step
   int64_t groups_per_gpu = 0;  // 0 if they do not divide
   int64_t micro_batches = 0;   // per GPU and step; 0 if they do not divide
   std::string problem;

@@ -31,10 +31,6 @@ namespace fs = std::filesystem;
 
 using Rows = std::vector<RowEstimate>;
 
-golden::Document Paper() {
-  return golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
-}
-
 bool HasGpus(const Grid& grid) {
   return std::any_of(grid.corpora.begin(), grid.corpora.end(),
                      [](const GridCorpus& corpus) { return corpus.gpus > 0; });
@@ -250,7 +246,7 @@ Launcher DefaultLauncher(const Grid& grid) {
 std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
                          Launcher launcher, const TokenPrefixes& tokens) {
   const fs::path& folder = place.folder;
-  const golden::Document paper = Paper();
+  const golden::Document paper = ReadPaper();
   Rows rows = EstimateGrid(grid, paper);
   UsePrepared(tokens, &rows);
   const bool gpus = HasGpus(grid);
@@ -290,7 +286,7 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
 }
 
 std::string DescribeGrids() {
-  const golden::Document paper = Paper();
+  const golden::Document paper = ReadPaper();
   TextTable table(
       {"grid", "runs", "corpora x rows x seeds", "scale", "cost", "disk"});
   std::string titles;

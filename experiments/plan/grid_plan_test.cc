@@ -186,7 +186,7 @@ TEST(GridPlan, AllExperimentsOfThePaper) {
   const std::string& plan = PlanOf("all");
   EXPECT_TRUE(Says(plan,
                    "43 trainings: 33 of main, 7 of tau, none of "
-                   "inference_tau, 3 of jitter,"));
+                   "inference_tau, 3 of jitter, none of load_variance"));
   for (const char* row : {"softmoe-star-1-tau-1.5", "sparse-3-jitter-0.05"}) {
     EXPECT_EQ(Entry(plan, row, 0).back(),
               row[0] == 's' && row[1] == 'p' ? "206,001,280" : "107,697,280");

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <optional>
 
 #include "core/config/router_traits.h"
 #include "core/errors.h"
@@ -14,9 +15,9 @@
 namespace softmoe::experiments {
 namespace {
 
-// The first layer's router at T(0) with the tau in force; all other layers
-// start with the same.
-golden::StillScores RouterOf(const Config& config) {
+// The first layer's router at T(0) with this tau, or a calibrated one; all
+// other layers start with the same.
+golden::StillScores RouterOf(const Config& config, std::optional<double> tau) {
   const double deviation = InitialScoreDeviation(config, /*noise=*/true);
   // Scores are floats. About one in 1e57 normal variates exceeds 16 deviations.
   if (!std::isfinite(static_cast<float>(16 * deviation))) {
@@ -35,8 +36,7 @@ golden::StillScores RouterOf(const Config& config) {
       .temperature = trainer::Temperature(config, 0),
       .spread = InitialScoreDeviation(config, /*noise=*/false),
       .fallback_top1 = config.router.fallback == Fallback::kTop1};
-  scores.tau =
-      config.router.tau ? *config.router.tau : golden::CalibratedTau(scores);
+  scores.tau = tau ? *tau : golden::CalibratedTau(scores);
   scores.spread = deviation;
   return scores;
 }
@@ -75,33 +75,25 @@ InitialActivity EstimateInitialActivity(const Config& config,
   if (TraitsOf(config).exact_k) {
     return {.active_experts = config.router.mean_active_experts};
   }
-  golden::StillScores scores = RouterOf(config);
+  golden::StillScores scores = RouterOf(config, config.router.tau);
   scores.temperature = trainer::Temperature(config, completed_updates);
   return FromStill(golden::ActivityOf(scores), scores.tau);
 }
 
-StillRun EstimateStillRun(const Config& config) {
+StillRun EstimateStillRun(const Config& config, const InitialActivity& start) {
   SOFTMOE_CHECK(!TraitsOf(config).exact_k) << "a sparse router activates k";
-  const golden::StillScores router = RouterOf(config);
-  const auto at = [&](double temperature) {
-    golden::StillScores scores = router;
-    scores.temperature = temperature;
-    return FromStill(golden::ActivityOf(scores), router.tau);
-  };
+  const golden::StillScores router = RouterOf(config, start.tau);
   const double first = trainer::Temperature(config, 0);
   const double last = trainer::Temperature(config, config.training.steps);
-  StillRun run = {.start = at(first),
-                  .middle = at((first + last) / 2),
-                  .end = {},
-                  .train = {}};
-  golden::StillScores quiet = router;
+  golden::StillScores middle = router, quiet = router;
+  middle.temperature = (first + last) / 2;
   quiet.spread = InitialScoreDeviation(config, /*noise=*/false);
   quiet.temperature = last;
-  run.end = FromStill(golden::ActivityOf(quiet), router.tau);
-  run.train = FromStill(
-      golden::MeanActivity(router, first, last, config.training.steps),
-      router.tau);
-  return run;
+  return {.middle = FromStill(golden::ActivityOf(middle), router.tau),
+          .end = FromStill(golden::ActivityOf(quiet), router.tau),
+          .train = FromStill(
+              golden::MeanActivity(router, first, last, config.training.steps),
+              router.tau)};
 }
 
 }  // namespace softmoe::experiments

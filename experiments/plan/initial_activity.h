@@ -43,13 +43,14 @@ InitialActivity EstimateInitialActivity(const Config& config,
 // A run whose scores keep their initial spread, and whose layers keep their
 // allocation.
 struct StillRun {
-  InitialActivity start, middle;  // T(0), halfway between the temperatures
-  InitialActivity end;            // final T, without noise: Infer-AE
-  InitialActivity train;          // mean over all steps: Train-AE
+  InitialActivity middle;  // halfway between the temperatures
+  InitialActivity end;     // final T, without noise: Infer-AE
+  InitialActivity train;   // mean over all steps: Train-AE
 };
 
-// The router must not be sparse. Errors as above.
-StillRun EstimateStillRun(const Config& config);
+// What follows `start`, which is EstimateInitialActivity(config). The router
+// must not be sparse. Errors as above.
+StillRun EstimateStillRun(const Config& config, const InitialActivity& start);
 
 }  // namespace softmoe::experiments
 

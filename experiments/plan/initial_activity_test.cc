@@ -73,9 +73,8 @@ TEST(InitialActivity, AStillRunIsTheStepsOfOne) {
   config.training.steps = 40;
   config.router.noise = NoiseKind::kLogitGauss;
   config.router.noise_amplitude = 0.3;
-  const StillRun run = EstimateStillRun(config);
-  EXPECT_EQ(run.start.active_experts,
-            EstimateInitialActivity(config).active_experts);
+  const InitialActivity start = EstimateInitialActivity(config);
+  const StillRun run = EstimateStillRun(config, start);
   // Halfway between two temperatures on a cosine is halfway through the run.
   EXPECT_NEAR(run.middle.active_experts,
               EstimateInitialActivity(config, 20).active_experts, 1e-9);
@@ -91,7 +90,7 @@ TEST(InitialActivity, AStillRunIsTheStepsOfOne) {
   EXPECT_EQ(run.end.active_experts,
             EstimateInitialActivity(config, 40).active_experts);
   config.router.kind = RouterKind::kSparse;
-  EXPECT_THROW(EstimateStillRun(config), InternalError);
+  EXPECT_THROW(EstimateStillRun(config, start), InternalError);
 }
 
 TEST(InitialActivity, SparseRoutersActivateK) {

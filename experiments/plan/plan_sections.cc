@@ -217,13 +217,12 @@ std::string DescribeStillRuns(const Rows& rows) {
     const std::string hash = ConfigHash(key);
     if (!shown.insert(row.run.row.id + "/" + hash).second) continue;
     const auto [entry, is_new] = known.try_emplace(hash);
-    if (is_new) entry->second = EstimateStillRun(config);
+    if (is_new) entry->second = EstimateStillRun(config, row.initial);
     const StillRun& run = entry->second;
     std::vector<std::string> line = {
-        row.run.row.id,
-        fmt::format("{}{:.3f}", config.router.tau ? "" : "~", run.start.tau),
+        row.run.row.id, Tau(row),
         config.router.fallback == Fallback::kTop1 ? "top1" : "none"};
-    for (const InitialActivity* at : {&run.start, &run.middle}) {
+    for (const InitialActivity* at : {&row.initial, &run.middle}) {
       line.push_back(fmt::format("{:.2f}", at->active_experts));
       line.push_back(Shown(kZeroActiveFraction, at->zero_active_fraction));
     }

@@ -31,6 +31,7 @@ RowEstimate SoftRow(const std::string& id, const std::string& corpus) {
   row.run.config.router.mean_active_experts = 1.5;
   row.run.config.router.expansion_factor = 2;
   row.run.config.router.tau = 1.8;
+  row.initial = EstimateInitialActivity(row.run.config);
   return row;
 }
 
@@ -41,6 +42,9 @@ TEST(PlanProtocol, ShowsEachSoftRowOnce) {
               calibrated = SoftRow("cal", "owt");
   top1.run.config.router.fallback = Fallback::kTop1;
   calibrated.run.config.router.tau.reset();
+  for (RowEstimate* row : {&top1, &calibrated}) {
+    row->initial = EstimateInitialActivity(row->run.config);
+  }
   RowEstimate sparse = SoftRow("sparse", "owt");
   sparse.run.config.router.kind = RouterKind::kSparse;
   const std::string text =

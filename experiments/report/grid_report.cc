@@ -4,13 +4,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "core/code_version.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/text/text_table.h"
+#include "experiments/plan/grid_estimate.h"
 #include "experiments/report/invariants.h"
 #include "experiments/report/mini_claims.h"
 #include "experiments/report/regime_results.h"
@@ -19,6 +22,7 @@
 #include "experiments/report/report_page.h"
 #include "experiments/report/report_tables.h"
 #include "experiments/report/results_document.h"
+#include "experiments/report/row_summary.h"
 #include "experiments/report/task_comparison.h"
 #include "golden/document/document.h"
 #include "golden/verdict/miniature_report.h"
@@ -32,21 +36,11 @@ namespace {
 // more.
 std::string DescribeVerdicts(const JudgedResults& judged) {
   const golden::Verdicts& v = judged.verdicts;
-  std::map<std::string, int> cells;
-  for (const golden::CellVerdict& cell : v.cells) {
-    ++cells[StatusName(cell.status)];
-  }
-  std::string text = fmt::format(
-      "Against the paper{}: {} cells",
-      judged.variant.empty() ? "" : " (tau: " + judged.variant + ")",
-      v.cells.size());
-  std::string separator = ": ";
-  for (const auto& [status, count] : cells) {
-    text += fmt::format("{}{} {}", separator, count, status);
-    separator = ", ";
-  }
-  text += fmt::format(". Overall {}.", StatusName(v.overall));
-  if (v.overall == Status::kNotComparable &&
+  std::string text =
+      fmt::format("Against the paper{}: {} cells: {}", judged.reading(),
+                  v.cells.size(), StatusCounts(v.cells));
+  text += fmt::format(". Overall {}.", StatusName(v.overall()));
+  if (v.overall() == Status::kNotComparable &&
       !v.fingerprint_differences.empty()) {
     const auto differences = golden::DifferenceLines(v.fingerprint_differences);
     std::string first;
@@ -138,17 +132,18 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
 GridReport WriteGridReport(const GridOutcome& outcome,
                            const std::filesystem::path& folder,
                            const ReportOptions& options) {
-  const golden::Document paper =
-      golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
+  const golden::Document paper = ReadPaper();
   const std::vector<Invariant> invariants = CheckInvariants(outcome);
   const std::optional<MiniClaims> claims = JudgeMiniClaims(outcome);
   const std::optional<RegimeResults> regime = JudgeRegimeRuns(outcome);
   GridReport report;
   report.invariants_hold = AllHold(invariants);
-  report.text = DescribeGridTable(outcome) + "\n" +
-                DescribeTables(EvaluationTables(outcome)) +
-                DescribeTables(TaskComparisonTables(outcome)) +
-                DescribeTables(ExperimentTables(outcome, paper)) +
+  std::vector<EvaluationTable> tables = EvaluationTables(outcome);
+  const bool evaluated = !tables.empty();
+  std::ranges::move(TaskComparisonTables(outcome), std::back_inserter(tables));
+  std::ranges::move(ExperimentTables(outcome, paper),
+                    std::back_inserter(tables));
+  report.text = DescribeGridTable(outcome) + "\n" + DescribeTables(tables) +
                 DescribeInvariants(invariants) + "\n";
 
   std::vector<JudgedResults> judged;
@@ -174,13 +169,12 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   };
   write("runs.csv", RunsCsv(outcome));
   write("steps.csv", StepsCsv(outcome, options.steps_every));
-  if (!EvaluationTables(outcome).empty()) {
+  if (evaluated) {
     write("inference_tau.csv", InferenceTauCsv(outcome));
     write("router_health.csv", RouterHealthCsv(outcome));
   }
   if (std::ranges::any_of(outcome.runs, [](const RunOutcome& run) {
-        return run.result && run.result->final_evaluations &&
-               !run.result->final_evaluations->tasks.empty();
+        return run.result && !TasksOf(*run.result).empty();
       })) {
     write("tasks.csv", TasksCsv(outcome));
   }
@@ -195,8 +189,9 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   std::vector<ReportPart> parts;
   if (claims) parts.push_back(ClaimsPart(*claims));
   if (regime) parts.push_back(RegimePart(*regime));
-  WritePage(MakeReportPage(outcome, invariants, judged, parts, paper), folder,
-            options.formats, &report);
+  WritePage(MakeReportPage(outcome, invariants, judged, std::move(parts),
+                           std::move(tables), paper),
+            folder, options.formats, &report);
   return report;
 }
 
@@ -209,8 +204,7 @@ std::string SummarizeRecord(const Grid& grid, RunRecord& record) {
   TakeRecordedRuns(record, outcome);
   const std::optional<MiniClaims> claims = JudgeMiniClaims(outcome);
   const std::optional<RegimeResults> regime = JudgeRegimeRuns(outcome);
-  const golden::Document paper =
-      golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
+  const golden::Document paper = ReadPaper();
   record.results = {};
   if (claims) record.results.miniature = claims->results;
   if (regime) record.results.miniature.runs = regime->runs;

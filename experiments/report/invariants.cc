@@ -158,15 +158,6 @@ Reading AllocationFloor(const RunResult& result) {
   return {least - 1, fmt::format("k_l from {:.4f} to {:.4f}", least, most)};
 }
 
-// The largest number of active experts that a histogram records.
-int64_t MostActive(const std::vector<int64_t>& histogram) {
-  int64_t most = 0;
-  for (size_t count = 0; count < histogram.size(); ++count) {
-    if (histogram[count] > 0) most = static_cast<int64_t>(count);
-  }
-  return most;
-}
-
 Reading Cap(const RunResult& result) {
   int64_t largest = 0;
   ForEachAllocation(
@@ -186,7 +177,8 @@ Reading Cap(const RunResult& result) {
        {&result.final_validation, &result.at_schedule_temperature}) {
     for (size_t l = 0; l < result.allocation.size(); ++l) {
       const int64_t cap = MaxActive(result.config, result.allocation[l]);
-      const int64_t most = MostActive(v->active_histogram[l]);
+      const auto most =
+          static_cast<int64_t>(MostActive(v->active_histogram[l]));
       const auto slack = static_cast<double>(cap - most);
       if (slack >= reading.slack) continue;
       reading = {slack,

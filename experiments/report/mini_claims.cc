@@ -82,12 +82,8 @@ std::vector<golden::TauPoint> TauPointsOf(const trainer::RunResult& result) {
 }  // namespace
 
 bool IsMiniature(const Grid& grid) {
-  const bool main =
-      grid.experiment.empty() || grid.experiment == ExperimentNames().front();
-  return main && grid.name == kMini && grid.scale == kMini &&
-         std::ranges::all_of(grid.overrides, [](const std::string& set) {
-           return set.starts_with("runtime.");
-         });
+  return IsMain(grid) && grid.name == kMini && grid.scale == kMini &&
+         SetsOnlyRuntime(grid);
 }
 
 golden::MiniatureRun MiniatureRunOf(const GridRun& run,

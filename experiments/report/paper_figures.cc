@@ -31,24 +31,13 @@ std::string Name(const RowSummary& row) {
 // The percentage of the tokens of layer `l`, from 0, with each number of active
 // experts, up to the largest of any run of the row.
 Series ActiveInLayer(const RowSummary& row, size_t l) {
-  size_t most = 0;
-  for (const RunOutcome* run : row.Finished()) {
-    for (const auto& layer : run->result->final_validation.active_histogram) {
-      for (size_t n = 0; n < layer.size(); ++n) {
-        if (layer[n] > 0) most = std::max(most, n);
-      }
-    }
-  }
+  const size_t most = MostActive(row);
   std::vector<Series> seeds;
   for (const RunOutcome* run : row.Finished()) {
-    const trainer::Validation& validation = run->result->final_validation;
-    const std::vector<int64_t>& histogram = validation.active_histogram[l];
     Series series;
     for (size_t n = 0; n <= most; ++n) {
-      const int64_t count = n < histogram.size() ? histogram[n] : 0;
       series.x.push_back(static_cast<double>(n));
-      series.y.push_back(100 * static_cast<double>(count) /
-                         static_cast<double>(validation.num_tokens));
+      series.y.push_back(PercentActive(*run->result, l, n));
     }
     seeds.push_back(std::move(series));
   }

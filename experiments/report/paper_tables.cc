@@ -93,16 +93,15 @@ class Unwritten {
  public:
   Unwritten(const GridOutcome& outcome, const JudgedResults& judged,
             const Document& paper)
-      : results_(judged.results), paper_(paper), rows_(SummarizeRows(outcome)) {
-    std::erase_if(rows_, [&](const RowSummary& row) {
-      return !row.row->variant.empty() && !judged.variant.empty() &&
-             row.row->variant != judged.variant;
-    });
-  }
+      : results_(judged.results),
+        paper_(paper),
+        rows_(SummarizeRows(outcome, judged.variant)) {}
 
   Document Make(const std::string& id) const {
     const Table& golden_table = *paper_.FindTable(id);
-    Document document = results_;
+    Document document;
+    document.provenance = results_.provenance;
+    document.fields = results_.fields;
     Table table;
     table.id = id;
     table.title = golden_table.title;

@@ -6,6 +6,7 @@
 #define SOFTMOE_EXPERIMENTS_REPORT_PAPER_TABLES_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,24 @@ struct JudgedResults {
   std::string file;     // "results.h5"
   golden::Document results;
   golden::Verdicts verdicts;
+
+  // " (tau: calibrated)", or ""
+  std::string reading() const {
+    return variant.empty() ? "" : " (tau: " + variant + ")";
+  }
 };
+
+// How many cells or claims have each verdict: "3 FAIL, 151 PASS".
+template <typename Item>
+std::string StatusCounts(const std::vector<Item>& items) {
+  std::map<std::string, int> counts;
+  for (const Item& item : items) ++counts[StatusName(item.status)];
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  }
+  return text;
+}
 
 // A cell of the paper's tables, and what a grid has for it.
 struct PaperCell {

@@ -12,6 +12,7 @@
 #include "core/philox.h"
 #include "experiments/report/power_truth.h"
 #include "golden/verdict/miniature_judge.h"
+#include "golden/verdict/statistics.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -49,6 +50,7 @@ class MiniPower {
         corpora[planned.corpus].push_back(key);
       }
     }
+    const auto verdicts = golden::JudgeMiniature(claims_, PlannedRunsOf(known));
     for (const auto& [corpus, rows] : corpora) {
       std::vector<std::string> texts;
       std::vector<RowKey> soft, learned;
@@ -56,28 +58,33 @@ class MiniPower {
         if (!base_.at(row).sparse) soft.push_back(row);
         if (!base_.at(row).allocation.empty()) learned.push_back(row);
       }
+      // The judge's own, of the runs that are planned.
+      const auto resolution = std::ranges::find(
+          verdicts.resolution, corpus, &golden::MiniatureResolution::corpus);
+      const auto plain = [&](const std::vector<RowKey>& of, auto read) {
+        return known.Deviation(of, false, read);
+      };
       Deviations& deviation = deviations_[corpus];
       deviation.loss = DeviationOr(kDefaultDeviations.loss,
-                                   PairedDeviation(known, corpus, rows),
+                                   resolution == verdicts.resolution.end()
+                                       ? std::nullopt
+                                       : std::optional(resolution->paired),
                                    "loss (after pairing)", &texts);
       deviation.experts =
           DeviationOr(kDefaultDeviations.experts,
-                      known.Deviation(soft, false,
-                                      [](const auto& r) { return r.infer_ae; }),
+                      plain(soft, [](const auto& r) { return r.infer_ae; }),
                       "active experts", &texts);
       deviation.load = DeviationOr(
           kDefaultDeviations.load,
-          known.Deviation(
-              rows, false,
-              [](const auto& r) { return std::log(r.load_variance); }),
+          plain(rows, [](const auto& r) { return std::log(r.load_variance); }),
           "log load variance", &texts);
-      deviation.allocation = DeviationOr(
-          kDefaultDeviations.allocation,
-          known.Deviation(learned, false,
-                          [](const auto& r) {
-                            return r.allocation.back().allocation.back();
-                          }),
-          "k_l", &texts);
+      deviation.allocation =
+          DeviationOr(kDefaultDeviations.allocation,
+                      plain(learned,
+                            [](const auto& r) {
+                              return r.allocation.back().allocation.back();
+                            }),
+                      "k_l", &texts);
       basis_ += fmt::format("{}{}: {}", basis_.empty() ? "" : "; ", corpus,
                             fmt::join(texts, ", "));
     }
@@ -115,25 +122,17 @@ class MiniPower {
   }
 
  private:
-  // Pooled as the judge does, without rows that are much noisier than the
-  // others.
-  std::optional<double> PairedDeviation(const KnownRuns& known,
-                                        const std::string& corpus,
-                                        const std::vector<RowKey>& rows) const {
+  MiniatureResults PlannedRunsOf(const KnownRuns& known) const {
     MiniatureResults results;
-    for (const RowKey& row : rows) {
+    for (const auto& [key, truth] : base_) {
       const std::vector<int64_t>& planned =
-          *claims_.PlannedSeeds(row.second, corpus);
-      for (const MiniatureRun& run : known.Of(row)) {
+          *claims_.PlannedSeeds(key.second, key.first);
+      for (const MiniatureRun& run : known.Of(key)) {
         if (std::ranges::count(planned, run.seed) == 0) continue;
         results.runs.push_back(run);
       }
     }
-    const auto verdicts = golden::JudgeMiniature(claims_, results);
-    for (const golden::MiniatureResolution& each : verdicts.resolution) {
-      if (each.corpus == corpus) return each.paired;
-    }
-    return std::nullopt;
+    return results;
   }
 
   struct Measure {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/philox.h"
 #include "experiments/report/power_truth.h"
@@ -16,8 +17,11 @@ using golden::RegimeRow;
 
 class RegimePower {
  public:
-  RegimePower(const Grid& grid, const KnownRuns& known, int draws)
+  RegimePower(const Grid& grid, KnownRuns known, int draws)
       : regime_(golden::LoadRegime()), draws_(draws) {
+    known.Keep([&](const MiniatureRun& run) {
+      return regime_.Judges(run.row, run.seed);
+    });
     std::vector<std::string> texts;
     std::vector<RowKey> sparse, soft, all;
     std::map<std::string, const Config*> configs;
@@ -189,8 +193,8 @@ class RegimePower {
 
 }  // namespace
 
-DesignPower PowerOfRegime(const Grid& grid, const KnownRuns& known, int draws) {
-  return RegimePower(grid, known, draws).Run();
+DesignPower PowerOfRegime(const Grid& grid, KnownRuns known, int draws) {
+  return RegimePower(grid, std::move(known), draws).Run();
 }
 
 }  // namespace softmoe::experiments

@@ -130,6 +130,25 @@ TEST(Power, OfTheRegimeIsWhatItWasPlannedFor) {
             DescribePower(PowerOf(grid, known, 5), 5));
 }
 
+// The deviation of all judged runs, without the pilots, from a fit of row and
+// seed, which another program computed.
+TEST(Power, PairsTheRowsOfARegimeThatHaveOtherSeeds) {
+  const DesignPower power =
+      PowerOf(SelectGrid("regime", "mini", {}),
+              KnownRecords(RunfilePath("golden/runs/regime.h5")), 1);
+  EXPECT_TRUE(Says(power.basis, "loss (after pairing) 0.0122"));
+}
+
+TEST(Power, TakesARunThatWasNotEvaluatedAtOtherTau) {
+  std::vector<RunRecord> known = KnownAtTheFreeze();
+  for (RecordedRun& run : known.front().runs) {
+    if (run.result.config.training.seed != 1234) {
+      run.result.final_evaluations.reset();
+    }
+  }
+  EXPECT_FALSE(PowerOf(SelectGrid("mini", "", {}), known, 1).measures.empty());
+}
+
 TEST(Power, ARegimeThatCannotBeJudgedIsNotReady) {
   std::vector<RunRecord> known =
       KnownRecords(RunfilePath("golden/runs/regime.h5"));

@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <set>
 
 #include "core/config/config_enums.h"
 #include "core/config/router_traits.h"
 #include "experiments/report/mini_claims.h"
+#include "golden/verdict/statistics.h"
 #include "trainer/run/schedules.h"
 
 namespace softmoe::experiments {
@@ -95,10 +99,47 @@ KnownRuns::KnownRuns(const std::vector<RunRecord>& records) {
       paths.empty() ? "no record" : fmt::format("{}", fmt::join(paths, ", "));
 }
 
+void KnownRuns::Keep(const std::function<bool(const MiniatureRun&)>& keep) {
+  for (auto& [row, runs] : runs_) std::erase_if(runs, std::not_fn(keep));
+}
+
 const std::vector<MiniatureRun>& KnownRuns::Of(const RowKey& row) const {
   static const std::vector<MiniatureRun> none;
   const auto found = runs_.find(row);
   return found == runs_.end() ? none : found->second;
+}
+
+std::optional<double> KnownRuns::DeviationOf(std::vector<SeedValue> values,
+                                             bool paired) {
+  // Subtracts the mean of each of its values; returns how many there are.
+  const auto center = [&](auto SeedValue::*group) {
+    std::map<int64_t, std::vector<SeedValue*>> groups;
+    for (SeedValue& each : values) {
+      groups[static_cast<int64_t>(each.*group)].push_back(&each);
+    }
+    for (const auto& [name, members] : groups) {
+      double mean = 0;
+      for (const SeedValue* each : members) mean += each->value;
+      mean /= static_cast<double>(members.size());
+      for (SeedValue* each : members) each->value -= mean;
+    }
+    return groups.size();
+  };
+  size_t fitted = center(&SeedValue::row);
+  if (paired) {
+    // Taking turns ends at the least squares of both, whichever runs there are.
+    constexpr int kTurns = 100;
+    size_t seeds = 0;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      seeds = center(&SeedValue::seed);
+      center(&SeedValue::row);
+    }
+    fitted += seeds - 1;
+  }
+  if (values.size() <= fitted) return std::nullopt;
+  double squares = 0;
+  for (const SeedValue& each : values) squares += each.value * each.value;
+  return std::sqrt(squares / static_cast<double>(values.size() - fitted));
 }
 
 double DeviationOr(double fallback, const std::optional<double>& known,
@@ -137,9 +178,16 @@ RowTruth TruthOf(const std::vector<MiniatureRun>& known, const Config& config) {
   truth.log_load_variance =
       mean([](const auto& run) { return std::log(run.load_variance); });
   if (traits.learned_budget) truth.allocation = MeanAllocation(known);
-  for (size_t p = 0; p < known.front().at_tau.size(); ++p) {
+  // Some runs may still lack evaluations at other tau.
+  const auto& factors = known.front().at_tau;
+  const bool complete = std::ranges::all_of(known, [&](const auto& run) {
+    return std::ranges::equal(run.at_tau, factors, {},
+                              &golden::TauPoint::factor,
+                              &golden::TauPoint::factor);
+  });
+  for (size_t p = 0; complete && p < factors.size(); ++p) {
     golden::TauPoint& point = truth.at_tau.emplace_back();
-    point.factor = known.front().at_tau[p].factor;
+    point.factor = factors[p].factor;
     point.infer_ae = mean([&](const auto& run) {
       return run.at_tau.at(p).infer_ae / run.infer_ae;
     });

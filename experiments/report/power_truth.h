@@ -5,10 +5,9 @@
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_POWER_TRUTH_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_POWER_TRUTH_H_
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,7 +19,7 @@
 #include "experiments/report/power.h"
 #include "experiments/run/run_record.h"
 #include "golden/verdict/miniature.h"
-#include "golden/verdict/statistics.h"
+#include "golden/verdict/miniature_judge.h"
 
 namespace softmoe::experiments {
 
@@ -37,6 +36,9 @@ class KnownRuns {
  public:
   explicit KnownRuns(const std::vector<RunRecord>& records);
 
+  // Leaves out the runs that `keep` is false of.
+  void Keep(const std::function<bool(const golden::MiniatureRun&)>& keep);
+
   // The records' names.
   const std::string& source() const { return source_; }
 
@@ -44,43 +46,29 @@ class KnownRuns {
   const std::vector<golden::MiniatureRun>& Of(const RowKey& row) const;
 
   // The standard deviation over seeds within the rows, pooled; `paired` removes
-  // the effect of the seed, common to the rows, first. nullopt if no row has
-  // two runs.
+  // the effect of the seed, common to the rows, too. nullopt if the runs are too
+  // few for that.
   template <typename Read>
   std::optional<double> Deviation(const std::vector<RowKey>& rows, bool paired,
                                   const Read& read) const {
-    std::map<int64_t, std::vector<double>> by_seed;
-    std::vector<std::pair<int64_t, double>> residuals;
-    size_t used = 0, most = 2;
-    for (const RowKey& row : rows) most = std::max(most, Of(row).size());
-    for (const RowKey& row : rows) {
-      const std::vector<golden::MiniatureRun>& runs = Of(row);
-      // Pairing uses only seeds that all rows have.
-      if (runs.size() < (paired ? most : 2)) continue;
-      ++used;
-      std::vector<double> values;
-      for (const golden::MiniatureRun& run : runs) values.push_back(read(run));
-      const double mean = golden::Mean(values);
-      for (size_t i = 0; i < runs.size(); ++i) {
-        residuals.emplace_back(runs[i].seed, values[i] - mean);
-        by_seed[runs[i].seed].push_back(values[i] - mean);
+    std::vector<SeedValue> values;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      for (const golden::MiniatureRun& run : Of(rows[row])) {
+        values.push_back({row, run.seed, read(run)});
       }
     }
-    if (used == 0) return std::nullopt;
-    const bool pairs = paired && used > 1;
-    double squares = 0;
-    for (const auto& [seed, residual] : residuals) {
-      squares +=
-          std::pow(residual - (pairs ? golden::Mean(by_seed[seed]) : 0.0), 2);
-    }
-    const double freedom =
-        static_cast<double>(residuals.size() - used) -
-        (pairs ? static_cast<double>(by_seed.size() - 1) : 0);
-    if (freedom < 1) return std::nullopt;
-    return std::sqrt(squares / freedom);
+    return DeviationOf(std::move(values), paired);
   }
 
  private:
+  struct SeedValue {
+    size_t row;
+    int64_t seed;
+    double value;
+  };
+  static std::optional<double> DeviationOf(std::vector<SeedValue> values,
+                                           bool paired);
+
   std::string source_;
   std::map<RowKey, std::vector<golden::MiniatureRun>> runs_;
 };
@@ -130,8 +118,8 @@ DesignPower PowerOfMiniature(const Grid& grid, const KnownRuns& known,
                              int draws);
 
 // The power of the regime experiment: soft rows lie one effect below the smooth
-// sparse curve.
-DesignPower PowerOfRegime(const Grid& grid, const KnownRuns& known, int draws);
+// sparse curve. Pilots, which are not judged, are not among the runs it knows.
+DesignPower PowerOfRegime(const Grid& grid, KnownRuns known, int draws);
 
 }  // namespace softmoe::experiments
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/report/report_csv.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <optional>
@@ -82,15 +82,15 @@ std::string RunsCsv(const GridOutcome& outcome) {
     header.push_back(column.metric.name);
   }
   header.push_back("config_hash");
-  std::string text = fmt::format("{}\n", fmt::join(header, ","));
+  std::string text = CsvLine(header);
   for (const RunOutcome& run : outcome.runs) {
     const RouterConfig& router = run.run.config.router;
     std::vector<std::string> fields = {
-        Field(run.run.id),
-        Field(run.run.corpus.id),
-        Field(run.run.row.id),
-        Field(run.run.row.label),
-        Field(run.run.row.variant),
+        run.run.id,
+        run.run.corpus.id,
+        run.run.row.id,
+        run.run.row.label,
+        run.run.row.variant,
         std::to_string(run.run.seed),
         StateName(run.state),
         Setting(router.mean_active_experts),
@@ -103,7 +103,7 @@ std::string RunsCsv(const GridOutcome& outcome) {
       fields.push_back(ConfigHash(run.result->identity.config));
     }
     fields.resize(header.size());
-    text += fmt::format("{}\n", fmt::join(fields, ","));
+    text += CsvLine(fields);
   }
   return text;
 }
@@ -229,30 +229,16 @@ std::string ClaimsCsv(const MiniClaims& judged) {
         const auto number = [&](double value) {
           return tested ? Number(value) : "";
         };
-        const std::vector<std::string> fields = {
-            claim.id,
-            golden::ClaimStatusText(judged.verdicts, claim),
-            measure.id,
-            is_part ? "part" : MiniatureStatusName(measure.status),
-            each.corpus,
-            each.label,
-            number(each.estimate),
-            number(each.interval.low),
-            number(each.interval.high),
-            measure.unit,
-            Number(measure.margin),
-            std::to_string(each.seeds),
-            number(each.p_shown),
-            number(each.p_contradicted),
-            decides ? "1" : "0",
-            each.problem,
-            tested && each.cap_rise ? Number(*each.cap_rise) : "",
-            claim.assumes};
-        std::vector<std::string> quoted;
-        for (const std::string& field : fields) {
-          quoted.push_back(Field(field));
-        }
-        text += fmt::format("{}\n", fmt::join(quoted, ","));
+        text += CsvLine(
+            {claim.id, golden::ClaimStatusText(judged.verdicts, claim),
+             measure.id, is_part ? "part" : MiniatureStatusName(measure.status),
+             each.corpus, each.label, number(each.estimate),
+             number(each.interval.low), number(each.interval.high),
+             measure.unit, Number(measure.margin), std::to_string(each.seeds),
+             number(each.p_shown), number(each.p_contradicted),
+             decides ? "1" : "0", each.problem,
+             tested && each.cap_rise ? Number(*each.cap_rise) : "",
+             claim.assumes});
       }
     }
   }

@@ -29,9 +29,9 @@ std::string RunsCsv(const GridOutcome& outcome);
 // (trainer/results/metrics.h) except lists and clock times.
 std::string StepsCsv(const GridOutcome& outcome, int64_t every = 1);
 
-// One line for each finished run and each other tau with which it was
-// validated: run, factor, tau, and the single numbers of a validation. Sparse
-// runs have no such lines.
+// One line for each finished run and each tau at which its plan had it
+// validated, that of training (factor 1) only where it is listed: run, factor,
+// tau, and the single numbers of a validation. Sparse runs have no such lines.
 std::string InferenceTauCsv(const GridOutcome& outcome);
 
 // One line for each layer of each finished run whose routers were measured:
@@ -46,7 +46,9 @@ std::string TasksCsv(const GridOutcome& outcome);
 
 // One line for each case: claim, its verdict, measure, its verdict, corpus,
 // case, effect, low and high end of the interval, unit, margin, seeds, p_shown,
-// p_contradicted, decides (1: this case decides the measure), problem, assumes.
+// p_contradicted, decides (1: this case decides the measure), problem, cap_rise
+// (of active experts: the same difference of the mean caps), assumes. Then one
+// for each part of a case that is a mean over corpora, with the verdict "part".
 // Numbers read back exactly; those of a case that cannot be tested are empty.
 std::string ClaimsCsv(const MiniClaims& judged);
 

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/text/text_table.h"
 #include "experiments/report/report_csv.h"
-#include "golden/verdict/miniature_report.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -26,15 +26,13 @@ std::string Escaped(const std::string& text) {
 }
 
 std::string TableMarkdown(const EvaluationTable& table) {
-  golden::MiniatureTable escaped;
-  for (const std::string& text : table.header) {
-    escaped.header.push_back(Escaped(text));
-  }
-  for (const auto& row : table.rows) {
-    auto& cells = escaped.rows.emplace_back();
-    for (const std::string& text : row) cells.push_back(Escaped(text));
-  }
-  return golden::MarkdownOf(escaped);
+  const auto escaped = [](std::vector<std::string> row) {
+    for (std::string& text : row) text = Escaped(text);
+    return row;
+  };
+  TextTable lines(escaped(table.header));
+  for (const auto& row : table.rows) lines.Add(escaped(row));
+  return lines.Markdown();
 }
 
 std::string Markdown(const ReportItem& item, const std::string& part) {

@@ -9,10 +9,10 @@
 #include <set>
 
 #include "core/text/progress.h"
+#include "core/text/text_table.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/plan/slurm_jobs.h"
 #include "experiments/report/paper_figures.h"
-#include "experiments/report/task_comparison.h"
 #include "golden/verdict/miniature_report.h"
 #include "golden/verdict/regime_report.h"
 #include "golden/verdict/verdict_report.h"
@@ -133,21 +133,6 @@ ReportPart FiguresPart(const std::string& title, const std::string& text,
 
 // ---- Verdicts.
 
-template <typename Item>
-std::string Counts(const std::vector<Item>& items) {
-  std::map<std::string, int> counts;
-  for (const Item& item : items) ++counts[StatusName(item.status)];
-  std::string text;
-  for (const auto& [name, count] : counts) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
-  }
-  return text;
-}
-
-std::string Reading(const JudgedResults& one) {
-  return one.variant.empty() ? "" : " (tau: " + one.variant + ")";
-}
-
 ReportPart PaperPart(const GridOutcome& outcome,
                      const std::vector<JudgedResults>& judged,
                      const std::vector<PaperCell>& cells,
@@ -170,8 +155,8 @@ ReportPart PaperPart(const GridOutcome& outcome,
     const golden::Verdicts& v = one.verdicts;
     part.items.push_back({Paragraph{fmt::format(
         "{}{}: {} cells: {}. {} claims: {}. Overall: {}.", one.file,
-        Reading(one), v.cells.size(), Counts(v.cells), v.claims.size(),
-        Counts(v.claims), StatusName(v.overall))}});
+        one.reading(), v.cells.size(), StatusCounts(v.cells), v.claims.size(),
+        StatusCounts(v.claims), StatusName(v.overall()))}});
   }
   for (EvaluationTable& table : PaperTables(outcome.grid, cells, paper)) {
     part.items.push_back({std::move(table)});
@@ -186,7 +171,7 @@ ReportPart VerdictsPart(const std::vector<JudgedResults>& judged,
   ReportPart part{"Verdicts in full", {}};
   for (const JudgedResults& one : judged) {
     const golden::Verdicts& v = one.verdicts;
-    const std::string reading = Reading(one);
+    const std::string reading = one.reading();
     if (!v.fingerprint_differences.empty()) {
       part.items.push_back(
           Folded("What differs from the paper's set-up, so that nothing can be "
@@ -268,8 +253,9 @@ ReportPart ProvenancePart(const GridOutcome& outcome,
 }
 
 EvaluationTable TableOf(const std::string& title, const std::string& caption,
-                        const golden::MiniatureTable& table) {
-  return {title, caption, table.header, table.rows};
+                        const TextTable& table) {
+  const auto& rows = table.rows();
+  return {title, caption, rows[0], {rows.begin() + 1, rows.end()}};
 }
 
 template <typename Content>
@@ -321,6 +307,7 @@ ReportPage MakeReportPage(const GridOutcome& outcome,
                           const std::vector<Invariant>& invariants,
                           const std::vector<JudgedResults>& judged,
                           std::vector<ReportPart> claims,
+                          std::vector<EvaluationTable> tables,
                           const golden::Document& paper) {
   const Grid& grid = outcome.grid;
   const std::vector<PaperCell> cells = PaperCells(outcome, judged, paper);
@@ -339,15 +326,7 @@ ReportPage MakeReportPage(const GridOutcome& outcome,
                   "have: ASSUMED, the rows of its T4.",
                   PaperFigures(outcome), grid));
   add(FiguresPart("Training", "", MakeCurves(outcome), grid));
-  for (EvaluationTable& table : EvaluationTables(outcome)) {
-    add(TablePart(std::move(table)));
-  }
-  for (EvaluationTable& table : TaskComparisonTables(outcome)) {
-    add(TablePart(std::move(table)));
-  }
-  for (EvaluationTable& table : ExperimentTables(outcome, paper)) {
-    add(TablePart(std::move(table)));
-  }
+  for (EvaluationTable& table : tables) add(TablePart(std::move(table)));
   add(VerdictsPart(judged, cells));
   add(HowToMakeIt(grid));
   add(ProvenancePart(outcome, paper));

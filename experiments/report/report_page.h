@@ -57,12 +57,13 @@ ReportPart RegimePart(const RegimeResults& judged);
 
 // The page says what this is and is not. It shows results; `claims`, if any;
 // the paper's tables with ours beside them; the paper's figures, and curves;
-// measurements on the final models; the verdict on every cell and claim; the
-// commands that make it again, configurations and provenance.
+// `tables`, of measurements on the final models; the verdict on every cell and
+// claim; the commands that make it again, configurations and provenance.
 ReportPage MakeReportPage(const GridOutcome& outcome,
                           const std::vector<Invariant>& invariants,
                           const std::vector<JudgedResults>& judged,
                           std::vector<ReportPart> claims,
+                          std::vector<EvaluationTable> tables,
                           const golden::Document& paper);
 
 // The figures of a page, in its order.

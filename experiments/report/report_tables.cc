@@ -71,8 +71,7 @@ std::vector<MeasuredColumn> MeasuredColumns(
 
 bool AsksTasks(const RowSummary& row) {
   return std::ranges::any_of(row.Finished(), [](const RunOutcome* run) {
-    return run->result->final_evaluations &&
-           !run->result->final_evaluations->tasks.empty();
+    return !TasksOf(*run->result).empty();
   });
 }
 
@@ -152,7 +151,7 @@ GridTable MakeGridTable(const GridOutcome& outcome) {
     // Unfinished rows come last.
     keyed.push_back({corpus,
                      budget == 0 ? INT64_MAX : budget,
-                     {row.corpus->id, std::move(cells), Problem(row)}});
+                     {row.corpus->id, std::move(cells)}});
   }
   std::stable_sort(
       keyed.begin(), keyed.end(), [](const Keyed& a, const Keyed& b) {
@@ -363,16 +362,7 @@ EvaluationTable TaskTable(const std::vector<RowSummary>& rows) {
                       trainer::kTaskMeasureNames.end());
   for (const char* last : {"sd", "se", "runs"}) table.header.push_back(last);
   std::vector<std::string> tasks;  // in the order in which they were asked
-  for (const RowSummary& row : rows) {
-    for (const RunOutcome* run : row.Finished()) {
-      if (!run->result->final_evaluations) continue;
-      for (const auto& task : run->result->final_evaluations->tasks) {
-        if (std::ranges::count(tasks, task.name) == 0) {
-          tasks.push_back(task.name);
-        }
-      }
-    }
-  }
+  for (const RowSummary& row : rows) AddTaskNames(row, &tasks);
   for (const RowSummary& row : rows) {
     for (const std::string& name : tasks) {
       const RowSummary some = Restricted(row, [&](const RunResult& r) {
@@ -476,15 +466,7 @@ EvaluationTable ActiveExperts(const std::vector<RowSummary>& rows) {
       "Percent of the validation tokens with each number of active experts; "
       "final parameters, T = 1, noise off.";
   size_t most = 0;
-  for (const RowSummary& row : rows) {
-    for (const RunOutcome* run : row.Finished()) {
-      for (const auto& layer : run->result->final_validation.active_histogram) {
-        for (size_t n = 0; n < layer.size(); ++n) {
-          if (layer[n] > 0) most = std::max(most, n);
-        }
-      }
-    }
-  }
+  for (const RowSummary& row : rows) most = std::max(most, MostActive(row));
   table.header = {"row", "layer"};
   for (size_t n = 0; n <= most; ++n) table.header.push_back(std::to_string(n));
   for (const RowSummary& row : rows) {
@@ -493,12 +475,8 @@ EvaluationTable ActiveExperts(const std::vector<RowSummary>& rows) {
     for (size_t l = 0; l < layers; ++l) {
       std::vector<std::string> line = {Label(row), std::to_string(l + 1)};
       for (size_t n = 0; n <= most; ++n) {
-        const Sample share = row.Over([&](const RunResult& r) {
-          const auto& histogram = r.final_validation.active_histogram[l];
-          const int64_t count = n < histogram.size() ? histogram[n] : 0;
-          return 100 * static_cast<double>(count) /
-                 static_cast<double>(r.final_validation.num_tokens);
-        });
+        const Sample share = row.Over(
+            [&](const RunResult& r) { return PercentActive(r, l, n); });
         line.push_back(fmt::format("{:.1f}", share.mean));
       }
       table.rows.push_back(std::move(line));

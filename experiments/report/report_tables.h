@@ -25,10 +25,9 @@ struct GridTable {
   struct Row {
     std::string corpus;              // its id
     std::vector<std::string> cells;  // as many as the header has
-    std::string problem;             // "FAILED", "not finished"; else ""
   };
   // Settings, then the columns of run_columns.h that some row has, then seeds,
-  // and problems if there are any.
+  // and problems ("FAILED", "not finished") if there are any.
   std::vector<std::string> header;
   // Ordered by corpus, expert budget and the grid's order, grouped as in the
   // paper.

@@ -76,12 +76,11 @@ TEST(GridTable, WhatIsNotFinishedComesLastAndSaysSo) {
   Interrupt(RunOf(outcome, "star-1.5"));
   const GridTable table = MakeGridTable(outcome);
   EXPECT_EQ(CellText(table, 0, "model"), "Sparse MoE");
-  EXPECT_EQ(table.rows[0].problem, "");
-  EXPECT_EQ(table.rows[2].problem, "FAILED");
+  EXPECT_EQ(table.rows[0].cells.back(), "");
   EXPECT_EQ(table.rows[2].cells.back(), "FAILED");
   EXPECT_EQ(CellText(table, 2, "experts"), "");
   EXPECT_EQ(CellText(table, 2, "val loss"), "");
-  EXPECT_EQ(table.rows[3].problem, "not finished");
+  EXPECT_EQ(table.rows[3].cells.back(), "not finished");
   EXPECT_NE(DescribeGridTable(outcome).find("FAILED"), std::string::npos);
 }
 

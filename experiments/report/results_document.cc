@@ -78,19 +78,6 @@ struct Measure {
   std::function<const trainer::TaskResult*(const RunResult&)> answers = {};
 };
 
-// The answers that a column is about. nullptr if the task was not asked, or
-// some of its items were not.
-const trainer::TaskResult* AnswersOf(
-    const std::vector<trainer::TaskResult>& tasks,
-    const AccuracyColumn& column) {
-  for (const trainer::TaskResult& task : tasks) {
-    if (task.name != column.answers) continue;
-    if (task.right.size() != column.items) break;
-    return &task;
-  }
-  return nullptr;
-}
-
 // The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
 // and rounded expert size of its own model.
 constexpr double kPaperBase = 58.54464;
@@ -187,15 +174,11 @@ bool HasPaperSizes(const ModelConfig& model) {
 void AddAccuracies(std::optional<double> factor,
                    std::vector<Measure>* measures) {
   for (const AccuracyColumn& column : kAccuracies) {
-    const auto answers =
-        [factor, &column](const RunResult& r) -> const trainer::TaskResult* {
-      if (!factor) {
-        return r.final_evaluations
-                   ? AnswersOf(r.final_evaluations->tasks, column)
-                   : nullptr;
-      }
-      const trainer::InferenceTau* at = AtFactor(r, *factor);
-      return at == nullptr ? nullptr : AnswersOf(at->tasks, column);
+    // nullptr also if some of the items were not asked.
+    const auto answers = [factor, &column](const RunResult& r) {
+      const trainer::TaskResult* task = FindTask(r, column.answers, factor);
+      return task != nullptr && task->right.size() == column.items ? task
+                                                                   : nullptr;
     };
     Measure measure{column.id, [answers](const RunResult& r) {
                       const trainer::TaskResult* task = answers(r);
@@ -559,11 +542,7 @@ class Builder {
           const Document& paper)
       : paper_(paper),
         corpora_(outcome.corpora),
-        rows_(SummarizeRows(outcome)) {
-    std::erase_if(rows_, [&](const RowSummary& row) {
-      return !row.row->variant.empty() && !variant.empty() &&
-             row.row->variant != variant;
-    });
+        rows_(SummarizeRows(outcome, variant)) {
     const bool paper_sizes =
         std::ranges::all_of(rows_, [](const RowSummary& row) {
           return HasPaperSizes(row.config().model);

@@ -287,7 +287,7 @@ TEST(ResultsDocument, EveryReadingOfTauIsADocument) {
 TEST(ResultsDocument, SmallScalesAreNeverComparable) {
   const golden::Verdicts verdicts =
       golden::Judge(Results(ExampleOutcome()), Paper());
-  EXPECT_EQ(verdicts.overall, Status::kNotComparable);
+  EXPECT_EQ(verdicts.overall(), Status::kNotComparable);
   EXPECT_FALSE(verdicts.cells.empty());
   for (const golden::CellVerdict& cell : verdicts.cells) {
     EXPECT_EQ(cell.status, Status::kNotComparable)

@@ -44,9 +44,12 @@ Sample RowSummary::Over(
   return sample;
 }
 
-std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome) {
+std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome,
+                                      const std::string& variant) {
   std::vector<RowSummary> rows;
   for (const RunOutcome& run : outcome.runs) {
+    const std::string& own = run.run.row.variant;
+    if (!own.empty() && !variant.empty() && own != variant) continue;
     const auto same = [&](const RowSummary& row) {
       return row.corpus->id == run.run.corpus.id &&
              row.row->id == run.run.row.id;
@@ -59,6 +62,32 @@ std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome) {
     found->runs.push_back(&run);
   }
   return rows;
+}
+
+size_t MostActive(const std::vector<int64_t>& histogram) {
+  size_t most = 0;
+  for (size_t n = 0; n < histogram.size(); ++n) {
+    if (histogram[n] > 0) most = n;
+  }
+  return most;
+}
+
+size_t MostActive(const RowSummary& row) {
+  size_t most = 0;
+  for (const RunOutcome* run : row.Finished()) {
+    for (const auto& layer : run->result->final_validation.active_histogram) {
+      most = std::max(most, MostActive(layer));
+    }
+  }
+  return most;
+}
+
+double PercentActive(const trainer::RunResult& result, size_t layer, size_t n) {
+  const trainer::Validation& validation = result.final_validation;
+  const std::vector<int64_t>& histogram = validation.active_histogram[layer];
+  const int64_t count = n < histogram.size() ? histogram[n] : 0;
+  return 100 * static_cast<double>(count) /
+         static_cast<double>(validation.num_tokens);
 }
 
 int64_t ExpertBudget(const RowSummary& row) {
@@ -100,6 +129,16 @@ const trainer::TaskResult* FindTask(const trainer::RunResult& result,
   const auto& tasks = TasksOf(result, factor);
   const auto found = std::ranges::find(tasks, name, &trainer::TaskResult::name);
   return found == tasks.end() ? nullptr : &*found;
+}
+
+void AddTaskNames(const RowSummary& row, std::vector<std::string>* names) {
+  for (const RunOutcome* run : row.Finished()) {
+    for (const trainer::TaskResult& task : TasksOf(*run->result)) {
+      if (std::ranges::count(*names, task.name) == 0) {
+        names->push_back(task.name);
+      }
+    }
+  }
 }
 
 std::string Setting(double value) { return fmt::format("{:g}", value); }

@@ -4,6 +4,7 @@
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_ROW_SUMMARY_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_ROW_SUMMARY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -38,8 +39,19 @@ struct RowSummary {
       const std::function<double(const trainer::RunResult&)>& measure) const;
 };
 
-// Corpus by corpus, row by row, in the order of the grid.
-std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome);
+// Corpus by corpus, row by row, in the order of the grid. Of the rows with a
+// variant only those of `variant`, unless it is "".
+std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome,
+                                      const std::string& variant = "");
+
+// The largest number of active experts that a histogram counts; or any layer's
+// of the row's finished runs, in validation.
+size_t MostActive(const std::vector<int64_t>& histogram);
+size_t MostActive(const RowSummary& row);
+
+// The percentage of the validation tokens with `n` active experts in `layer`,
+// from 0.
+double PercentActive(const trainer::RunResult& result, size_t layer, size_t n);
 
 // Experts per token that a row may use, as the paper groups its tables: its
 // mean number of active experts, the larger of training and inference, rounded
@@ -59,6 +71,9 @@ const std::vector<trainer::TaskResult>& TasksOf(
 const trainer::TaskResult* FindTask(const trainer::RunResult& result,
                                     const std::string& name,
                                     std::optional<double> factor = {});
+
+// Adds the tasks that the row's finished runs were asked and `names` lacks.
+void AddTaskNames(const RowSummary& row, std::vector<std::string>* names);
 
 // "1.5", "2": a setting without trailing zeros.
 std::string Setting(double value);

@@ -213,21 +213,6 @@ EvaluationTable MakeTable(const std::vector<SidePair>& pairs,
   return table;
 }
 
-// The names of all tasks that these rows were asked.
-std::vector<std::string> TaskNames(const std::vector<const RowSummary*>& rows) {
-  std::vector<std::string> names;
-  for (const RowSummary* row : rows) {
-    for (const RunOutcome* run : row->Finished()) {
-      for (const TaskResult& task : TasksOf(*run->result)) {
-        if (std::ranges::count(names, task.name) == 0) {
-          names.push_back(task.name);
-        }
-      }
-    }
-  }
-  return names;
-}
-
 }  // namespace
 
 std::optional<double> FlipShare(const std::vector<const TaskResult*>& seeds,
@@ -254,11 +239,14 @@ std::vector<EvaluationTable> TaskComparisonTables(const GridOutcome& outcome) {
   std::vector<EvaluationTable> tables;
   for (const GridCorpus& corpus : outcome.grid.corpora) {
     std::vector<const RowSummary*> rows;
+    std::vector<std::string> tasks;
     for (const RowSummary& row : all) {
-      if (row.corpus->id == corpus.id) rows.push_back(&row);
+      if (row.corpus->id != corpus.id) continue;
+      rows.push_back(&row);
+      AddTaskNames(row, &tasks);
     }
     const std::vector<SidePair> pairs = PairRows(rows);
-    for (const std::string& task : TaskNames(rows)) {
+    for (const std::string& task : tasks) {
       for (const TaskMeasure measure :
            {TaskMeasure::kAcc, TaskMeasure::kAccNorm}) {
         EvaluationTable table = MakeTable(pairs, task, measure);

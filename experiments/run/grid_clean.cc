@@ -9,10 +9,9 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -28,28 +27,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The longest suffix of `text` that `accept` accepts.
-template <typename Accept>
-std::string_view Suffix(std::string_view text, Accept accept) {
-  size_t begin = text.size();
-  while (begin > 0 && accept(text[begin - 1])) --begin;
-  return text.substr(begin);
-}
-
-// Recognizes "CORPUS-ROW-seedN-HASH", the names that run_folder.cc makes.
-bool IsRunFolderName(std::string_view name) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto is_hex = [&](char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'f');
-  };
-  const std::string_view hash = Suffix(name, is_hex);
-  name.remove_suffix(hash.size());
-  if (hash.size() != 16 || !name.ends_with('-')) return false;
-  name.remove_suffix(1);
-  const std::string_view seed = Suffix(name, is_digit);
-  name.remove_suffix(seed.size());
-  constexpr std::string_view kSeed = "-seed";
-  return !seed.empty() && name.size() > kSeed.size() && name.ends_with(kSeed);
+// Recognizes "CORPUS-ROW-seedN-HASH", the names that run_folder.cc makes;
+// `seed`, if there is one, becomes "N".
+bool IsRunFolderName(const std::string& name, std::string* seed = nullptr) {
+  static const std::regex kName("[A-Za-z0-9._-]+-seed([0-9]+)-[0-9a-f]{16}");
+  std::smatch match;
+  if (!std::regex_match(name, match, kName)) return false;
+  if (seed != nullptr) *seed = match[1];
+  return true;
 }
 
 bool IsRegular(const fs::directory_entry& entry) {
@@ -118,21 +103,21 @@ std::vector<GridRun> RunsOfOtherSeeds(const Grid& grid,
   std::set<std::string> names;
   for (const auto& entry : Entries(grid_folder)) {
     const std::string name = entry.path().filename().string();
-    if (!IsFolder(entry) || !IsRunFolderName(name)) continue;
+    std::string seed;
+    if (!IsFolder(entry) || !IsRunFolderName(name, &seed)) continue;
     names.insert(name);
-    const std::string::size_type hash = name.rfind('-');
-    const std::string::size_type seed = name.rfind("-seed", hash) + 5;
     int64_t value = 0;
     const auto parsed =
-        std::from_chars(name.data() + seed, name.data() + hash, value);
+        std::from_chars(seed.data(), seed.data() + seed.size(), value);
     if (parsed.ec == std::errc()) seeds.insert(value);
   }
   std::vector<GridRun> runs;
-  std::set<std::pair<std::string, std::string>> rows;  // corpus, row
+  std::set<std::string> rows;  // their runs with seed 0
   for (const GridRun& run : grid.runs) {
-    if (!rows.emplace(run.corpus.id, run.row.id).second) continue;
+    GridRun other = run;
+    other.seed = other.config.training.seed = 0;
+    if (!rows.insert(RunFolderName(other)).second) continue;
     for (const int64_t seed : seeds) {
-      GridRun other = run;
       other.seed = other.config.training.seed = seed;
       if (names.contains(RunFolderName(other))) runs.push_back(other);
     }

@@ -124,14 +124,6 @@ TEST_F(GridClean, WhatCameInMeanwhileStays) {
   EXPECT_TRUE(fs::exists(folder_ / foreign_ / "notes.txt"));
 }
 
-TEST_F(GridClean, ARunAtWorkStays) {
-  Write(foreign_ + "/checkpoint.h5");
-  const FolderLock lock(folder_ / foreign_);
-  EXPECT_THROW(DeleteStale(folder_, FindStale(grid_, folder_)),
-               EnvironmentError);
-  EXPECT_TRUE(fs::exists(folder_ / foreign_ / "checkpoint.h5"));
-}
-
 // It would look for them at its end.
 TEST_F(GridClean, NothingIsDeletedWhileAnyRunIsAtWork) {
   Write(foreign_ + "/checkpoint.h5");

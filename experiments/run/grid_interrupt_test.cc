@@ -112,6 +112,12 @@ TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
       EndedWith(clean, 0, "1 could go", RunFolder(0).filename().string()));
   fs::remove(result);
   fs::remove(checkpoint);
+  const fs::path metrics = RunFolder(1) / "metrics.jsonl";
+  const std::string steps = ReadWholeFile(metrics);
+  WriteFileAtomically(metrics, "{}\n{\"kind\": \"step\"}\n");
+  EXPECT_TRUE(EndedWith(Grid({"status", "micro.toml"}), 2, "damaged",
+                        metrics.string() + ":2"));
+  WriteFileAtomically(metrics, steps);
   EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 rows finished"));
   EXPECT_EQ(trainer::ReadRunResult(result).steps.size(), 60u);
 

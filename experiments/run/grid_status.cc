@@ -30,14 +30,14 @@ struct Progressed {
 Progressed ReadMetrics(const fs::path& path) {
   Progressed progressed;
   if (!fs::exists(path)) return progressed;
-  for (const auto& record : ReadJsonLines(path)) {
-    if (record.value("kind", "") != "step") continue;
-    const std::string place = path.string();
+  VisitJsonLines(path, [&](nlohmann::ordered_json&& record, int64_t line) {
+    if (record.value("kind", "") != "step") return;
+    const std::string place = fmt::format("{}:{}", path.string(), line);
     progressed.step = static_cast<int64_t>(JsonNumber(record, "step", place));
     progressed.loss = JsonNumber(record, trainer::metrics::kLoss.name, place);
     progressed.seconds +=
         JsonNumber(record, trainer::metrics::kStepSeconds.name, place);
-  }
+  });
   return progressed;
 }
 

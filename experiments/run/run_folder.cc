@@ -98,9 +98,7 @@ fs::path GridFolder(const Grid& grid, const std::string& out) {
 }
 
 fs::path ReportFolder(const Grid& grid, const fs::path& grid_folder) {
-  const bool main =
-      grid.experiment.empty() || grid.experiment == ExperimentNames().front();
-  return main ? grid_folder : grid_folder / grid.experiment;
+  return IsMain(grid) ? grid_folder : grid_folder / grid.experiment;
 }
 
 RunOutcome ReadRun(const GridRun& run, const fs::path& grid_folder) {

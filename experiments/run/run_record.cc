@@ -401,10 +401,7 @@ RunRecord OpenRunRecord(const fs::path& path) {
 
 bool IsRegime(const Grid& grid) {
   return grid.experiment == kRegime && grid.scale_grid == kRegimeScale &&
-         grid.scale == kRegimeScale &&
-         std::ranges::all_of(grid.overrides, [](const std::string& set) {
-           return set.starts_with("runtime.");
-         });
+         grid.scale == kRegimeScale && SetsOnlyRuntime(grid);
 }
 
 bool IsRegime(const RunRecord& record) {

@@ -32,7 +32,6 @@
 #include "experiments/plan/grid_estimate.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
-#include "golden/document/document.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result_file.h"
@@ -187,7 +186,8 @@ constexpr std::chrono::milliseconds kLook(200);
 // Interval between questions to Slurm, whose controller serves all users.
 constexpr std::chrono::seconds kAsk(10);
 
-// A submitted job and the rows of its tasks.
+// A submitted job and the rows of its tasks; "": a task that has ended, whose
+// row another job has.
 struct Submitted {
   SlurmJobId id;
   SlurmJob job;
@@ -258,10 +258,8 @@ class SlurmLauncher {
     Grid open = grid_;
     open.runs.clear();
     for (const RunOutcome& run : open_) open.runs.push_back(run.run);
-    const golden::Document paper =
-        golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
     const std::vector<SlurmJob> jobs =
-        SlurmJobs(open, EstimateGrid(open, paper), options_.place);
+        SlurmJobs(open, EstimateGrid(open, ReadPaper()), options_.place);
     MakeFolder(SlurmFolder(options_.run.folder));
     // Two such commands would otherwise submit the same jobs twice.
     const FolderLock lock(SlurmFolder(options_.run.folder));
@@ -305,7 +303,12 @@ class SlurmLauncher {
       }
       fmt::print("job {} of an earlier command goes on: {}\n",
                  submitted->id.number, DescribeTasks(tasks));
-      earlier.push_back(*submitted);
+      // Rows of ended tasks are submitted again: their logs are the new job's.
+      Submitted still = *submitted;
+      for (std::string& row : still.job.rows) {
+        if (!queued.contains(row)) row.clear();
+      }
+      earlier.push_back(std::move(still));
     }
     return earlier;
   }

@@ -40,7 +40,8 @@ bool SameBits(const RecordedRun& run, const trainer::RunResult& again) {
 
 }  // namespace
 
-SeedDeviation PooledDeviation(const RunRecord& record, const RecordedRun& run) {
+golden::PooledDeviation LossDeviation(const RunRecord& record,
+                                      const RecordedRun& run) {
   std::map<std::string, std::vector<double>> rows;
   for (const RecordedRun& other : record.runs) {
     if (CorpusOf(other) != CorpusOf(run)) continue;
@@ -48,15 +49,13 @@ SeedDeviation PooledDeviation(const RunRecord& record, const RecordedRun& run) {
     row.training.seed = 0;
     rows[ConfigHash(row)].push_back(other.result.final_validation.loss);
   }
-  SeedDeviation pooled;
+  golden::PooledDeviation pooled;
   double squares = 0;
   for (const auto& [row, losses] : rows) {
     squares += golden::SquaresAroundMean(losses);
-    pooled.freedom += static_cast<int64_t>(losses.size()) - 1;
+    pooled.freedom += static_cast<double>(losses.size()) - 1;
   }
-  if (pooled.freedom > 0) {
-    pooled.deviation = std::sqrt(squares / static_cast<double>(pooled.freedom));
-  }
+  if (pooled.known()) pooled.deviation = std::sqrt(squares / pooled.freedom);
   return pooled;
 }
 
@@ -96,8 +95,8 @@ RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
         "FAIL: other bits. If CHANGELOG.md names a commit between these "
         "versions that changed them on purpose, say --changed-by COMMIT");
   }
-  const SeedDeviation pooled = PooledDeviation(record, run);
-  if (pooled.freedom == 0) {
+  const golden::PooledDeviation pooled = LossDeviation(record, run);
+  if (!pooled.known()) {
     return verdict(ExitCode::kInconclusive,
                    fmt::format("INCONCLUSIVE: other bits since {}, and no row "
                                "of this corpus has two seeds in {}",
@@ -109,7 +108,7 @@ RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
   return verdict(
       within ? ExitCode::kDone : ExitCode::kFailed,
       fmt::format("{}: other bits since {}; the loss moved by {:.3g}, {} "
-                  "{:.3g}, {} deviations over seeds ({} degrees of freedom)",
+                  "{:.3g}, {} deviations over seeds ({:g} degrees of freedom)",
                   within ? "PASS" : "FAIL", changed_by, moved,
                   within ? "within" : "more than", bound, kDeviations,
                   pooled.freedom));

@@ -4,7 +4,6 @@
 #ifndef SOFTMOE_EXPERIMENTS_RUN_VERIFY_RECORD_H_
 #define SOFTMOE_EXPERIMENTS_RUN_VERIFY_RECORD_H_
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,22 +11,17 @@
 #include "core/config/config.h"
 #include "core/errors.h"
 #include "experiments/run/run_record.h"
+#include "golden/verdict/equivalence.h"
 #include "trainer/results/run_result.h"
 #include "trainer/run/trainer.h"
 
 namespace softmoe::experiments {
 
-// The scatter over seeds of one corpus's losses: the root of the squared
-// deviations from each row's mean, summed over the rows, divided by their
-// degrees of freedom.
-struct SeedDeviation {
-  double deviation = 0;  // nat/token
-  int64_t freedom = 0;
-};
-// The deviation of final validation losses over all rows of the corpus of `run`
-// with two seeds or more. A row consists of recorded runs that differ only in
-// the seed.
-SeedDeviation PooledDeviation(const RunRecord& record, const RecordedRun& run);
+// The deviation over seeds of final validation losses, in nat/token, pooled
+// over all rows of the corpus of `run` with two seeds or more. A row consists
+// of recorded runs that differ only in the seed.
+golden::PooledDeviation LossDeviation(const RunRecord& record,
+                                      const RecordedRun& run);
 
 struct RunVerdict {
   ExitCode code = ExitCode::kDone;

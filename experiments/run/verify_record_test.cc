@@ -49,10 +49,10 @@ void Expect(const RunVerdict& verdict, ExitCode code, const std::string& says) {
 
 TEST(VerifyRecord, PoolsDeviationsOverRowsOfTheCorpus) {
   const RunRecord record = ExampleRecord();
-  const SeedDeviation pooled = PooledDeviation(record, record.runs[4]);
+  const golden::PooledDeviation pooled = LossDeviation(record, record.runs[4]);
   EXPECT_EQ(pooled.freedom, 2);
   EXPECT_NEAR(pooled.deviation, std::sqrt(0.0005), 1e-14);
-  EXPECT_EQ(PooledDeviation(record, record.runs[5]).freedom, 0);
+  EXPECT_FALSE(LossDeviation(record, record.runs[5]).known());
 }
 
 TEST(VerifyRecord, Judges) {

@@ -137,7 +137,9 @@ void CheckUnique(const std::string& place, const std::string& id,
 
 template <typename E>
 void CheckEnum(const std::string& place, E value) {
-  if (NameOf(value).empty()) {
+  if (std::ranges::none_of(EnumNames<E>::kNames, [&](const auto& named) {
+        return named.first == value;
+      })) {
     Fail(place, "has a value outside its enumeration",
          "choose one of " + Choices<E>());
   }
@@ -194,7 +196,7 @@ void CheckColumn(const std::string& group, const Column& column) {
     CheckNonEmpty(group + "@margin_basis", column.margin_basis);
   } else if (column.lane == Lane::kStatistical || column.lane == Lane::kBound) {
     Fail(group + "@margin",
-         fmt::format("is missing, but the lane is '{}'", NameOf(column.lane)),
+         fmt::format("is missing, but the lane is '{}'", EnumName(column.lane)),
          "state the margin before any run, or use the lane 'report'");
   }
 }

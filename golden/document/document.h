@@ -133,8 +133,7 @@ struct Claim {
   std::string text;
   std::string left;  // "owt/softmoe_star/k1.5/a2:val_loss"
   // "<", "<=", ">", ">=", "==", or ">~": higher, equal, or lower by no more
-  // than
-  // 1.96 standard errors of a difference of two percentages (claims.h).
+  // than 1.96 standard errors of a difference of two percentages (claims.h).
   std::string op;
   std::string right;  // as left, or a number
   std::string scope;  // table

@@ -77,7 +77,7 @@ class FileGroup {
     } else if constexpr (kOptional) {
       if (value) file_.WriteAttribute(path_, name, *value);
     } else if constexpr (std::is_enum_v<T>) {
-      file_.WriteAttribute(path_, name, NameOf(value));
+      file_.WriteAttribute(path_, name, std::string(EnumName(value)));
     } else {
       file_.Attribute(path_, name, value);
     }
@@ -117,7 +117,7 @@ class FileGroup {
     } else {
       for (const auto& item : items) {
         if constexpr (std::is_enum_v<T>) {
-          values.push_back(NameOf(std::invoke(of, item)));
+          values.push_back(EnumName(std::invoke(of, item)));
         } else {
           values.push_back(std::invoke(of, item));
         }
@@ -259,10 +259,12 @@ class FileGroup {
   void Parse(const std::string& place, const Stored<T>& stored,
              T* value) const {
     if constexpr (std::is_enum_v<T>) {
-      if (!ParseName(stored, value)) {
+      const std::optional<T> parsed = ParseEnum<T>(stored);
+      if (!parsed) {
         Fail(place,
              fmt::format("is '{}', but {} is needed", stored, Choices<T>()));
       }
+      *value = *parsed;
     } else if constexpr (std::is_same_v<T, bool>) {
       if (stored > 1) {
         Fail(place, fmt::format("is {}, but 0 or 1 is needed", stored));

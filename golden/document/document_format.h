@@ -8,13 +8,63 @@
 
 #include <fmt/core.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/config/config_enums.h"
 #include "core/config/toml_reader.h"
 #include "core/hdf5/hdf5_envelope.h"
 #include "golden/document/document.h"
+
+namespace softmoe {
+
+template <>
+struct EnumNames<golden::Origin> {
+  static constexpr std::pair<golden::Origin, const char*> kNames[] = {
+      {golden::Origin::kPaper, "paper"},
+      {golden::Origin::kOurRun, "our_run"},
+      {golden::Origin::kOtherImplementation, "other_impl"}};
+};
+template <>
+struct EnumNames<golden::FieldClass> {
+  static constexpr std::pair<golden::FieldClass, const char*> kNames[] = {
+      {golden::FieldClass::kMustMatch, "must_match"},
+      {golden::FieldClass::kReport, "report"},
+      {golden::FieldClass::kIgnore, "ignore"}};
+};
+template <>
+struct EnumNames<golden::Known> {
+  static constexpr std::pair<golden::Known, const char*> kNames[] = {
+      {golden::Known::kStated, "stated"},
+      {golden::Known::kAssumed, "assumed"},
+      {golden::Known::kUnknown, "unknown"}};
+};
+template <>
+struct EnumNames<golden::Lane> {
+  static constexpr std::pair<golden::Lane, const char*> kNames[] = {
+      {golden::Lane::kExact, "exact"},
+      {golden::Lane::kBound, "bound"},
+      {golden::Lane::kStatistical, "statistical"},
+      {golden::Lane::kReportOnly, "report"}};
+};
+template <>
+struct EnumNames<golden::Direction> {
+  static constexpr std::pair<golden::Direction, const char*> kNames[] = {
+      {golden::Direction::kLowerIsBetter, "lower"},
+      {golden::Direction::kHigherIsBetter, "higher"},
+      {golden::Direction::kNone, "none"}};
+};
+template <>
+struct EnumNames<golden::Rounding> {
+  static constexpr std::pair<golden::Rounding, const char*> kNames[] = {
+      {golden::Rounding::kNearest, "nearest"},
+      {golden::Rounding::kTruncate, "truncate"},
+      {golden::Rounding::kUnknown, "unknown"}};
+};
+
+}  // namespace softmoe
 
 namespace softmoe::golden {
 
@@ -25,53 +75,14 @@ inline Hdf5Kind GoldenKind() {
   return {"golden", static_cast<uint32_t>(kSchemaVersion)};
 }
 
-template <typename E>
-using NamedValues = std::vector<std::pair<E, std::string>>;
-
-// Names of the enumeration's values, in order of declaration.
-template <typename E>
-const NamedValues<E>& Names();
-template <>
-const NamedValues<Origin>& Names();
-template <>
-const NamedValues<FieldClass>& Names();
-template <>
-const NamedValues<Known>& Names();
-template <>
-const NamedValues<Lane>& Names();
-template <>
-const NamedValues<Direction>& Names();
-template <>
-const NamedValues<Rounding>& Names();
-
-template <typename E>
-std::string NameOf(E value) {
-  for (const auto& [candidate, name] : Names<E>()) {
-    if (candidate == value) return name;
-  }
-  return "";  // FirstProblem reports it
-}
-
-// Sets `value` to the one called `name`; false if there is none.
-template <typename E>
-bool ParseName(const std::string& name, E* value) {
-  for (const auto& [candidate, candidate_name] : Names<E>()) {
-    if (candidate_name == name) {
-      *value = candidate;
-      return true;
-    }
-  }
-  return false;
-}
-
 // The choices for the user: "'lower', 'higher' or 'none'".
 template <typename E>
 std::string Choices() {
   std::string text;
-  const NamedValues<E>& names = Names<E>();
+  const std::vector<std::string> names = EnumChoices<E>();
   for (size_t i = 0; i < names.size(); ++i) {
     if (i > 0) text += i + 1 < names.size() ? ", " : " or ";
-    text += "'" + names[i].second + "'";
+    text += "'" + names[i] + "'";
   }
   return text;
 }
@@ -80,13 +91,13 @@ std::string Choices() {
 // and the choices.
 template <typename E>
 E ReadEnum(TomlReader* reader, const std::string& key) {
-  E value;
   const std::string name = reader->Text(key);
-  if (!ParseName(name, &value)) {
+  const std::optional<E> value = ParseEnum<E>(name);
+  if (!value) {
     reader->FailAt(
         key, fmt::format("is '{}', but {} is needed", name, Choices<E>()));
   }
-  return value;
+  return *value;
 }
 
 // Does the same for a key that may be absent.

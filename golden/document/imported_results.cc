@@ -660,7 +660,7 @@ std::string FactLine(const Field& field) {
   return fmt::format("{}{} = \"\"  # in the golden: {} ({})\n",
                      field.field_class == FieldClass::kReport ? "# " : "",
                      field.name, field.value.empty() ? "nothing" : field.value,
-                     NameOf(field.known));
+                     EnumName(field.known));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <sstream>
 #include <type_traits>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "core/errors.h"
 #include "core/files/sha256.h"
 #include "core/hdf5/hdf5_file.h"
+#include "core/text/text_table.h"
 
 namespace softmoe::golden {
 namespace {
@@ -213,18 +213,21 @@ std::string Finding(const GpuRecord& run, const std::string& operation,
                      DateOf(run), fmt::join(parts, "; "));
 }
 
-// What the latest run on each model of device found, one below the other.
+// What each model of device found on its latest day, one run below the other: a
+// pass must not hide a failure of the same day.
 std::string StateOf(const std::vector<const GpuRecord*>& latest_first,
                     const std::string& operation, const std::string& hash) {
   std::vector<std::string> findings;
-  std::set<std::string> models;
+  std::map<std::string, std::string> days;  // of the latest run, by model
   std::string since;
   for (const GpuRecord* run : latest_first) {
     const std::vector<Json> lines = LinesOf(*run, operation);
     if (lines.empty()) continue;
     if (std::ranges::all_of(
             lines, [&](const Json& line) { return line["sources"] == hash; })) {
-      if (models.insert(run->Only("facts")["model"]).second) {
+      const std::string model = run->Only("facts")["model"];
+      const auto first = days.try_emplace(model, DateOf(*run)).first;
+      if (first->second == DateOf(*run)) {
         findings.push_back(Finding(*run, operation, lines));
       }
       continue;
@@ -334,12 +337,11 @@ std::string GpuTable(const std::vector<GpuRecord>& runs,
                            [](const GpuRecord* a, const GpuRecord* b) {
                              return DateOf(*a) > DateOf(*b);
                            });
-  std::string text = "| operation | on a device |\n|-|-|\n";
+  TextTable table({"operation", "on a device"});
   for (const auto& [operation, hash] : sources) {
-    text += fmt::format("| {} | {} |\n", operation,
-                        StateOf(latest_first, operation, hash));
+    table.Add({operation, StateOf(latest_first, operation, hash)});
   }
-  return text;
+  return table.Markdown();
 }
 
 }  // namespace softmoe::golden

@@ -235,6 +235,12 @@ TEST(GpuTable, SaysWhatTheLatestRunOfEachModelFound) {
             "| gemm | H100, 2026-11-23: fp32: 100 cases, largest error/bound "
             "0.25<br>H200, 2026-11-22: fp32: 100 cases, largest error/bound "
             "0.25 |\n");
+  // Neither of two runs of one day is the latest.
+  const GpuRecord failed =
+      RunOf("2026-11-23", {OperationLine("gemm", "fp32", kNew, false)});
+  EXPECT_EQ(RowOf({old, latest, failed}),
+            "| gemm | H100, 2026-11-23: fp32: 100 cases, largest error/bound "
+            "0.25<br>H100, 2026-11-23: fp32 **FAILED** (7 of 100 cases) |\n");
 }
 
 // In any order of the files, the latest run made from these sources counts;

@@ -41,13 +41,14 @@ bool Concerns(const Note& note, const Table& table) {
 std::string DescribeDocument(const Document& document) {
   const Provenance& from = document.provenance;
   std::string text = fmt::format("origin     {}\nsource     {}\n",
-                                 NameOf(from.origin), from.source);
+                                 EnumName(from.origin), from.source);
   text += fmt::format("generator  {}{}\n", from.generator,
                       from.git_commit.empty() ? "" : " at " + from.git_commit);
   TextTable tables({"table", "title", "rows", "columns", "rounding"});
   for (const Table& table : document.tables) {
     tables.Add({table.id, table.title, std::to_string(table.rows.size()),
-                std::to_string(table.columns.size()), NameOf(table.rounding)});
+                std::to_string(table.columns.size()),
+                EnumName(table.rounding)});
   }
   text += fmt::format("holds      {} tables, {} notes, {} claims\n\n",
                       document.tables.size(), document.notes.size(),
@@ -69,7 +70,7 @@ std::string DescribeTable(const Document& document, const Table& table) {
   text += "\n" + cells.Text() + "\n";
   TextTable columns({"column", "unit", "lane", "margin", "what it is"});
   for (const Column& column : table.columns) {
-    columns.Add({column.id, column.unit, NameOf(column.lane),
+    columns.Add({column.id, column.unit, EnumName(column.lane),
                  column.margin ? fmt::format("{:g}", *column.margin) : "-",
                  column.metric});
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/errors.h"
@@ -27,8 +28,8 @@ bool IsSparse(const Row& row) {
 // The bound on active experts for a row of T1: "<=2" -> 2.
 Decimal Bound(const Document& paper, const Row& row) {
   const std::string text = FieldOf(paper, row, "paper.expert_budget");
-  const auto number =
-      Decimal::Parse(text.substr(text.find_first_of("0123456789")));
+  const size_t digit = text.find_first_of("0123456789");
+  const auto number = Decimal::Parse(text.substr(std::min(digit, text.size())));
   if (!number) throw DataError("no number in the expert budget '" + text + "'");
   return *number;
 }
@@ -88,6 +89,11 @@ int64_t Integer(const Table& table, const Row& row, const std::string& column) {
   return NumberOf(table, row, column).Round(0, Rounding::kTruncate).units();
 }
 
+int64_t Integer(const Document& paper, const Row& row,
+                const std::string& field) {
+  return FieldNumber(paper, row, field).Round(0, Rounding::kTruncate).units();
+}
+
 void CheckParameters(const Document& paper, Checks* checks) {
   const Table& main = TableOf(paper, "main_results");
   for (const Row& row : main.rows) {
@@ -139,18 +145,18 @@ void CheckHours(const Document& paper, Checks* checks) {
   }
   const Table& throughput = TableOf(paper, "throughput");
   for (const Row& row : throughput.rows) {
-    check(throughput, row, std::stoll(FieldOf(paper, row, "gpus")));
+    check(throughput, row, Integer(paper, row, "gpus"));
   }
 }
 
 void CheckThroughput(const Document& paper, Checks* checks) {
   const Table& table = TableOf(paper, "throughput");
   for (const Row& row : table.rows) {
-    const int64_t steps = std::stoll(FieldOf(paper, row, "training.steps"));
-    const int64_t gpus = std::stoll(FieldOf(paper, row, "gpus"));
+    const int64_t steps = Integer(paper, row, "training.steps");
+    const int64_t gpus = Integer(paper, row, "gpus");
     const int64_t tokens =
-        std::stoll(FieldOf(paper, row, "training.global_batch_sequences")) *
-        std::stoll(FieldOf(paper, row, "model.sequence_length")) / gpus;
+        Integer(paper, row, "training.global_batch_sequences") *
+        Integer(paper, row, "model.sequence_length") / gpus;
     const Decimal iteration = NumberOf(table, row, "iteration_time");
     // Units of 10 us, as printed with two decimals of a millisecond.
     const int64_t units = iteration.Round(2, Rounding::kNearest).units();
@@ -211,10 +217,8 @@ void CheckTimeOrder(const Document& paper, Checks* checks) {
 // caps: (1/L) sum ceil(alpha k_l) < alpha k + 1.
 void AddCap(const Document& paper, const Table& table, const Row& row,
             const std::string& column, Checks* checks) {
-  const Decimal k =
-      Decimal::Parse(FieldOf(paper, row, "router.mean_active_experts")).value();
-  const Decimal alpha =
-      Decimal::Parse(FieldOf(paper, row, "router.expansion_factor")).value();
+  const Decimal k = FieldNumber(paper, row, "router.mean_active_experts");
+  const Decimal alpha = FieldNumber(paper, row, "router.expansion_factor");
   const Decimal product = alpha * k;
   const bool learned = FieldOf(paper, row, "router.kind") == "soft_learned";
   const Decimal one(1, 0);

@@ -67,4 +67,14 @@ std::string FieldOf(const Document& paper, const Row& row,
   Missing("field", row.id + "/" + field);
 }
 
+Decimal FieldNumber(const Document& paper, const Row& row,
+                    const std::string& field) {
+  const auto number = Decimal::Parse(FieldOf(paper, row, field));
+  if (!number) {
+    throw DataError("field " + field + " of row " + row.id +
+                    " is no number; only the paper's own goldens will do");
+  }
+  return *number;
+}
+
 }  // namespace softmoe::golden

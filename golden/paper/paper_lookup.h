@@ -30,6 +30,9 @@ Decimal NumberOf(const Table& table, const Row& row, const std::string& column);
 // not state it.
 std::string FieldOf(const Document& paper, const Row& row,
                     const std::string& field);
+// That value as a number, exactly. Any other text is a DataError, too.
+Decimal FieldNumber(const Document& paper, const Row& row,
+                    const std::string& field);
 
 }  // namespace softmoe::golden
 

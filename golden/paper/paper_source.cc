@@ -2,6 +2,7 @@
 #include "golden/paper/paper_source.h"
 
 #include <fmt/core.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <map>
@@ -104,28 +105,21 @@ SourceColumn ReadColumn(const std::string& id, const toml::table& table) {
 }
 
 // "owt/softmoe_star/k1.5/a2" matches "owt/*" and "*/k1.5/*".
-bool Matches(std::string_view pattern, std::string_view text) {
-  if (pattern.empty()) return text.empty();
-  if (pattern[0] == '*') {
-    for (size_t skip = 0; skip <= text.size(); ++skip) {
-      if (Matches(pattern.substr(1), text.substr(skip))) return true;
-    }
-    return false;
-  }
-  return !text.empty() && pattern[0] == text[0] &&
-         Matches(pattern.substr(1), text.substr(1));
+bool Matches(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
 // ---- Remarks.
 
 void AddNoteToCells(const Note& note, const std::string& place, Table* table) {
+  const std::string prefix = table->id + "/";
+  if (!place.starts_with(prefix)) return;
+  const std::string within = place.substr(prefix.size());
   for (Row& row : table->rows) {
     for (size_t c = 0; c < row.cells.size(); ++c) {
       const std::string& column = table->columns[c].id;
-      const std::string prefix = table->id + "/";
-      const bool concerned = place == prefix + row.id ||
-                             place == prefix + column ||
-                             place == prefix + row.id + "/" + column;
+      const bool concerned = within == row.id || within == column ||
+                             within == row.id + "/" + column;
       Strings& notes = row.cells[c].notes;
       if (concerned &&
           std::find(notes.begin(), notes.end(), note.id) == notes.end()) {

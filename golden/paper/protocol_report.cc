@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "core/config/router_traits.h"
-#include "core/errors.h"
 #include "core/text/text_table.h"
 #include "golden/paper/document_report.h"
 #include "golden/paper/paper_lookup.h"
@@ -109,16 +108,6 @@ Router MakeRouter(StillScores scores, bool calibrated, double end) {
   return router;
 }
 
-double FieldNumber(const Document& paper, const Row& row,
-                   const std::string& field) {
-  const auto number = Decimal::Parse(FieldOf(paper, row, field));
-  if (!number) {
-    throw DataError("field " + field + " of row " + row.id +
-                    " is no number; only the paper's own goldens will do");
-  }
-  return number->ToDouble();
-}
-
 std::string Spreads(const std::vector<double>& spreads) {
   if (spreads.empty()) return fmt::format("none up to {}", kMostSpread);
   std::string text;
@@ -141,7 +130,7 @@ std::vector<ProtocolReading> ReadProtocol(const Document& paper) {
       return NumberOf(table, row, column).ToDouble();
     };
     const auto field = [&](const char* name) {
-      return FieldNumber(paper, row, name);
+      return FieldNumber(paper, row, name).ToDouble();
     };
     const double start = field("router.temperature_start");
     const double end = field("router.temperature_end");

@@ -236,8 +236,4 @@ const ClaimVerdict& Claimed(const Verdicts& verdicts, const std::string& id) {
   throw InternalError("no verdict on claim " + id);
 }
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace softmoe::golden

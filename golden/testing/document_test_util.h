@@ -52,8 +52,6 @@ const CellVerdict& Verdict(const Verdicts& verdicts, const std::string& row,
                            const std::string& column);
 const ClaimVerdict& Claimed(const Verdicts& verdicts, const std::string& id);
 
-bool Contains(const std::string& text, const std::string& part);
-
 }  // namespace softmoe::golden
 
 #endif  // SOFTMOE_GOLDEN_TESTING_DOCUMENT_TEST_UTIL_H_

@@ -11,7 +11,6 @@ namespace softmoe::golden {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kMaxRuns = 10'000;  // more than anybody will start
 
 // Rounding alone: all differences of values within the two intervals.
 Interval RoundingInterval(const Cell& ours, const Cell& golden) {
@@ -38,7 +37,7 @@ CellNoise SeedNoise(int64_t runs, int64_t golden_runs,
   const double half = StudentQuantile(1 - kLevel, pool.freedom) * error;
   double p = 1;
   if (excess > 0) {
-    p = error == 0 ? 0 : 1 - StudentCdf(excess / error, pool.freedom);
+    p = error == 0 ? 0 : StudentCdf(-excess / error, pool.freedom);
   }
   return {half, half, p};
 }
@@ -51,7 +50,7 @@ CellNoise ItemNoise(const Cell& ours, const Cell& golden,
     const double error = std::hypot(FlipDeviation(*pool.flip_share, ours),
                                     FlipDeviation(*pool.flip_share, golden));
     const double half = NormalQuantile(1 - kLevel) * error;
-    return {half, half, excess > 0 ? 1 - NormalCdf(excess / error) : 1};
+    return {half, half, excess > 0 ? NormalCdf(-excess / error) : 1};
   }
   auto fraction = [](const Cell& cell) {
     return std::clamp(cell.value / 100, 0.0, 1.0);
@@ -67,7 +66,7 @@ CellNoise ItemNoise(const Cell& ours, const Cell& golden,
     // The interval's side towards the margin.
     const double half = p > q ? noise.below : noise.above;
     const double error = half / NormalQuantile(1 - kLevel);
-    noise.p_outside = 1 - NormalCdf(excess / error);
+    noise.p_outside = NormalCdf(-excess / error);
   }
   return noise;
 }
@@ -78,20 +77,13 @@ template <typename Decides>
 std::optional<int64_t> LeastRuns(const Cell& ours, const PooledDeviation& noise,
                                  const Decides& decides) {
   Cell more = ours;
-  // More runs narrow the interval monotonically: search by halving.
-  auto decided = [&](int64_t runs) {
+  // More runs narrow the interval monotonically.
+  return LeastCount(ours.runs, [&](int64_t runs) {
     more.runs = runs;
     PooledDeviation pool = noise;
     pool.freedom += static_cast<double>(runs - ours.runs);
     return decides(more, pool);
-  };
-  if (!decided(kMaxRuns)) return std::nullopt;
-  int64_t low = ours.runs, high = kMaxRuns;  // decided at high, not at low
-  while (high - low > 1) {
-    const int64_t middle = low + (high - low) / 2;
-    (decided(middle) ? high : low) = middle;
-  }
-  return high;
+  });
 }
 
 }  // namespace

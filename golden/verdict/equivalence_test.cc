@@ -158,6 +158,9 @@ TEST(RunsNeeded, IsTheFirstNumberThatDecides) {
   // With one published run, no number of ours beats its own noise:
   // 1.645 s > 0.03 - 0.01 - 0.005.
   EXPECT_EQ(RunsNeeded(ours, golden, {0.02, 8}, 0.03), std::nullopt);
+  // There are more runs already than would be looked at.
+  EXPECT_EQ(RunsNeeded(Measured(2.76, 20'000, 0.02), golden, {0.02, 8}, 0.03),
+            std::nullopt);
 }
 
 Cell Percentage(double percent, int64_t total, int64_t runs) {
@@ -190,6 +193,24 @@ TEST(Compare, ItemsRuleTheMarginOutOnlyBeyondIt) {
   EXPECT_NEAR(p_outside(68), 0.11, 0.02);
   EXPECT_LT(p_outside(80), 1e-12);
   EXPECT_LT(p_outside(46), 1e-12);
+  // 13.9 points beyond, 9.46 standard errors: 1.6e-21, of which 1 - p has no
+  // digit.
+  EXPECT_NEAR(p_outside(80), 1.6e-21, 0.1e-21);
+}
+
+TEST(Compare, HasDigitsOfAPValueFarBeyondTheMargin) {
+  const Cell golden = Measured(0, 1, 0);
+  // 9 beyond the margin, at a standard error of 0.1 sqrt(1 / 8 + 1).
+  const double p =
+      Compare(Measured(10, 8, 0.1), golden, {0.1, 100}, 1).p_outside;
+  EXPECT_EQ(p, StudentCdf(-9 / (0.1 * std::sqrt(1.0 / 8 + 1)), 100));
+  EXPECT_GT(p, 0);
+  // By flips: 25 points beyond it are 14.4 standard errors of sqrt(3). By seeds
+  // alone they are so many that p is 0.
+  EXPECT_GT(Compare(Percentage(91, 200, 2), Percentage(63, 200, 1),
+                    {0.001, 200, 0.08}, 3)
+                .p_outside,
+            0);
 }
 
 // 8 % flips of 200 items: 100 sqrt(0.08 / (2 * 200 * 2)) = 1 point for two
@@ -209,7 +230,7 @@ TEST(Compare, FlipsTakeThePlaceOfTheItemsWhereTheyAreKnown) {
   // 3 points beyond the margin: p of 3 / sqrt(3).
   EXPECT_NEAR(
       Compare(Percentage(69, 200, 2), golden, {0.01, 8, 0.08}, 3).p_outside,
-      1 - NormalCdf(std::sqrt(3)), 8 * ulps);
+      NormalCdf(-std::sqrt(3)), 8 * ulps);
 }
 
 TEST(Pool, WeighsFlipsByDegreesOfFreedom) {

@@ -12,66 +12,63 @@
 #include "core/config/config_enums.h"
 #include "core/config/config_toml.h"
 #include "core/config/toml_reader.h"
-#include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/text/suggestion.h"
 #include "golden/document/document_format.h"
+#include "golden/verdict/definition_reader.h"
 
-namespace softmoe::golden {
+namespace softmoe {
 
 // ---- The names of enumerations in paper/miniature.toml.
 
 template <>
-const NamedValues<Quantity>& Names() {
-  static const NamedValues<Quantity> kNames = {
-      {Quantity::kLoss, "loss"},
-      {Quantity::kInferAe, "infer_ae"},
-      {Quantity::kLogLoadVariance, "log_load_variance"},
-      {Quantity::kHellaswag, "hellaswag"},
-      {Quantity::kLateShare, "late_share"},
-      {Quantity::kDepthOrder, "depth_order"},
-      {Quantity::kEarlyMovement, "early_movement"},
-      {Quantity::kHalvingCost, "halving_cost"},
-      {Quantity::kLogThroughput, "log_throughput"}};
-  return kNames;
-}
-
+struct EnumNames<golden::Quantity> {
+  static constexpr std::pair<golden::Quantity, const char*> kNames[] = {
+      {golden::Quantity::kLoss, "loss"},
+      {golden::Quantity::kInferAe, "infer_ae"},
+      {golden::Quantity::kLogLoadVariance, "log_load_variance"},
+      {golden::Quantity::kHellaswag, "hellaswag"},
+      {golden::Quantity::kLateShare, "late_share"},
+      {golden::Quantity::kDepthOrder, "depth_order"},
+      {golden::Quantity::kEarlyMovement, "early_movement"},
+      {golden::Quantity::kHalvingCost, "halving_cost"},
+      {golden::Quantity::kLogThroughput, "log_throughput"}};
+};
 template <>
-const NamedValues<Against>& Names() {
-  static const NamedValues<Against> kNames = {
-      {Against::kZero, "zero"},
-      {Against::kBudgetGroup, "budget_group"},
-      {Against::kSparseCurve, "sparse_curve"},
-      {Against::kRows, "rows"},
-      {Against::kHalfOfSparseRange, "half_of_sparse_range"},
-      {Against::kNextActiveExperts, "next_active_experts"}};
-  return kNames;
-}
-
+struct EnumNames<golden::Against> {
+  static constexpr std::pair<golden::Against, const char*> kNames[] = {
+      {golden::Against::kZero, "zero"},
+      {golden::Against::kBudgetGroup, "budget_group"},
+      {golden::Against::kSparseCurve, "sparse_curve"},
+      {golden::Against::kRows, "rows"},
+      {golden::Against::kHalfOfSparseRange, "half_of_sparse_range"},
+      {golden::Against::kNextActiveExperts, "next_active_experts"}};
+};
 template <>
-const NamedValues<Holds>& Names() {
-  static const NamedValues<Holds> kNames = {{Holds::kBelow, "below"},
-                                            {Holds::kAbove, "above"},
-                                            {Holds::kWithin, "within"}};
-  return kNames;
-}
-
+struct EnumNames<golden::Holds> {
+  static constexpr std::pair<golden::Holds, const char*> kNames[] = {
+      {golden::Holds::kBelow, "below"},
+      {golden::Holds::kAbove, "above"},
+      {golden::Holds::kWithin, "within"}};
+};
 template <>
-const NamedValues<OfCases>& Names() {
-  static const NamedValues<OfCases> kNames = {{OfCases::kEvery, "every"},
-                                              {OfCases::kMost, "most"},
-                                              {OfCases::kMean, "mean"},
-                                              {OfCases::kNone, "none"}};
-  return kNames;
-}
-
+struct EnumNames<golden::OfCases> {
+  static constexpr std::pair<golden::OfCases, const char*> kNames[] = {
+      {golden::OfCases::kEvery, "every"},
+      {golden::OfCases::kMost, "most"},
+      {golden::OfCases::kMean, "mean"},
+      {golden::OfCases::kNone, "none"}};
+};
 template <>
-const NamedValues<Noise>& Names() {
-  static const NamedValues<Noise> kNames = {{Noise::kPaired, "paired"},
-                                            {Noise::kPlain, "plain"}};
-  return kNames;
-}
+struct EnumNames<golden::Noise> {
+  static constexpr std::pair<golden::Noise, const char*> kNames[] = {
+      {golden::Noise::kPaired, "paired"}, {golden::Noise::kPlain, "plain"}};
+};
+
+}  // namespace softmoe
+
+namespace softmoe::golden {
 
 // ---- The definitions.
 
@@ -146,9 +143,7 @@ class MiniatureReader {
 
  private:
   int64_t ReadFamily(TomlReader* file) {
-    const toml::table* table = file->Table("family");
-    if (table == nullptr) file->Fail("the table [family] is missing");
-    TomlReader reader(table);
+    TomlReader reader(&RequiredTable(file, "family"));
     if (reader.Integer("procedure") != kMiniatureProcedure) {
       reader.FailAt("procedure", fmt::format("must be {}, the only one that "
                                              "this program follows",
@@ -164,29 +159,13 @@ class MiniatureReader {
     return measures;
   }
 
-  // A number in the open interval.
-  static double NumberIn(TomlReader* reader, const std::string& key, double low,
-                         double high) {
-    const double value = reader->Number(key);
-    if (!(value > low && value < high)) {
-      reader->FailAt(key,
-                     fmt::format("must be between {:g} and {:g}", low, high));
-    }
-    return value;
-  }
-
   void ReadPlanned(const toml::table& table) {
     TomlReader reader(&table);
     PlannedRuns runs;
     runs.rows = reader.Texts("rows");
     runs.corpus = reader.Text("corpus");
-    runs.seeds = reader.Integers("seeds");
+    runs.seeds = DistinctSeeds(&reader, "seeds");
     if (runs.rows.empty()) reader.FailAt("rows", "names no row");
-    if (std::set(runs.seeds.begin(), runs.seeds.end()).size() !=
-            runs.seeds.size() ||
-        runs.seeds.size() < 2) {
-      reader.FailAt("seeds", "must be two or more, all different");
-    }
     for (const std::string& row : runs.rows) {
       if (claims_.PlannedSeeds(row, runs.corpus) != nullptr ||
           std::count(runs.rows.begin(), runs.rows.end(), row) > 1) {
@@ -199,10 +178,9 @@ class MiniatureReader {
   }
 
   void ReadGroups(TomlReader* file) {
-    const toml::table* table = file->Table("groups");
-    if (table == nullptr) file->Fail("the table [groups] is missing");
-    TomlReader reader(table);
-    for (const auto& [key, node] : *table) {
+    const toml::table& table = RequiredTable(file, "groups");
+    TomlReader reader(&table);
+    for (const auto& [key, node] : table) {
       const std::string name(key);
       groups_[name] = reader.Texts(name);
       for (const std::string& row : groups_[name]) {
@@ -313,8 +291,8 @@ class MiniatureReader {
     }
     if (!GoTogether(measure.quantity, measure.against)) {
       reader.FailAt("against", fmt::format("'{}' does not go with '{}'",
-                                           NameOf(measure.against),
-                                           NameOf(measure.quantity)));
+                                           EnumName(measure.against),
+                                           EnumName(measure.quantity)));
     }
     if (!std::isfinite(measure.margin) ||
         (measure.holds == Holds::kWithin && measure.margin <= 0)) {
@@ -324,7 +302,7 @@ class MiniatureReader {
       reader.FailAt(
           "of_cases",
           fmt::format("'mean' does not go with '{}' against '{}'",
-                      NameOf(measure.quantity), NameOf(measure.against)));
+                      EnumName(measure.quantity), EnumName(measure.against)));
     }
     ReadRows(&reader, &measure);
     ReadDetails(&reader, &measure);
@@ -490,15 +468,15 @@ class MiniatureReader {
 nlohmann::json MeasureJson(const MiniatureMeasure& measure) {
   return {{"id", measure.id},
           {"unit", measure.unit},
-          {"quantity", NameOf(measure.quantity)},
+          {"quantity", EnumName(measure.quantity)},
           {"rows", measure.rows},
-          {"against", NameOf(measure.against)},
+          {"against", EnumName(measure.against)},
           {"against_rows", measure.against_rows},
           {"corpora", measure.corpora},
-          {"of_cases", NameOf(measure.of_cases)},
-          {"holds", NameOf(measure.holds)},
+          {"of_cases", EnumName(measure.of_cases)},
+          {"holds", EnumName(measure.holds)},
           {"margin", measure.margin},
-          {"noise", NameOf(measure.noise)},
+          {"noise", EnumName(measure.noise)},
           {"pooled", measure.pooled},
           {"against_pooled", measure.against_pooled},
           {"share_of_layers", measure.share_of_layers},
@@ -543,7 +521,7 @@ const std::vector<int64_t>* MiniatureClaims::PlannedSeeds(
   return nullptr;
 }
 
-std::string MiniatureClaims::DecisiveText() const {
+std::string MiniatureClaims::Hash() const {
   nlohmann::json json = {{"procedure", kMiniatureProcedure},
                          {"level", level},
                          {"confidence", confidence},
@@ -562,10 +540,8 @@ std::string MiniatureClaims::DecisiveText() const {
     }
     json["claims"].push_back({{"id", claim.id}, {"measures", measures}});
   }
-  return json.dump();
+  return Sha256Hex(json.dump());
 }
-
-std::string MiniatureClaims::Hash() const { return Sha256Hex(DecisiveText()); }
 
 MiniatureClaims ParseMiniatureClaims(const std::string& text,
                                      const std::string& name) {
@@ -573,8 +549,7 @@ MiniatureClaims ParseMiniatureClaims(const std::string& text,
 }
 
 MiniatureClaims LoadMiniatureClaims() {
-  const std::filesystem::path path = RunfilePath(kFile);
-  return ParseMiniatureClaims(ReadWholeFile(path), path.string());
+  return MiniatureReader().Read(ParseTomlFile(RunfilePath(kFile)));
 }
 
 }  // namespace softmoe::golden

@@ -144,11 +144,9 @@ struct MiniatureClaims {
   // The planned seeds of `row` on `corpus`; nullptr if no such run is planned.
   const std::vector<int64_t>* PlannedSeeds(const std::string& row,
                                            const std::string& corpus) const;
-  // Everything that decides verdicts, as JSON with sorted keys and all digits:
-  // all but titles, sentences, places, reasons and history.
-  std::string DecisiveText() const;
-  // SHA-256 of DecisiveText, 64 hex digits. Results with another hash were
-  // recorded under other margins.
+  // SHA-256, 64 hex digits, of everything that decides verdicts, as JSON with
+  // sorted keys and all digits: all but titles, sentences, places, reasons and
+  // history. Results with another hash were recorded under other margins.
   std::string Hash() const;
 };
 

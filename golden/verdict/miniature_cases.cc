@@ -58,6 +58,12 @@ struct Scatter {
   Noise kind = Noise::kPlain;
 };
 
+// The sparse rows of some seeds, and the scatter of all rows around them.
+struct CurveWithScatter {
+  SparseCurve curve;
+  Scatter scatter;
+};
+
 // Stores the error of the sum in the case: ErrorOf, or OwnErrorOf if nothing is
 // pooled. `seeds`: common to all terms, or empty if they are not paired.
 void SetError(const std::vector<Term>& terms, const Scatter& scatter,
@@ -105,13 +111,14 @@ class CorpusCases {
     if (measure_.against != Against::kSparseCurve) {
       scatter_ = ScatterOf(ValuesOf(measure_.pooled, measure_), measure_.noise);
     }
+    const std::string problem_of_task = TaskProblem();
     std::vector<MiniatureCase> cases;
     for (size_t r = 0; r < measure_.rows.size(); ++r) {
       const std::string& row = measure_.rows[r];
       MiniatureCase result;
       result.corpus = corpus_;
       result.label = row;
-      result.problem = TaskProblem();
+      result.problem = problem_of_task;
       if (result.problem.empty()) result.problem = ProblemOf(row, measure_);
       if (result.problem.empty()) result.problem = LearningRateProblem(row);
       if (result.problem.empty()) result.problem = MovementProblem(row);
@@ -312,7 +319,7 @@ class CorpusCases {
       double sum = 0, caps = 0;
       for (const int64_t seed : seeds) {
         const MiniatureRun& run = *RunsOf(term.row).at(seed);
-        sum += ReadQuantity(measure_, run).value;
+        sum += scatter_.values.at(term.row).at(seed);
         caps += run.mean_cap;
       }
       result->estimate += term.weight * sum / count;
@@ -373,14 +380,19 @@ class CorpusCases {
     return kLoss;
   }
 
-  SparseCurve CurveOver(const std::vector<int64_t>& seeds) const {
+  // Rows of the same seeds share it.
+  const CurveWithScatter& CurveOver(const std::vector<int64_t>& seeds) {
+    const auto found = curves_.find(seeds);
+    if (found != curves_.end()) return found->second;
     Values losses;
     for (const std::string& row : claims_.sparse) {
       double sum = 0;
       for (const int64_t seed : seeds) sum += RunsOf(row).at(seed)->loss;
       losses.push_back(sum / static_cast<double>(seeds.size()));
     }
-    return SparseCurve(losses);
+    const SparseCurve curve(std::move(losses));
+    return curves_.emplace(seeds, CurveWithScatter{curve, ScatterAround(curve)})
+        .first->second;
   }
 
   // A run counts by its distance from the curve at its own Infer-AE; the
@@ -401,7 +413,7 @@ class CorpusCases {
     }
     const std::vector<int64_t> seeds = CommonSeeds(&terms, result);
     if (!result->problem.empty()) return;
-    const SparseCurve curve = CurveOver(seeds);
+    const auto& [curve, scatter] = CurveOver(seeds);
     const auto count = static_cast<double>(seeds.size());
     for (const int64_t seed : seeds) {
       const MiniatureRun& run = *RunsOf(row).at(seed);
@@ -411,10 +423,10 @@ class CorpusCases {
         terms[k + 1].weight -= weights[k] / count;
       }
     }
-    SetError(terms, CurveScatter(curve), seeds, result);
+    SetError(terms, scatter, seeds, result);
   }
 
-  Scatter CurveScatter(const SparseCurve& curve) const {
+  Scatter ScatterAround(const SparseCurve& curve) const {
     SeedValues values;
     for (const auto& [row, seeds] : ValuesOf(measure_.pooled, measure_)) {
       const auto& sparse = claims_.sparse;
@@ -486,6 +498,7 @@ class CorpusCases {
   const std::map<std::string, SeedRuns>& runs_;
   const std::string& corpus_;
   Scatter scatter_;
+  std::map<std::vector<int64_t>, CurveWithScatter> curves_;  // by seeds
 };
 
 // The mean of the corpora's independent means.

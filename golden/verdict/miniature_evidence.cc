@@ -12,8 +12,6 @@
 namespace softmoe::golden {
 namespace {
 
-constexpr int64_t kMaxSeeds = 10'000;  // more than anybody will train
-
 struct OneSided {
   double shown = 1, contradicted = 1;
 };
@@ -21,21 +19,22 @@ struct OneSided {
 // The p-values of one difference (FORMAT.md, "Claims in miniature").
 OneSided TestDifference(const MiniatureMeasure& measure, double estimate,
                         double error, double freedom) {
-  auto below = [&](double margin) {  // theta < margin
-    return StudentCdf((estimate - margin) / error, freedom);
-  };
-  auto above = [&](double margin) {  // theta > margin
-    return StudentCdf((margin - estimate) / error, freedom);
+  // The p-values of theta < margin and of theta > margin.
+  const auto tails = [&](double margin) {
+    return StudentTails((estimate - margin) / error, freedom);
   };
   const double margin = measure.margin;
+  const auto [below, above] = tails(margin);
   switch (measure.holds) {
     case Holds::kBelow:
-      return {below(margin), above(margin)};
+      return {below, above};
     case Holds::kAbove:
-      return {above(margin), below(margin)};
-    case Holds::kWithin:
-      return {std::max(below(margin), above(-margin)),
-              std::min(1.0, 2 * std::min(above(margin), below(-margin)))};
+      return {above, below};
+    case Holds::kWithin: {
+      const auto [below_minus, above_minus] = tails(-margin);
+      return {std::max(below, above_minus),
+              std::min(1.0, 2 * std::min(above, below_minus))};
+    }
   }
   return {};
 }
@@ -105,17 +104,10 @@ void TestCases(const MiniatureMeasure& measure, std::optional<int64_t> seeds,
 std::optional<int64_t> SeedsNeeded(const MiniatureMeasure& measure,
                                    std::vector<MiniatureCase> cases,
                                    int64_t needed, double level) {
-  auto decided = [&](int64_t seeds) {
+  return LeastCount(1, [&](int64_t seeds) {
     TestCases(measure, seeds, &cases);
     return Combine(cases, needed).p <= level;
-  };
-  if (!decided(kMaxSeeds)) return std::nullopt;
-  int64_t low = 1, high = kMaxSeeds;  // decided at high, not at low
-  while (high - low > 1) {
-    const int64_t middle = low + (high - low) / 2;
-    (decided(middle) ? high : low) = middle;
-  }
-  return high;
+  });
 }
 
 bool PointsToClaim(const MiniatureMeasure& measure, double estimate) {

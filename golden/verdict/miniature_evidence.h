@@ -41,6 +41,17 @@ std::optional<int64_t> SeedsNeeded(const MiniatureMeasure& measure,
                                    std::vector<MiniatureCase> cases,
                                    int64_t needed, double level);
 
+// How far from its margin an effect with this standard error must lie for a
+// two-sided test at `level` to detect it with probability `power`, by t
+// quantiles.
+double DetectableEffect(double error, double freedom, double level,
+                        double power);
+
+// The difference between two rows with `seeds` runs each that a two-sided test
+// at `level` detects with probability `power`, by t quantiles.
+double DetectableDifference(double deviation, double freedom, int64_t seeds,
+                            double level, double power);
+
 }  // namespace softmoe::golden
 
 #endif  // SOFTMOE_GOLDEN_VERDICT_MINIATURE_EVIDENCE_H_

@@ -20,14 +20,15 @@
 namespace softmoe::golden {
 namespace {
 
-void RequireInOrder(const MiniatureRun& run, const std::string& name) {
+void RequireInOrder(const MiniatureRun& run) {
+  const auto name = [&] { return NameOfRun(run.corpus, run.row, run.seed); };
   for (size_t i = 0; i < run.at_tau.size(); ++i) {
     const double before = i == 0 ? 0 : run.at_tau[i - 1].factor;
     if (!(run.at_tau[i].factor > before)) {
       throw DataError(
           fmt::format("run {}: tau factors must ascend, but {:g} "
                       "follows {:g}",
-                      name, run.at_tau[i].factor, before));
+                      name(), run.at_tau[i].factor, before));
     }
   }
   for (size_t i = 0; i < run.allocation.size(); ++i) {
@@ -37,18 +38,18 @@ void RequireInOrder(const MiniatureRun& run, const std::string& name) {
       throw DataError(
           fmt::format("run {}: steps must ascend, but {} follows "
                       "{}",
-                      name, point.step, before));
+                      name(), point.step, before));
     }
     const double rates = i == 0 ? 0 : run.allocation[i - 1].learning_rate_sum;
     if (!(point.learning_rate_sum >= rates)) {
       throw DataError(
           fmt::format("run {}: sums of learning rates must not fall, but {:g} "
                       "follows {:g}",
-                      name, point.learning_rate_sum, rates));
+                      name(), point.learning_rate_sum, rates));
     }
     if (point.allocation.size() != run.allocation[0].allocation.size()) {
       throw DataError(fmt::format("run {}: {} layers at step {}, {} before",
-                                  name, point.allocation.size(), point.step,
+                                  name(), point.allocation.size(), point.step,
                                   run.allocation[0].allocation.size()));
     }
   }
@@ -61,7 +62,7 @@ RunIndex IndexRuns(const MiniatureClaims& claims,
                    const std::vector<MiniatureRun>& runs) {
   RunIndex index;
   for (const MiniatureRun& run : runs) {
-    const std::string name = NameOfRun(run.corpus, run.row, run.seed);
+    const auto name = [&] { return NameOfRun(run.corpus, run.row, run.seed); };
     const std::vector<int64_t>* seeds =
         claims.PlannedSeeds(run.row, run.corpus);
     if (seeds == nullptr ||
@@ -69,13 +70,13 @@ RunIndex IndexRuns(const MiniatureClaims& claims,
       throw DataError(
           fmt::format("run {} is not planned: runs that were added "
                       "later cannot be judged with the others",
-                      name));
+                      name()));
     }
     if (!index[run.corpus][run.row].emplace(run.seed, &run).second) {
       throw DataError(
-          fmt::format("run {} is there twice; leave one out", name));
+          fmt::format("run {} is there twice; leave one out", name()));
     }
-    RequireInOrder(run, name);
+    RequireInOrder(run);
   }
   return index;
 }
@@ -128,6 +129,8 @@ class MiniatureJudge {
       for (size_t m = 0; m < claims_.claims[c].measures.size(); ++m) {
         const MiniatureMeasure& measure = claims_.claims[c].measures[m];
         MiniatureMeasureVerdict& verdict = verdicts_.claims[c].measures[m];
+        if (!measure.judged()) TestCases(measure, std::nullopt, &verdict.cases);
+        TestCases(measure, std::nullopt, &verdict.parts);
         for (MiniatureCase& each : verdict.cases) AddPrecision(&each);
         for (MiniatureCase& each : verdict.parts) AddPrecision(&each);
         AddNotPooled(measure, &verdict);
@@ -158,18 +161,12 @@ class MiniatureJudge {
     }
   }
 
-  // Runs of different seeds never agree to the last bit.
   void FindEqualSeeds() {
     for (const auto& [corpus, rows] : runs_) {
-      for (const auto& [row, seeds] : rows) {
-        std::map<uint64_t, int64_t> seen;
-        for (const auto& [seed, run] : seeds) {
-          if (std::isnan(run->loss)) continue;
-          const auto [first, is_new] =
-              seen.emplace(std::bit_cast<uint64_t>(run->loss), seed);
-          if (is_new) continue;
-          verdicts_.equal_seeds.push_back(fmt::format(
-              "{}/{}: {} and {}", corpus, row, first->second, seed));
+      for (const auto& [row, runs] : rows) {
+        for (const std::string& seeds : EqualSeeds(runs)) {
+          verdicts_.equal_seeds.push_back(
+              fmt::format("{}/{}: {}", corpus, row, seeds));
           equal_.insert({corpus, row});
         }
       }
@@ -215,12 +212,12 @@ class MiniatureJudge {
           each.problem = "all of its runs agree to the last bit";
         }
       }
-      TestCases(measure, std::nullopt, cases);
     }
     if (!measure.judged()) {
       verdict.status = MiniatureStatus::kReported;
       return verdict;
     }
+    TestCases(measure, std::nullopt, &verdict.cases);
     verdict.could_be_shown =
         std::ranges::count(verdict.cases, "", &MiniatureCase::problem) >=
         verdict.cases_needed;
@@ -501,24 +498,16 @@ std::string NameOfRun(const std::string& corpus, const std::string& row,
   return fmt::format("{}/{}/seed{}", corpus, row, seed);
 }
 
-const char* MiniatureStatusName(MiniatureStatus status) {
-  switch (status) {
-    case MiniatureStatus::kShown:
-      return "SHOWN";
-    case MiniatureStatus::kContradicted:
-      return "CONTRADICTED";
-    case MiniatureStatus::kUndecided:
-      return "UNDECIDED";
-    case MiniatureStatus::kNotTestable:
-      return "NOT_TESTABLE";
-    case MiniatureStatus::kReported:
-      return "REPORTED";
-    case MiniatureStatus::kMistrusted:
-      return "MISTRUSTED";
-    case MiniatureStatus::kInterim:
-      return "INTERIM";
+std::vector<std::string> EqualSeeds(const SeedRuns& runs) {
+  std::vector<std::string> equal;
+  std::map<uint64_t, int64_t> seen;
+  for (const auto& [seed, run] : runs) {
+    if (std::isnan(run->loss)) continue;
+    const auto [first, is_new] =
+        seen.emplace(std::bit_cast<uint64_t>(run->loss), seed);
+    if (!is_new) equal.push_back(fmt::format("{} and {}", first->second, seed));
   }
-  return "";
+  return equal;
 }
 
 MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,

@@ -10,8 +10,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/config/config_enums.h"
 #include "golden/document/decimal.h"
 #include "golden/verdict/miniature.h"
 
@@ -54,6 +56,10 @@ struct MiniatureRun {
 using SeedRuns = std::map<int64_t, const MiniatureRun*>;
 using RunIndex = std::map<std::string, std::map<std::string, SeedRuns>>;
 
+// "1234 and 1235": runs of one row under different seeds whose losses agree to
+// the last bit, which those of different seeds never do.
+std::vector<std::string> EqualSeeds(const SeedRuns& runs);
+
 // "gcide/sparse-1/seed1234".
 std::string NameOfRun(const std::string& corpus, const std::string& row,
                       int64_t seed);
@@ -81,9 +87,29 @@ enum class MiniatureStatus {
   kInterim,     // planned runs are missing
 };
 
-// "SHOWN", "CONTRADICTED", "UNDECIDED", "NOT_TESTABLE", "REPORTED",
-// "MISTRUSTED", "INTERIM".
-const char* MiniatureStatusName(MiniatureStatus status);
+}  // namespace softmoe::golden
+
+namespace softmoe {
+
+template <>
+struct EnumNames<golden::MiniatureStatus> {
+  static constexpr std::pair<golden::MiniatureStatus, const char*> kNames[] = {
+      {golden::MiniatureStatus::kShown, "SHOWN"},
+      {golden::MiniatureStatus::kContradicted, "CONTRADICTED"},
+      {golden::MiniatureStatus::kUndecided, "UNDECIDED"},
+      {golden::MiniatureStatus::kNotTestable, "NOT_TESTABLE"},
+      {golden::MiniatureStatus::kReported, "REPORTED"},
+      {golden::MiniatureStatus::kMistrusted, "MISTRUSTED"},
+      {golden::MiniatureStatus::kInterim, "INTERIM"}};
+};
+
+}  // namespace softmoe
+
+namespace softmoe::golden {
+
+inline const char* MiniatureStatusName(MiniatureStatus status) {
+  return EnumName(status);
+}
 
 // One corpus's part of the error of a mean over corpora.
 struct ErrorSource {
@@ -200,17 +226,6 @@ MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
 const EarlierClaims* RecordedUnder(const MiniatureClaims& claims,
                                    const std::string& recorded_hash,
                                    const std::string& where);
-
-// How far from its margin an effect with this standard error must lie for a
-// two-sided test at `level` to detect it with probability `power`, by t
-// quantiles.
-double DetectableEffect(double error, double freedom, double level,
-                        double power);
-
-// The difference between two rows with `seeds` runs each that a two-sided test
-// at `level` detects with probability `power`, by t quantiles.
-double DetectableDifference(double deviation, double freedom, int64_t seeds,
-                            double level, double power);
 
 }  // namespace softmoe::golden
 

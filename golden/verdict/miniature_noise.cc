@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -130,14 +131,16 @@ RowNoise PoolBlock(const Block& block, Noise noise,
   // Noisiest first.
   for (const size_t r : rows) all.push_back(&block.values[r]);
   const Values means = noise == Noise::kPaired ? SeedMeans(all) : Values();
-  auto scatter = [&](size_t r) {
+  Values scatter(block.rows.size());
+  for (const size_t r : rows) {
     const Values& row = block.values[r];
-    return noise == Noise::kPaired
-               ? SquaresAroundMean(Minus(row, means))
-               : SquaresAroundMean(row) / static_cast<double>(row.size() - 1);
-  };
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](size_t a, size_t b) { return scatter(a) > scatter(b); });
+    scatter[r] =
+        noise == Noise::kPaired
+            ? SquaresAroundMean(Minus(row, means))
+            : SquaresAroundMean(row) / static_cast<double>(row.size() - 1);
+  }
+  std::ranges::stable_sort(rows, std::greater<>(),
+                           [&](size_t r) { return scatter[r]; });
   const auto allowed = static_cast<size_t>(claims.own_deviation_rows *
                                            static_cast<double>(rows.size()));
   const size_t most = std::min(allowed, rows.size() < 2 ? 0 : rows.size() - 2);

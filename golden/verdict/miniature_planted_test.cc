@@ -13,6 +13,7 @@
 
 #include "core/philox.h"
 #include "golden/testing/miniature_test_util.h"
+#include "golden/verdict/miniature_evidence.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/miniature_noise.h"
 #include "golden/verdict/statistics.h"

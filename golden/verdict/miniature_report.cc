@@ -9,6 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -119,12 +120,8 @@ std::string Resolution(const MiniatureVerdicts& verdicts) {
              "rows that is found in 80 % of cases, by one test and among all "
              "measures:",
              kWidth, 0) +
-         "\n" + TextOf(MiniatureResolutionTable(verdicts)) +
+         "\n" + MiniatureResolutionTable(verdicts).Text() +
          LeftOutRows(verdicts, "");
-}
-
-std::string MarkdownLine(const std::vector<std::string>& cells) {
-  return fmt::format("| {} |\n", fmt::join(cells, " | "));
 }
 
 // "own deviation: a; rounding of caps alone: +0.45": what else a reader of a
@@ -201,19 +198,6 @@ std::vector<std::string> MarkdownMeasure(
           fmt::format("{:.3g}", deciding.resolves),
           TextOfP(measure),
           DecidingText(measure)};
-}
-
-std::string Missing(const MiniatureVerdicts& verdicts) {
-  constexpr size_t kMost = 6;
-  if (verdicts.missing.empty()) return "";
-  std::string text = "missing:";
-  for (size_t i = 0; i < std::min(kMost, verdicts.missing.size()); ++i) {
-    text += " " + verdicts.missing[i];
-  }
-  if (verdicts.missing.size() > kMost) {
-    text += fmt::format(" and {} more", verdicts.missing.size() - kMost);
-  }
-  return Wrap(text, kWidth, 2) + "\n";
 }
 
 Json CaseJson(const MiniatureCase& each) {
@@ -296,18 +280,13 @@ bool IsJudged(const MiniatureClaims& claims, const std::string& row) {
 
 }  // namespace
 
-std::string TextOf(const MiniatureTable& table) {
-  TextTable text(table.header);
-  for (const std::vector<std::string>& row : table.rows) text.Add(row);
-  return text.Text();
-}
-
-std::string MarkdownOf(const MiniatureTable& table) {
-  std::string text = MarkdownLine(table.header) + "|";
-  for (size_t i = 0; i < table.header.size(); ++i) text += "-|";
-  text += "\n";
-  for (const std::vector<std::string>& row : table.rows) {
-    text += MarkdownLine(row);
+std::string MissingText(const std::vector<std::string>& runs,
+                        const char* separator) {
+  constexpr size_t kMost = 6;
+  const auto first = std::span(runs).first(std::min(kMost, runs.size()));
+  std::string text = fmt::format("{}", fmt::join(first, separator));
+  if (first.size() < runs.size()) {
+    text += fmt::format(" and {} more", runs.size() - first.size());
   }
   return text;
 }
@@ -343,8 +322,8 @@ std::string ClaimStatusText(const MiniatureVerdicts& verdicts,
   return status;
 }
 
-MiniatureTable MiniatureDesignTable(const MiniatureVerdicts& verdicts) {
-  MiniatureTable table{{"claim", "could it be shown", "why not"}, {}};
+TextTable MiniatureDesignTable(const MiniatureVerdicts& verdicts) {
+  TextTable table({"claim", "could it be shown", "why not"});
   for (const MiniatureVerdict& claim : verdicts.claims) {
     std::vector<std::string> reasons;
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
@@ -364,24 +343,24 @@ MiniatureTable MiniatureDesignTable(const MiniatureVerdicts& verdicts) {
     const char* could = reasons.empty()            ? "yes"
                         : verdicts.missing.empty() ? "no"
                                                    : "not yet";
-    table.rows.push_back(
-        {claim.id, could, fmt::format("{}", fmt::join(reasons, "; "))});
+    table.Add({claim.id, could, fmt::format("{}", fmt::join(reasons, "; "))});
   }
   return table;
 }
 
-MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts,
-                                   bool of_paper) {
-  MiniatureTable table{{of_paper ? "claim" : "hypothesis", "verdict"}, {}};
+TextTable MiniatureClaimTable(const MiniatureVerdicts& verdicts,
+                              bool of_paper) {
+  std::vector<std::string> header = {of_paper ? "claim" : "hypothesis",
+                                     "verdict"};
   if (verdicts.recorded_under) {
-    table.header.push_back(
+    header.push_back(
         fmt::format("by procedure {}", verdicts.recorded_under->procedure));
   }
-  table.header.push_back("what it says");
+  header.push_back("what it says");
+  TextTable table(std::move(header));
   for (const MiniatureVerdict& claim : verdicts.claims) {
     if (claim.of_paper != of_paper) continue;
-    std::vector<std::string>& row = table.rows.emplace_back();
-    row = {claim.id, ClaimStatusText(verdicts, claim)};
+    std::vector<std::string> row = {claim.id, ClaimStatusText(verdicts, claim)};
     if (verdicts.recorded_under) {
       const EarlierVerdict* before = Before(verdicts, claim);
       row.push_back(before == nullptr ? "-"
@@ -389,18 +368,18 @@ MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts,
                                                     before->verdict));
     }
     row.push_back(claim.title);
+    table.Add(std::move(row));
   }
   return table;
 }
 
-MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
-  MiniatureTable table{
+TextTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
+  TextTable table(
       {"measure",
        fmt::format("{}{}", verdicts.missing.empty() ? "verdict" : "so far",
                    verdicts.recorded_under ? ", after the fact" : ""),
        "effect", "from", "to", "unit", "margin", "resolves", "seeds", "p",
-       "seeds needed", "deciding case"},
-      {}};
+       "seeds needed", "deciding case"});
   for (const MiniatureVerdict& claim : verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
       const MiniatureCase& deciding = measure.cases[measure.deciding];
@@ -409,30 +388,28 @@ MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
       auto if_tested = [&](const std::string& text) {
         return tested ? text : "-";
       };
-      table.rows.push_back(
-          {measure.id, MiniatureStatusName(measure.status),
-           if_tested(effect[0]), if_tested(effect[1]), if_tested(effect[2]),
-           measure.unit, fmt::format("{:.3g}", measure.margin),
-           if_tested(fmt::format("{:.3g}", deciding.resolves)),
-           if_tested(effect[3]), TextOfP(measure), SeedsNeeded(measure),
-           if_tested(DecidingText(measure))});
+      table.Add({measure.id, MiniatureStatusName(measure.status),
+                 if_tested(effect[0]), if_tested(effect[1]),
+                 if_tested(effect[2]), measure.unit,
+                 fmt::format("{:.3g}", measure.margin),
+                 if_tested(fmt::format("{:.3g}", deciding.resolves)),
+                 if_tested(effect[3]), TextOfP(measure), SeedsNeeded(measure),
+                 if_tested(DecidingText(measure))});
     }
   }
   return table;
 }
 
-MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts) {
-  MiniatureTable table{{"measure", "corpus", "case", "effect", "from", "to",
-                        "seeds", "p holds", "p reversed", "remarks"},
-                       {}};
+TextTable MiniatureCaseTable(const MiniatureVerdicts& verdicts) {
+  TextTable table({"measure", "corpus", "case", "effect", "from", "to", "seeds",
+                   "p holds", "p reversed", "remarks"});
   auto add = [&](const std::string& id, const MiniatureCase& each) {
     const std::vector<std::string> effect = EffectTexts(each);
     const bool tested = each.problem.empty();
-    table.rows.push_back(
-        {id, each.corpus, each.label, effect[0], effect[1], effect[2],
-         effect[3], tested ? fmt::format("{:.2g}", each.p_shown) : "-",
-         tested ? fmt::format("{:.2g}", each.p_contradicted) : "-",
-         Remarks(each)});
+    table.Add({id, each.corpus, each.label, effect[0], effect[1], effect[2],
+               effect[3], tested ? fmt::format("{:.2g}", each.p_shown) : "-",
+               tested ? fmt::format("{:.2g}", each.p_contradicted) : "-",
+               Remarks(each)});
   };
   for (const MiniatureVerdict& claim : verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
@@ -445,18 +422,16 @@ MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts) {
   return table;
 }
 
-MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts) {
-  MiniatureTable table{{"corpus", "rows", "seeds", "deviation", "paired",
-                        "gain of pairing", "one test", "all measures"},
-                       {}};
+TextTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts) {
+  TextTable table({"corpus", "rows", "seeds", "deviation", "paired",
+                   "gain of pairing", "one test", "all measures"});
   for (const MiniatureResolution& each : verdicts.resolution) {
-    table.rows.push_back(
-        {each.corpus, fmt::format("{}", each.rows),
-         fmt::format("{}", each.seeds), fmt::format("{:.3g}", each.plain),
-         fmt::format("{:.3g}", each.paired),
-         fmt::format("{:.2f}", std::pow(each.plain / each.paired, 2)),
-         fmt::format("{:.3g}", each.one_test),
-         fmt::format("{:.3g}", each.family)});
+    table.Add({each.corpus, fmt::format("{}", each.rows),
+               fmt::format("{}", each.seeds), fmt::format("{:.3g}", each.plain),
+               fmt::format("{:.3g}", each.paired),
+               fmt::format("{:.2f}", std::pow(each.plain / each.paired, 2)),
+               fmt::format("{:.3g}", each.one_test),
+               fmt::format("{:.3g}", each.family)});
   }
   return table;
 }
@@ -467,7 +442,10 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
                       MiniatureMarginsFixed(verdicts));
   text += fmt::format("runs     {} of {} planned\n", verdicts.finished,
                       verdicts.planned);
-  text += Missing(verdicts);
+  if (!verdicts.missing.empty()) {
+    text += Wrap("missing: " + MissingText(verdicts.missing, " "), kWidth, 2) +
+            "\n";
+  }
   if (!verdicts.equal_seeds.empty()) {
     text += Wrap(fmt::format("equal bits under two seeds: {}",
                              fmt::join(verdicts.equal_seeds, ", ")),
@@ -475,19 +453,19 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
             "\n";
   }
   text += "\n";
-  text += TextOf(MiniatureDesignTable(verdicts)) + "\n";
-  text += TextOf(MiniatureClaimTable(verdicts, /*of_paper=*/true)) + "\n";
-  const MiniatureTable hypotheses =
+  text += MiniatureDesignTable(verdicts).Text() + "\n";
+  text += MiniatureClaimTable(verdicts, /*of_paper=*/true).Text() + "\n";
+  const TextTable hypotheses =
       MiniatureClaimTable(verdicts, /*of_paper=*/false);
-  if (!hypotheses.rows.empty()) {
+  if (hypotheses.num_rows() > 0) {
     text +=
         "Hypotheses of this project, which are no sentences of the "
         "paper:\n" +
-        TextOf(hypotheses) + "\n";
+        hypotheses.Text() + "\n";
   }
   const std::string changes = Changes(verdicts, "");
   if (!changes.empty()) text += changes + "\n";
-  text += TextOf(MiniatureMeasureTable(verdicts)) + "\n";
+  text += MiniatureMeasureTable(verdicts).Text() + "\n";
   text += Wrap(MiniatureMeasureLegend(), kWidth, 0) + "\n\n";
   text += Reasons(verdicts);
   const std::string resolution = Resolution(verdicts);
@@ -496,7 +474,7 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
 }
 
 std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts) {
-  return TextOf(MiniatureCaseTable(verdicts));
+  return MiniatureCaseTable(verdicts).Text();
 }
 
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
@@ -534,12 +512,11 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
 }
 
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
-  MiniatureTable claims{
+  TextTable claims(
       {"claim", "verdict",
        verdicts.recorded_under ? "measure, after the fact" : "measure",
        "effect in the deciding case, 95 % interval", "margin", "resolves", "p",
-       "deciding case"},
-      {}};
+       "deciding case"});
   for (const MiniatureVerdict& claim : verdicts.claims) {
     std::string title = fmt::format(
         "{}{} {}", claim.of_paper ? "" : "hypothesis ", claim.id, claim.title);
@@ -550,23 +527,23 @@ std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
     }
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
       // Added once per claim.
-      claims.rows.push_back(
-          {std::exchange(title, ""), std::exchange(status, "")});
-      std::ranges::copy(MarkdownMeasure(measure),
-                        std::back_inserter(claims.rows.back()));
+      std::vector<std::string> row = {std::exchange(title, ""),
+                                      std::exchange(status, "")};
+      std::ranges::copy(MarkdownMeasure(measure), std::back_inserter(row));
+      claims.Add(std::move(row));
     }
   }
   std::string text = fmt::format(
       "{} of {} planned runs.\n\n{}\n{}\n{}", verdicts.finished,
-      verdicts.planned, MarkdownOf(MiniatureDesignTable(verdicts)),
-      MarkdownOf(claims), MarkdownOf(MiniatureResolutionTable(verdicts)));
+      verdicts.planned, MiniatureDesignTable(verdicts).Markdown(),
+      claims.Markdown(), MiniatureResolutionTable(verdicts).Markdown());
   const std::string remarks =
       LeftOutRows(verdicts, "- ") + Changes(verdicts, "- ");
   if (!remarks.empty()) text += "\n" + remarks;
   return text;
 }
 
-std::string MiniatureJson(const MiniatureVerdicts& verdicts) {
+Json MiniatureJson(const MiniatureVerdicts& verdicts) {
   Json json;
   json["hash"] = verdicts.hash;
   if (verdicts.recorded_under) {
@@ -610,7 +587,7 @@ std::string MiniatureJson(const MiniatureVerdicts& verdicts) {
     resolution["difference_among_all"] = each.family;
     json["resolution"].push_back(std::move(resolution));
   }
-  return json.dump(2) + "\n";
+  return json;
 }
 
 }  // namespace softmoe::golden

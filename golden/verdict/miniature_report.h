@@ -5,37 +5,32 @@
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_REPORT_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_REPORT_H_
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/text/text_table.h"
 #include "golden/verdict/miniature.h"
 #include "golden/verdict/miniature_judge.h"
 
 namespace softmoe::golden {
 
-// A table of texts; each row has as many cells as the header.
-struct MiniatureTable {
-  std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;
-};
-
-std::string TextOf(const MiniatureTable& table);      // for a terminal
-std::string MarkdownOf(const MiniatureTable& table);  // for a document
-
 // Whether each claim could have been shown, and if not why: what a reader can
 // know about the runs before reading their results.
-MiniatureTable MiniatureDesignTable(const MiniatureVerdicts& verdicts);
+TextTable MiniatureDesignTable(const MiniatureVerdicts& verdicts);
 
 // A row for each claim of the paper, or for each hypothesis of this project,
 // with its verdict under earlier definitions, if there are any; for each
-// measure, with the case that decides it; for
-// each case of every measure; for each corpus, with the difference of losses
-// that it can resolve.
-MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts,
-                                   bool of_paper);
-MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts);
-MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts);
-MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts);
+// measure, with the case that decides it; for each case of every measure; for
+// each corpus, with the difference of losses that it can resolve.
+TextTable MiniatureClaimTable(const MiniatureVerdicts& verdicts, bool of_paper);
+TextTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts);
+TextTable MiniatureCaseTable(const MiniatureVerdicts& verdicts);
+TextTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts);
+
+// "gcide/sparse-1/seed1234, gcide/sparse-2/seed1234 and 3 more": the first six.
+std::string MissingText(const std::vector<std::string>& runs,
+                        const char* separator);
 
 // States what all this is and is not: a reproduction.
 const char* MiniatureDisclaimer();
@@ -53,8 +48,8 @@ std::string ClaimStatusText(const MiniatureVerdicts& verdicts,
 
 // Whether each claim could have been shown; then one line for each claim and
 // measure, with the case that decides it, its effect and interval; then
-// reasons, assumptions, missing runs, and what
-// difference each corpus can resolve. Equal verdicts give equal text.
+// reasons, assumptions, missing runs, and what difference each corpus can
+// resolve. Equal verdicts give equal text.
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
 
 // Prints MiniatureCaseTable.
@@ -71,7 +66,7 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.
-std::string MiniatureJson(const MiniatureVerdicts& verdicts);
+nlohmann::ordered_json MiniatureJson(const MiniatureVerdicts& verdicts);
 
 }  // namespace softmoe::golden
 

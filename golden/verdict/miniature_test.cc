@@ -380,7 +380,7 @@ TEST(MiniatureClaims, ListsThatNameNothingOrTheSameTwiceAreRefused) {
   ExpectRefused("against_pooled = [\"sparse\", \"fixed\", \"learned\"]",
                 "against_pooled = [\"fixed\", \"learned\"]",
                 "'against_pooled' lacks 'sparse-1'");
-  // C8's own pool needs no sparse rows.
+  // The pool of H1.halving itself needs no sparse rows.
   EXPECT_EQ(Measure(LoadMiniatureClaims(), "H1.halving").pooled.size(), 5u);
 }
 

@@ -22,8 +22,10 @@ namespace softmoe::golden {
 inline Hdf5Kind RunRecordKind() { return {"run-record", 5, 3}; }
 
 struct RecordedResults {
-  std::string margins_sha256;  // MiniatureClaims::Hash()
-  MiniatureResults miniature;  // none if it is not of the mini grid
+  // MiniatureClaims::Hash(), or RegimeDefinitions::Hash() of the experiment
+  // regime.
+  std::string margins_sha256;
+  MiniatureResults miniature;  // none if it is of another grid than these two
   // "results.h5", ...: what the grid's report writes of these runs.
   std::vector<std::pair<std::string, Document>> documents;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,11 @@ void Write(const RecordedResults& results, const fs::path& path) {
   file.Commit();
 }
 
+// All digits of all verdicts.
+std::string JsonOf(const MiniatureResults& results) {
+  return MiniatureJson(JudgeMiniature(FrozenClaims(), results)).dump();
+}
+
 std::string Refusal(const fs::path& path) {
   return MessageOf<DataError>([&] { ReadRecordedResults(path); });
 }
@@ -65,8 +71,7 @@ TEST(RecordedResults, ReadBackEveryNumber) {
             (std::vector<double>{1e5, 1.1e5, 1.2e5}));
   EXPECT_EQ(read.miniature.throughput[1].router, "sparse");
   // Every number of every run affects a verdict or appears among the rows.
-  EXPECT_EQ(MiniatureJson(JudgeMiniature(FrozenClaims(), read.miniature)),
-            MiniatureJson(JudgeMiniature(FrozenClaims(), written.miniature)));
+  EXPECT_EQ(JsonOf(read.miniature), JsonOf(written.miniature));
   EXPECT_EQ(DescribeMiniatureRows(FrozenClaims(), read.miniature),
             DescribeMiniatureRows(FrozenClaims(), written.miniature));
   // Equal results give equal bytes.
@@ -99,10 +104,8 @@ TEST(RecordedResults, SayThatARunDiverged) {
   EXPECT_EQ(run.hellaswag, kInfinity);
   EXPECT_TRUE(std::isnan(run.allocation.back().allocation[0]));
   EXPECT_TRUE(std::isnan(run.at_tau[0].loss));
-  const std::string verdicts =
-      MiniatureJson(JudgeMiniature(FrozenClaims(), read.miniature));
-  EXPECT_EQ(verdicts,
-            MiniatureJson(JudgeMiniature(FrozenClaims(), written.miniature)));
+  const std::string verdicts = JsonOf(read.miniature);
+  EXPECT_EQ(verdicts, JsonOf(written.miniature));
   EXPECT_TRUE(Says(verdicts, "gave no number"));
 }
 

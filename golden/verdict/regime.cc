@@ -5,16 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/config/config_toml.h"
 #include "core/config/toml_reader.h"
-#include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/text/suggestion.h"
+#include "golden/verdict/definition_reader.h"
 
 namespace softmoe::golden {
 namespace {
@@ -49,27 +47,10 @@ class RegimeReader {
   }
 
  private:
-  static const toml::table& RequiredTable(TomlReader* reader,
-                                          const std::string& key) {
-    const toml::table* table = reader->Table(key);
-    if (table == nullptr) {
-      reader->Fail(fmt::format("the table [{}] is missing", key));
-    }
-    return *table;
-  }
-
   static double Positive(TomlReader* reader, const std::string& key) {
     const double value = reader->Number(key);
     if (!(value > 0) || !std::isfinite(value)) {
       reader->FailAt(key, "must be positive and finite");
-    }
-    return value;
-  }
-
-  static double Share(TomlReader* reader, const std::string& key) {
-    const double value = reader->Number(key);
-    if (!(value > 0 && value < 1)) {
-      reader->FailAt(key, "must be between 0 and 1");
     }
     return value;
   }
@@ -83,15 +64,6 @@ class RegimeReader {
     return {ends[0], ends[1]};
   }
 
-  static Seeds DistinctSeeds(TomlReader* reader, const std::string& key) {
-    Seeds seeds = reader->Integers(key);
-    if (seeds.size() < 2 ||
-        std::set(seeds.begin(), seeds.end()).size() != seeds.size()) {
-      reader->FailAt(key, "must be two or more, all different");
-    }
-    return seeds;
-  }
-
   void ReadRule(const toml::table& table) {
     TomlReader reader(&table);
     if (reader.Integer("procedure") != kRegimeProcedure) {
@@ -100,7 +72,7 @@ class RegimeReader {
                                              kRegimeProcedure));
     }
     regime_.corpus = reader.Text("corpus");
-    regime_.confidence = Share(&reader, "confidence");
+    regime_.confidence = NumberIn(&reader, "confidence", 0, 1);
     regime_.margin = Positive(&reader, "margin");
     regime_.infer_ae_within = Positive(&reader, "infer_ae_within");
     regime_.train_ae_within = Positive(&reader, "train_ae_within");
@@ -258,7 +230,7 @@ class RegimeReader {
     if (halved == nullptr || halved->role != "primary") {
       reader->FailAt("halved", "must name a primary row");
     }
-    controls.halves_level = Share(reader, "halves_level");
+    controls.halves_level = NumberIn(reader, "halves_level", 0, 1);
     controls.first_half = DistinctSeeds(reader, "first_half");
     controls.second_half = DistinctSeeds(reader, "second_half");
     Seeds both = controls.first_half;
@@ -303,7 +275,7 @@ bool RegimeDefinitions::IsPilot(const std::string& row, int64_t seed) const {
          found->infer_ae_aim > 0 && Contains(pilot_seeds, seed);
 }
 
-std::string RegimeDefinitions::DecisiveText() const {
+std::string RegimeDefinitions::Hash() const {
   nlohmann::json json = {{"procedure", kRegimeProcedure},
                          {"corpus", corpus},
                          {"confidence", confidence},
@@ -330,11 +302,7 @@ std::string RegimeDefinitions::DecisiveText() const {
          {"paper_train_ae", {row.paper_train_low, row.paper_train_high}},
          {"fixed", row.fixed}});
   }
-  return json.dump();
-}
-
-std::string RegimeDefinitions::Hash() const {
-  return Sha256Hex(DecisiveText());
+  return Sha256Hex(json.dump());
 }
 
 RegimeDefinitions ParseRegime(const std::string& text,
@@ -343,8 +311,7 @@ RegimeDefinitions ParseRegime(const std::string& text,
 }
 
 RegimeDefinitions LoadRegime() {
-  const std::filesystem::path path = RunfilePath(kFile);
-  return ParseRegime(ReadWholeFile(path), path.string());
+  return RegimeReader().Read(ParseTomlFile(RunfilePath(kFile)));
 }
 
 }  // namespace softmoe::golden

@@ -59,11 +59,9 @@ struct RegimeDefinitions {
   // Whether the run is planned: either judged, or a pilot that chooses tau.
   bool Judges(const std::string& row, int64_t seed) const;
   bool IsPilot(const std::string& row, int64_t seed) const;
-  // The file's content without remarks, as JSON with sorted keys and all
-  // digits.
-  std::string DecisiveText() const;
-  // SHA-256 of DecisiveText, 64 hex digits. Results with another hash were
-  // recorded under other definitions.
+  // SHA-256, 64 hex digits, of the file's content without remarks, as JSON
+  // with sorted keys and all digits. Results with another hash were recorded
+  // under other definitions.
   std::string Hash() const;
 };
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -113,19 +112,12 @@ class RegimeJudge {
     }
   }
 
-  // Runs of different seeds never agree to the last bit.
   void FindEqualSeeds(const RegimeRow& row) {
-    std::map<uint64_t, int64_t> seen;
-    for (const auto* runs : {&judged_[row.id], &pilots_[row.id]}) {
-      for (const auto& [seed, run] : *runs) {
-        if (std::isnan(run->loss)) continue;
-        const auto [first, is_new] =
-            seen.emplace(std::bit_cast<uint64_t>(run->loss), seed);
-        if (is_new) continue;
-        verdicts_.equal_seeds.push_back(
-            fmt::format("{}: {} and {}", row.id, first->second, seed));
-        equal_.insert(row.id);
-      }
+    SeedRuns runs = judged_[row.id];
+    runs.insert(pilots_[row.id].begin(), pilots_[row.id].end());
+    for (const std::string& seeds : EqualSeeds(runs)) {
+      verdicts_.equal_seeds.push_back(fmt::format("{}: {}", row.id, seeds));
+      equal_.insert(row.id);
     }
   }
 
@@ -576,26 +568,6 @@ class RegimeJudge {
 };
 
 }  // namespace
-
-const char* RegimeStatusName(RegimeStatus status) {
-  switch (status) {
-    case RegimeStatus::kSuperior:
-      return "SUPERIOR";
-    case RegimeStatus::kMatches:
-      return "MATCHES";
-    case RegimeStatus::kInferior:
-      return "INFERIOR";
-    case RegimeStatus::kUndecided:
-      return "UNDECIDED";
-    case RegimeStatus::kNotTestable:
-      return "NOT_TESTABLE";
-    case RegimeStatus::kMistrusted:
-      return "MISTRUSTED";
-    case RegimeStatus::kInterim:
-      return "INTERIM";
-  }
-  return "";
-}
 
 bool IsInferAeOnly(const RegimeDefinitions& definitions, const RegimeRow& row,
                    double train_ae) {

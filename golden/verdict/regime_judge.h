@@ -9,17 +9,35 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/config/config_enums.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/regime.h"
 #include "golden/verdict/regime_curve.h"
 
+namespace softmoe {
+
+template <>
+struct EnumNames<golden::RegimeStatus> {
+  static constexpr std::pair<golden::RegimeStatus, const char*> kNames[] = {
+      {golden::RegimeStatus::kSuperior, "SUPERIOR"},
+      {golden::RegimeStatus::kMatches, "MATCHES"},
+      {golden::RegimeStatus::kInferior, "INFERIOR"},
+      {golden::RegimeStatus::kUndecided, "UNDECIDED"},
+      {golden::RegimeStatus::kNotTestable, "NOT_TESTABLE"},
+      {golden::RegimeStatus::kMistrusted, "MISTRUSTED"},
+      {golden::RegimeStatus::kInterim, "INTERIM"}};
+};
+
+}  // namespace softmoe
+
 namespace softmoe::golden {
 
-// "SUPERIOR", "MATCHES", "INFERIOR", "UNDECIDED", "NOT_TESTABLE", "MISTRUSTED",
-// "INTERIM".
-const char* RegimeStatusName(RegimeStatus status);
+inline const char* RegimeStatusName(RegimeStatus status) {
+  return EnumName(status);
+}
 
 // One row's existing runs. Means are in active experts; NaN if no run has the
 // number.
@@ -84,7 +102,7 @@ struct RegimeVerdicts {
   std::vector<RegimeControl> controls;
   RegimeExperts experts;
 
-  // Whether any final verdict is not to be trusted.
+  // Whether two seeds gave the same bits, or a verdict is MISTRUSTED.
   bool mistrusted() const;
 };
 

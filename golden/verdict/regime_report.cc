@@ -78,9 +78,9 @@ std::string IdText(const RegimeEstimate& estimate) {
                                         : estimate.id + " (Infer-AE only)";
 }
 
-MiniatureTable EstimateTable(const RegimeVerdicts& verdicts) {
-  MiniatureTable table{
-      {"estimate", "verdict", "linear", "smooth", "seeds", "exponent"}, {}};
+TextTable EstimateTable(const RegimeVerdicts& verdicts) {
+  TextTable table(
+      {"estimate", "verdict", "linear", "smooth", "seeds", "exponent"});
   for (const RegimeEstimate& each : verdicts.estimates) {
     Texts row = {IdText(each), StatusText(each)};
     // C5 has no curve, hence one number.
@@ -90,7 +90,7 @@ MiniatureTable EstimateTable(const RegimeVerdicts& verdicts) {
     row.push_back(fmt::format("{}", each.seeds.size()));
     row.push_back(
         each.readings.size() < 2 ? "-" : fmt::format("{:.2f}", each.exponent));
-    table.rows.push_back(std::move(row));
+    table.Add(std::move(row));
   }
   return table;
 }
@@ -99,22 +99,21 @@ std::string NumberText(double number) {
   return std::isfinite(number) ? fmt::format("{:.3f}", number) : "-";
 }
 
-MiniatureTable RowTable(const RegimeVerdicts& verdicts) {
-  MiniatureTable table{{"row", "role", "runs", "pilots", "aim", "pilots' AE",
-                        "Infer-AE", "Train-AE", "paper's Train-AE", "remarks"},
-                       {}};
+TextTable RowTable(const RegimeVerdicts& verdicts) {
+  TextTable table({"row", "role", "runs", "pilots", "aim", "pilots' AE",
+                   "Infer-AE", "Train-AE", "paper's Train-AE", "remarks"});
   for (const RegimeRowRuns& row : verdicts.rows) {
-    table.rows.push_back({row.id, row.role,
-                          fmt::format("{} of {}", row.judged, row.planned),
-                          row.aim > 0 ? fmt::format("{}", row.pilots) : "-",
-                          row.aim > 0 ? fmt::format("{:g}", row.aim) : "-",
-                          NumberText(row.pilot_ae), NumberText(row.infer_ae),
-                          NumberText(row.train_ae),
-                          row.paper_train_high > 0
-                              ? fmt::format("{:g} to {:g}", row.paper_train_low,
-                                            row.paper_train_high)
-                              : "-",
-                          row.infer_ae_only ? "Infer-AE only" : ""});
+    table.Add({row.id, row.role,
+               fmt::format("{} of {}", row.judged, row.planned),
+               row.aim > 0 ? fmt::format("{}", row.pilots) : "-",
+               row.aim > 0 ? fmt::format("{:g}", row.aim) : "-",
+               NumberText(row.pilot_ae), NumberText(row.infer_ae),
+               NumberText(row.train_ae),
+               row.paper_train_high > 0
+                   ? fmt::format("{:g} to {:g}", row.paper_train_low,
+                                 row.paper_train_high)
+                   : "-",
+               row.infer_ae_only ? "Infer-AE only" : ""});
   }
   return table;
 }
@@ -237,15 +236,6 @@ std::string RunsText(const RegimeVerdicts& verdicts) {
                      verdicts.planned);
 }
 
-std::string MissingText(const RegimeVerdicts& verdicts) {
-  constexpr size_t kMost = 6;
-  const Texts& all = verdicts.missing;
-  if (all.size() <= kMost) return fmt::format("{}", fmt::join(all, ", "));
-  const Texts first(all.begin(), all.begin() + kMost);
-  return fmt::format("{} and {} more", fmt::join(first, ", "),
-                     all.size() - kMost);
-}
-
 std::string Lines(const Texts& texts, const char* bullet) {
   std::string all;
   for (const std::string& text : texts) {
@@ -346,12 +336,13 @@ std::string DescribeRegime(const RegimeVerdicts& verdicts) {
   text += fmt::format("definitions  {}\nruns         {}\n", verdicts.hash,
                       RunsText(verdicts));
   if (!verdicts.missing.empty()) {
-    text += Wrap("missing: " + MissingText(verdicts), kWidth, 2) + "\n";
+    text += Wrap("missing: " + MissingText(verdicts.missing, ", "), kWidth, 2) +
+            "\n";
   }
   text += "\n" + Wrap("Bottom line: " + RegimeBottomLine(verdicts), kWidth, 0) +
           "\n";
-  text += "\n" + TextOf(EstimateTable(verdicts)) + "\n" +
-          Wrap(kLegend, kWidth, 0) + "\n\n" + TextOf(RowTable(verdicts));
+  text += "\n" + EstimateTable(verdicts).Text() + "\n" +
+          Wrap(kLegend, kWidth, 0) + "\n\n" + RowTable(verdicts).Text();
   const std::string remarks = Lines(RemarkTexts(verdicts), "");
   if (!remarks.empty()) text += "\n" + remarks;
   text += "\nControls, whose answer is known:\n" +
@@ -363,8 +354,8 @@ std::string DescribeRegime(const RegimeVerdicts& verdicts) {
 std::string RegimeMarkdown(const RegimeVerdicts& verdicts) {
   std::string text = fmt::format("{}.\n\n**{}**\n\n{}\n{}\n",
                                  RunsText(verdicts), RegimeBottomLine(verdicts),
-                                 MarkdownOf(EstimateTable(verdicts)),
-                                 MarkdownOf(RowTable(verdicts)));
+                                 EstimateTable(verdicts).Markdown(),
+                                 RowTable(verdicts).Markdown());
   const std::string remarks = Lines(RemarkTexts(verdicts), "- ");
   if (!remarks.empty()) text += remarks + "\n";
   text += "Controls, whose answer is known:\n\n" +
@@ -374,7 +365,7 @@ std::string RegimeMarkdown(const RegimeVerdicts& verdicts) {
   return text;
 }
 
-std::string RegimeJson(const RegimeVerdicts& verdicts) {
+Json RegimeJson(const RegimeVerdicts& verdicts) {
   Json json = {{"hash", verdicts.hash},
                {"planned", verdicts.planned},
                {"finished", verdicts.finished},
@@ -403,7 +394,7 @@ std::string RegimeJson(const RegimeVerdicts& verdicts) {
   for (const std::string& each : StaysImpossible()) {
     json["stays_impossible"].push_back(each);
   }
-  return json.dump(2) + "\n";
+  return json;
 }
 
 }  // namespace softmoe::golden

@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_GOLDEN_VERDICT_REGIME_REPORT_H_
 #define SOFTMOE_GOLDEN_VERDICT_REGIME_REPORT_H_
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "golden/verdict/regime_judge.h"
@@ -23,7 +24,7 @@ std::string DescribeRegime(const RegimeVerdicts& verdicts);
 std::string RegimeMarkdown(const RegimeVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.
-std::string RegimeJson(const RegimeVerdicts& verdicts);
+nlohmann::ordered_json RegimeJson(const RegimeVerdicts& verdicts);
 
 }  // namespace softmoe::golden
 

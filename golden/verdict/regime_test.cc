@@ -404,7 +404,7 @@ TEST(RegimeJudge, PilotsChooseAndAreNotCounted) {
     if (run.seed >= 7000) run.loss += 1, run.train_ae += 1;
   }
   const RegimeVerdicts after = JudgeRuns(runs);
-  EXPECT_EQ(RegimeJson(after), RegimeJson(before));
+  EXPECT_EQ(RegimeJson(after).dump(), RegimeJson(before).dump());
   for (const RegimeRowRuns& row : after.rows) {
     EXPECT_EQ(row.judged, row.planned) << row.id;
     EXPECT_EQ(row.pilots, row.aim > 0 ? 2 : 0) << row.id;
@@ -549,8 +549,8 @@ TEST(RegimeJudge, OtherTrainAeIsSaidWhereverTheNumberStands) {
           Says(RegimeMarkdown(verdicts), std::string(id) + " (Infer-AE only)"));
     }
     EXPECT_TRUE(EstimateOf(verdicts, "row.regime-2").infer_ae_only.empty());
-    for (const json& estimate :
-         json::parse(RegimeJson(verdicts))["estimates"]) {
+    const auto parsed = RegimeJson(verdicts);
+    for (const auto& estimate : parsed["estimates"]) {
       const auto& only =
           EstimateOf(verdicts, estimate["estimate"]).infer_ae_only;
       EXPECT_EQ(estimate.contains("infer_ae_only"), !only.empty());
@@ -795,13 +795,13 @@ TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
   const RegimeVerdicts verdicts = JudgeRuns(MadeUpRegime(0.0065));
   const std::string text = DescribeRegime(verdicts);
   const std::string markdown = RegimeMarkdown(verdicts);
-  const json parsed = json::parse(RegimeJson(verdicts));
+  const auto parsed = RegimeJson(verdicts);
   ASSERT_EQ(parsed.at("estimates").size(), verdicts.estimates.size());
   for (size_t i = 0; i < verdicts.estimates.size(); ++i) {
     const RegimeEstimate& each = verdicts.estimates[i];
     EXPECT_TRUE(Says(text, "\n" + each.id + " "));
     EXPECT_TRUE(Says(markdown, "\n| " + each.id + " |"));
-    const json& one = parsed["estimates"][i];
+    const auto& one = parsed["estimates"][i];
     EXPECT_EQ(one.at("estimate"), each.id);
     EXPECT_EQ(one.at("leaning"), RegimeStatusName(each.leaning));
     EXPECT_EQ(one.at(each.readings.size() == 1 ? "difference" : "linear")

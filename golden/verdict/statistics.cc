@@ -84,8 +84,18 @@ double BetaQuantile(double a, double b, double probability) {
 }
 
 double StudentCdf(double t, double freedom) {
+  return StudentTails(t, freedom).lower;
+}
+
+Tails StudentTails(double t, double freedom) {
   SOFTMOE_CHECK(freedom > 0 && !std::isnan(t)) << freedom << " " << t;
-  return Evaluated([&] { return boost::math::cdf(Student(freedom), Real{t}); });
+  double larger = 0;
+  const double smaller = Evaluated([&] {
+    const Real tail = boost::math::cdf(Student(freedom), -std::abs(Real{t}));
+    larger = static_cast<double>(1 - tail);
+    return tail;
+  });
+  return t > 0 ? Tails{larger, smaller} : Tails{smaller, larger};
 }
 
 double StudentQuantile(double probability, double freedom) {

@@ -8,6 +8,7 @@
 #define SOFTMOE_GOLDEN_VERDICT_STATISTICS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "golden/document/decimal.h"
@@ -33,6 +34,11 @@ double BetaQuantile(double a, double b, double probability);
 // P(T <= t) of Student's t with `freedom` > 0 degrees of freedom (need not be
 // an integer); t may be infinite.
 double StudentCdf(double t, double freedom);
+// StudentCdf of t and of -t, at the price of one of them.
+struct Tails {
+  double lower = 0, upper = 0;
+};
+Tails StudentTails(double t, double freedom);
 // Inverse of StudentCdf; probability in (0, 1).
 double StudentQuantile(double probability, double freedom);
 
@@ -59,6 +65,22 @@ Interval ProportionDifference(double p, double p_total, double q,
 // (Holm 1979). p-values in [0, 1]; a NaN counts as 1.
 std::vector<bool> HolmRejections(const std::vector<double>& p_values,
                                  double level);
+
+// More runs than anybody will start.
+inline constexpr int64_t kMostRuns = 10'000;
+
+// The least count above `low`, which does not decide yet, that `decides`; every
+// larger one does, too. nullopt if none up to kMostRuns does.
+template <typename Decides>
+std::optional<int64_t> LeastCount(int64_t low, const Decides& decides) {
+  if (low >= kMostRuns || !decides(kMostRuns)) return std::nullopt;
+  int64_t high = kMostRuns;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (decides(middle) ? high : low) = middle;
+  }
+  return high;
+}
 
 }  // namespace softmoe::golden
 

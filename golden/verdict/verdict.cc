@@ -26,18 +26,6 @@ int Severity(Status status) {
   return 4;
 }
 
-// Adds a difference; one that occurs in many rows is a single entry.
-void Add(const FieldDifference& field, const std::string& row,
-         std::vector<SetUpDifference>* differences) {
-  for (SetUpDifference& difference : *differences) {
-    if (difference.field == field) {
-      difference.rows.push_back(row);
-      return;
-    }
-  }
-  differences->push_back({field, {row}});
-}
-
 void CompareSetUps(const Document& results, const Document& golden,
                    Verdicts* verdicts) {
   for (const Table& golden_table : golden.tables) {
@@ -50,13 +38,14 @@ void CompareSetUps(const Document& results, const Document& golden,
           FieldsOf(results, *row), FieldsOf(golden, golden_row));
       const std::string place = golden_table.id + "/" + golden_row.id;
       for (const auto& field : comparison.differences) {
-        Add(field, place, &verdicts->fingerprint_differences);
+        internal::AddDifference(field, place,
+                                &verdicts->fingerprint_differences);
       }
       for (const auto& field : comparison.open) {
-        Add(field, place, &verdicts->assumptions);
+        internal::AddDifference(field, place, &verdicts->assumptions);
       }
       for (const auto& field : comparison.reported) {
-        Add(field, place, &verdicts->reported);
+        internal::AddDifference(field, place, &verdicts->reported);
       }
     }
   }
@@ -119,7 +108,7 @@ ExitCode ExitCodeOf(Status status) {
   return ExitCode::kSelfCheck;
 }
 
-ExitCode Verdicts::exit_code(const std::set<Status>& allowed) const {
+Status Verdicts::overall(const std::set<Status>& allowed) const {
   Status worst = Status::kPass;
   auto count = [&](Status status) {
     if (!allowed.contains(status)) worst = Worse(worst, status);
@@ -127,9 +116,10 @@ ExitCode Verdicts::exit_code(const std::set<Status>& allowed) const {
   for (const CellVerdict& cell : cells) count(cell.status);
   for (const ClaimVerdict& claim : claims) count(claim.status);
   if (cells.empty() && claims.empty()) {
-    count(overall);
+    // No common cells, or only columns that are never judged.
+    count(recorded.empty() ? Status::kNotComparable : Status::kInconclusive);
   }
-  return ExitCodeOf(worst);
+  return worst;
 }
 
 Verdicts Judge(const Document& results, const Document& golden) {
@@ -138,18 +128,6 @@ Verdicts Judge(const Document& results, const Document& golden) {
   AddRemarks(results, golden, &verdicts);
   internal::JudgeCells(results, golden, &verdicts);
   internal::JudgeClaims(results, golden, &verdicts);
-  verdicts.overall = Status::kPass;
-  if (verdicts.cells.empty() && verdicts.claims.empty()) {
-    // No common cells, or only columns that are never judged.
-    verdicts.overall = verdicts.recorded.empty() ? Status::kNotComparable
-                                                 : Status::kInconclusive;
-  }
-  for (const CellVerdict& cell : verdicts.cells) {
-    verdicts.overall = Worse(verdicts.overall, cell.status);
-  }
-  for (const ClaimVerdict& claim : verdicts.claims) {
-    verdicts.overall = Worse(verdicts.overall, claim.status);
-  }
   return verdicts;
 }
 

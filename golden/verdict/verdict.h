@@ -74,12 +74,15 @@ struct Verdicts {
   // Columns in lane "report" are shown but never judged; status is meaningless.
   std::vector<CellVerdict> recorded;
   std::vector<ClaimVerdict> claims;
-  // The most severe status. NOT_COMPARABLE if results and golden have no cell
-  // in common, INCONCLUSIVE if only recorded ones.
-  Status overall = Status::kInconclusive;
 
-  // The exit code by DESIGN.md ruling 1; statuses in `allowed` count as PASS.
-  ExitCode exit_code(const std::set<Status>& allowed = {}) const;
+  // The most severe status; those in `allowed` count as PASS. NOT_COMPARABLE if
+  // results and golden have no cell in common, INCONCLUSIVE if only recorded
+  // ones.
+  Status overall(const std::set<Status>& allowed = {}) const;
+  // Its exit code, by DESIGN.md ruling 1.
+  ExitCode exit_code(const std::set<Status>& allowed = {}) const {
+    return ExitCodeOf(overall(allowed));
+  }
 };
 
 // Judges every cell and claim of `golden` for which `results` has a row. Rows

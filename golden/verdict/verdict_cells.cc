@@ -175,7 +175,8 @@ class CellJudge {
       verdict->ours = converted.value;
       verdict->difference = converted.value - golden_cell.value;
       verdict->assumptions.push_back(
-          Assume(tokens->field, verdict->table + "/" + row.id, &verdicts_));
+          AddDifference(tokens->field, verdict->table + "/" + row.id,
+                        &verdicts_.assumptions));
       JudgeStatistically(column, row, tokens->factor, converted, golden_cell,
                          verdict);
     }
@@ -357,11 +358,13 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
   const double own = factor(row);
   std::vector<Cell> cells;
   for (const auto& [other, cell] : ours) {
+    if (!cell->deviation) continue;  // as Pool does
     cells.push_back(Scaled(*cell, factor(*other) / own));
   }
   // A run that is in both documents is one piece of evidence, not two.
   for (const RowCell& theirs : CollectCells(golden, table, column, corpus)) {
     const Cell& cell = *theirs.cell;
+    if (!cell.deviation) continue;
     const bool known = std::ranges::any_of(ours, [&](const RowCell& one) {
       return one.cell->value == cell.value && one.cell->runs == cell.runs &&
              one.cell->deviation == cell.deviation;
@@ -425,18 +428,18 @@ std::string DescribeTokens(const TokenSizes& tokens, const Cell& ours) {
   return text;
 }
 
-size_t Assume(const FieldDifference& field, const std::string& place,
-              Verdicts* verdicts) {
-  std::vector<SetUpDifference>& all = verdicts->assumptions;
-  const auto found = std::ranges::find(all, field, &SetUpDifference::field);
-  if (found == all.end()) {
-    all.push_back({field, {place}});
-    return all.size() - 1;
+size_t AddDifference(const FieldDifference& field, const std::string& place,
+                     std::vector<SetUpDifference>* differences) {
+  const auto found =
+      std::ranges::find(*differences, field, &SetUpDifference::field);
+  if (found == differences->end()) {
+    differences->push_back({field, {place}});
+    return differences->size() - 1;
   }
   if (std::ranges::count(found->rows, place) == 0) {
     found->rows.push_back(place);
   }
-  return static_cast<size_t>(found - all.begin());
+  return static_cast<size_t>(found - differences->begin());
 }
 
 std::string UnitsDiffer(const Column& golden, const Column& ours) {

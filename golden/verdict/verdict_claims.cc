@@ -28,8 +28,7 @@ ClaimTest TestDifference(double advantage, double error, const Cdf& cdf) {
   if (error == 0) {
     return {advantage > 0 ? 0.0 : 1.0, advantage < 0 ? 0.0 : 1.0};
   }
-  const double holds = 1 - cdf(advantage / error);
-  return {holds, 1 - holds};
+  return {cdf(-advantage / error), cdf(advantage / error)};
 }
 
 class ClaimJudge {
@@ -116,9 +115,9 @@ class ClaimJudge {
   PooledDeviation Convert(const Claim& claim, const TokenSizes& tokens,
                           ClaimSide* side, Cell* cell, ClaimVerdict* verdict) {
     if (tokens.converts()) {
-      Merge(
-          {Assume(tokens.field, claim.scope + "/" + side->row->id, &verdicts_)},
-          &verdict->assumptions);
+      Merge({AddDifference(tokens.field, claim.scope + "/" + side->row->id,
+                           &verdicts_.assumptions)},
+            &verdict->assumptions);
     }
     PooledDeviation noise = NoiseOf(claim, *side);
     noise.deviation *= tokens.factor;

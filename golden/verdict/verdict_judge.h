@@ -67,10 +67,10 @@ Cell Scaled(const Cell& cell, double factor);
 // `ours`, before any conversion.
 std::string DescribeTokens(const TokenSizes& tokens, const Cell& ours);
 
-// The index of an assumption about the row `place`: a new one, or one that
+// The index of a difference that the row `place` has: a new one, or one that
 // other rows have, too.
-size_t Assume(const FieldDifference& field, const std::string& place,
-              Verdicts* verdicts);
+size_t AddDifference(const FieldDifference& field, const std::string& place,
+                     std::vector<SetUpDifference>* differences);
 
 // Why two units forbid a verdict; "" if they are one.
 std::string UnitsDiffer(const Column& golden, const Column& ours);

@@ -80,7 +80,7 @@ RC_GTEST_PROP(JudgeProperty, TheOrderOfRowsDoesNotMatter, ()) {
   std::reverse(shuffled.tables[0].rows.begin(), shuffled.tables[0].rows.end());
   const Verdicts a = Judge(results, Paper()), b = Judge(shuffled, Paper());
   CheckAllCells(a, b, [](Status x, Status y) { return x == y; });
-  RC_ASSERT(a.overall == b.overall);
+  RC_ASSERT(a.overall() == b.overall());
 }
 
 }  // namespace

@@ -183,15 +183,14 @@ std::string DescribeVerdicts(const Verdicts& verdicts,
           Counts("claims", verdicts.claims) + "\n";
   if (!allowed.empty()) text += "allowed: " + AllowedText(allowed) + "\n";
   text +=
-      fmt::format("OVERALL {} (exit code {})\n", StatusName(verdicts.overall),
+      fmt::format("OVERALL {} (exit code {})\n", StatusName(verdicts.overall()),
                   static_cast<int>(verdicts.exit_code(allowed)));
   return text;
 }
 
-std::string VerdictsJson(const Verdicts& verdicts,
-                         const std::set<Status>& allowed) {
+Json VerdictsJson(const Verdicts& verdicts, const std::set<Status>& allowed) {
   Json json;
-  json["overall"] = StatusName(verdicts.overall);
+  json["overall"] = StatusName(verdicts.overall());
   json["exit_code"] = static_cast<int>(verdicts.exit_code(allowed));
   json["allowed"] = Json::array();
   for (Status status : allowed) json["allowed"].push_back(StatusName(status));
@@ -213,7 +212,7 @@ std::string VerdictsJson(const Verdicts& verdicts,
                               {"status", StatusName(claim.status)},
                               {"reason", ReasonText(claim)}});
   }
-  return json.dump(2) + "\n";
+  return json;
 }
 
 }  // namespace softmoe::golden

@@ -4,6 +4,7 @@
 #ifndef SOFTMOE_GOLDEN_VERDICT_VERDICT_REPORT_H_
 #define SOFTMOE_GOLDEN_VERDICT_VERDICT_REPORT_H_
 
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,8 +37,8 @@ std::string DescribeVerdicts(const Verdicts& verdicts,
 
 // All of this as one JSON object with all digits. A cell without our value has
 // neither "ours" nor "difference"; recorded cells have status RECORDED.
-std::string VerdictsJson(const Verdicts& verdicts,
-                         const std::set<Status>& allowed);
+nlohmann::ordered_json VerdictsJson(const Verdicts& verdicts,
+                                    const std::set<Status>& allowed);
 
 }  // namespace softmoe::golden
 

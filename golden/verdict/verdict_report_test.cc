@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/testing/message_test_util.h"
@@ -25,7 +26,6 @@ CellVerdict VerdictOfCell(const std::string& row, const std::string& column,
 // Verdicts of every kind, with binary fractions.
 Verdicts Everything() {
   Verdicts verdicts;
-  verdicts.overall = Status::kFail;
   verdicts.fingerprint_differences = {
       {{"model.d_model", "640", "64"}, {"main/a", "main/b", "main/c"}},
       {{"data.corpus", "owt", ""}, {"main/c"}}};
@@ -89,7 +89,6 @@ TEST(DescribeVerdicts, WritesEverything) {
 
 TEST(DescribeVerdicts, LeavesOutWhatThereIsNot) {
   Verdicts verdicts;
-  verdicts.overall = Status::kNotComparable;
   EXPECT_EQ(
       DescribeVerdicts(verdicts, {}),
       R"(No table and row of the golden is in the results: nothing to compare.
@@ -98,7 +97,6 @@ TEST(DescribeVerdicts, LeavesOutWhatThereIsNot) {
 OVERALL NOT_COMPARABLE (exit code 3)
 )");
   verdicts.recorded = Everything().recorded;
-  verdicts.overall = Status::kInconclusive;
   EXPECT_EQ(DescribeVerdicts(verdicts, {Status::kMistrusted}),
             R"(row     column  golden  ours  delta  +-  margin  verdict   reason
 ------  ------  ------  ----  -----  --  ------  --------  ------
@@ -117,8 +115,9 @@ OVERALL INCONCLUSIVE (exit code 4)
 }
 
 TEST(VerdictsJson, WritesEverything) {
-  EXPECT_TRUE(EqualsFile(VerdictsJson(Everything(), {Status::kInconclusive}),
-                         "golden/verdict/testdata/verdicts.json"));
+  EXPECT_TRUE(EqualsFile(
+      VerdictsJson(Everything(), {Status::kInconclusive}).dump(2) + "\n",
+      "golden/verdict/testdata/verdicts.json"));
 }
 
 }  // namespace
