@@ -18,9 +18,6 @@
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
-// Below this many multiply-adds per thread, waking it costs more than it saves.
-constexpr int64_t kMinWork = 1 << 16;
-
 // Tokens of a block: all blocks have about the same size.
 int64_t BlockTokens(const HeadCrossEntropyArgs& args) {
   const int64_t fitting = (int64_t{1} << 21) / args.vocab_size;
@@ -110,9 +107,8 @@ void HeadCrossEntropy(const HeadCrossEntropyArgs& args, ThreadPool& pool) {
   // One cache line off a power of two.
   const int64_t stride = CeilDiv(args.vocab_size, 16) * 16 + 16;
   float* logits = ThreadScratch(ScratchSlot::kCall, block_tokens * stride);
-  const int64_t pieces =
-      Larger(1, Smaller(pool.threads(), block_tokens * args.vocab_size *
-                                            args.d_model / kMinWork));
+  const int64_t pieces = UsefulThreads(
+      block_tokens * args.vocab_size * args.d_model, pool.threads());
   const int64_t scratch_floats =
       BlockScratch(kBlockDepth, Larger(args.vocab_size, args.d_model));
   for (int64_t begin = 0; begin < args.num_tokens; begin += block_tokens) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What verify, op=lm_head, does not prove: the order of the sum of losses, and
-// where a small head is computed.
+// What verify, op=lm_head, does not prove: the order of the sum of losses,
+// which of equal logits is greedy, and where a small head is computed.
 #include "kernels/cross_entropy.h"
 
 #include <gtest/gtest.h>

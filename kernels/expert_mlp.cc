@@ -15,13 +15,6 @@
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
-// Below this many multiply-adds per thread, waking it costs more than it saves.
-constexpr int64_t kMinWork = 1 << 16;
-
-int64_t UsefulThreads(int64_t work, const ThreadPool& pool) {
-  return Larger(1, Smaller(pool.threads(), work / kMinWork));
-}
-
 // Floats that any product of an expert needs.
 int64_t ProductScratch(int64_t d_model, int64_t d_ffn) {
   return BlockScratch(kBlockDepth, Larger(2 * d_ffn, d_model));
@@ -180,7 +173,7 @@ void ExpertForward(const ExpertForwardArgs& args, ThreadPool& pool) {
   const int64_t d_model = args.d_model, d_ffn = args.d_ffn;
   const RoutePlan& plan = args.plan;
   const int64_t pieces =
-      UsefulThreads(plan.num_routed * 3 * d_model * d_ffn, pool);
+      UsefulThreads(plan.num_routed * 3 * d_model * d_ffn, pool.threads());
   const int64_t scratch_floats = ProductScratch(d_model, d_ffn);
   pool.ParallelFor(pieces, [&](int64_t i) {
     float* scratch = ThreadScratch(ScratchSlot::kTask, scratch_floats);
@@ -214,8 +207,9 @@ void ExpertForward(const ExpertForwardArgs& args, ThreadPool& pool) {
 void ExpertBackward(const ExpertBackwardArgs& args, ThreadPool& pool) {
   const int64_t d_model = args.d_model, d_ffn = args.d_ffn;
   const RoutePlan& plan = args.plan;
-  const int64_t pieces = UsefulThreads(
-      (plan.num_routed + plan.num_experts) * 6 * d_model * d_ffn, pool);
+  const int64_t pieces =
+      UsefulThreads((plan.num_routed + plan.num_experts) * 6 * d_model * d_ffn,
+                    pool.threads());
   const int64_t scratch_floats = ProductScratch(d_model, d_ffn);
   pool.ParallelFor(pieces, [&](int64_t i) {
     float* scratch = ThreadScratch(ScratchSlot::kTask, scratch_floats);

@@ -9,10 +9,6 @@
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
-// Below this many multiply-adds per thread, waking it costs more than it saves
-// (a fork and join is about 2 us, a thread does some 50 per ns).
-constexpr int64_t kMinWork = 1 << 16;
-
 struct Split {
   int64_t rows, columns;  // parts of C's rows and of its columns
 };

@@ -28,6 +28,15 @@ inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// Below this many multiply-adds per thread, waking it costs more than it saves
+// (a fork and join is about 2 us, a thread does some 50 per ns).
+inline constexpr int64_t kMinWork = 1 << 16;
+
+// How many of `threads` have that much of `work`.
+inline int64_t UsefulThreads(int64_t work, int64_t threads) {
+  return Larger(1, Smaller(threads, work / kMinWork));
+}
+
 // Part [begin, end) of [0, total): piece `i` of `pieces`, in units of `unit`.
 struct Range {
   int64_t begin, end;

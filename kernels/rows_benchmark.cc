@@ -36,7 +36,7 @@ std::vector<float> Scores(int64_t size) {
 class RouterBench {
  public:
   RouterBench(int64_t tokens, int64_t experts, double mean_active,
-              RouterMode mode, bool z_loss)
+              RouterMode mode)
       : scores_(Scores(tokens * experts)),
         soft_weights_(tokens * experts),
         d_scores_(tokens * experts),
@@ -71,7 +71,7 @@ class RouterBench {
                 probability_sums_.data(),
                 balance_counts_.data(),
                 active_counts_.data(),
-                z_loss ? &z_sum_ : nullptr,
+                /*z_sum=*/nullptr,
                 &bad_score_,
                 scratch_.data()};
     backward_ = {shape,
@@ -110,7 +110,7 @@ class RouterBench {
   std::vector<float> d_probability_;
   std::vector<int32_t> offsets_, row_token_, token_rows_, plan_scratch_;
   std::vector<float> row_gate_;
-  double z_sum_ = 0, d_mean_active_ = 0;
+  double d_mean_active_ = 0;
   int64_t bad_score_ = 0;
   RouterForwardArgs forward_;
   RouterBackwardArgs backward_;
@@ -128,7 +128,7 @@ void PerRow(benchmark::State& state, int64_t rows) {
 RouterBench MakeSoft(const benchmark::State& state) {
   return RouterBench(kTokens, state.range(0),
                      static_cast<double>(state.range(1)) / 10,
-                     RouterMode::kSoft, false);
+                     RouterMode::kSoft);
 }
 
 void BM_RouterSoftForward(benchmark::State& state) {
@@ -147,14 +147,14 @@ void BM_RouterSoftBackward(benchmark::State& state) {
 }
 
 void BM_RouterSparseForward(benchmark::State& state) {
-  RouterBench bench(kTokens, 32, 2, RouterMode::kSparse, false);
+  RouterBench bench(kTokens, 32, 2, RouterMode::kSparse);
   ThreadPool pool(static_cast<int>(state.range(0)));
   for (auto _ : state) bench.Forward(pool);
   PerRow(state, kTokens);
 }
 
 void BM_RouterSparseBackward(benchmark::State& state) {
-  RouterBench bench(kTokens, 32, 2, RouterMode::kSparse, false);
+  RouterBench bench(kTokens, 32, 2, RouterMode::kSparse);
   ThreadPool pool(static_cast<int>(state.range(0)));
   bench.Forward(pool);
   for (auto _ : state) bench.Backward(pool);
@@ -162,7 +162,7 @@ void BM_RouterSparseBackward(benchmark::State& state) {
 }
 
 void BM_RoutePlan(benchmark::State& state) {
-  RouterBench bench(kTokens, 32, 2, RouterMode::kSoft, false);
+  RouterBench bench(kTokens, 32, 2, RouterMode::kSoft);
   ThreadPool pool(static_cast<int>(state.range(0)));
   bench.Forward(pool);
   for (auto _ : state) bench.Plan(pool);

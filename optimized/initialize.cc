@@ -71,18 +71,4 @@ void InitializeTensor(const Config& config, const ParameterLayout& layout,
   }
 }
 
-void InitializeParameters(const Config& config, const ParameterLayout& layout,
-                          uint64_t seed, std::span<float> parameters,
-                          ThreadPool& pool) {
-  SOFTMOE_CHECK(static_cast<int64_t>(parameters.size()) == layout.total)
-      << parameters.size() << " of " << layout.total << " parameters";
-  for (size_t i = 0; i < layout.tensors.size(); ++i) {
-    const ParameterTensor& tensor = layout.tensors[i];
-    InitializeTensor(config, layout, i, seed,
-                     parameters.subspan(static_cast<size_t>(tensor.offset),
-                                        static_cast<size_t>(tensor.size)),
-                     pool);
-  }
-}
-
 }  // namespace softmoe::optimized

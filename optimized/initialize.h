@@ -29,11 +29,6 @@ void InitializeTensor(const Config& config, const ParameterLayout& layout,
                       size_t tensor_index, uint64_t seed,
                       std::span<float> values, ThreadPool& pool);
 
-// Overwrites `parameters` [layout.total].
-void InitializeParameters(const Config& config, const ParameterLayout& layout,
-                          uint64_t seed, std::span<float> parameters,
-                          ThreadPool& pool);
-
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_INITIALIZE_H_

@@ -7,6 +7,7 @@
 
 #include "core/philox.h"
 #include "core/testing/config_test_util.h"
+#include "optimized/model.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -20,11 +21,10 @@ Config TwoLayers() {
 }
 
 std::vector<float> Initial(const Config& config, uint64_t seed, int threads) {
-  const ParameterLayout layout(config);
-  std::vector<float> parameters(static_cast<size_t>(layout.total), -9.0f);
   ThreadPool pool(threads);
-  InitializeParameters(config, layout, seed, parameters, pool);
-  return parameters;
+  Model model(config, /*group_sequences=*/1, pool);
+  model.InitializeParameters(seed);
+  return model.ReadParameters();
 }
 
 // The key changes the router's weights, and nothing when it repeats the

@@ -352,34 +352,24 @@ MemoryPlan PlanUpdates(const Config& config, int ranks) {
   const ParameterLayout layout(config);
   const int64_t total = layout.total;
   const int64_t num_groups = NumGroups(config.training);
+  const std::vector<Bucket> buckets = ParameterBuckets(layout, ranks);
+  const int64_t shard = LargestPart(buckets);
+  const int64_t piece = std::min(kExchangePiece, LargestShard(buckets));
   MemoryPlan plan;
-  if (ranks > 1) {
-    const std::vector<Bucket> buckets = ParameterBuckets(layout, ranks);
-    const int64_t shard = LargestPart(buckets);
-    const int64_t piece = std::min(kExchangePiece, LargestShard(buckets));
-    plan.Add("moments", "first", 4 * shard);
-    plan.Add("moments", "second", 4 * shard);
-    plan.Add("gradients", "sum of a rank", 4 * total);
-    for (int64_t i = 0; i < TreeBuffers(num_groups / ranks); ++i) {
-      plan.Add("gradients", "tree", 4 * total);
-    }
-    plan.Add("gradients", "from ranks", 4 * (ranks - 1) * piece);
-    for (const int64_t size : {total, shard}) {
-      plan.Add("scratch", "sum_of_squares",
-               8 * kernels::SumOfSquaresScratch(size));
-      plan.Add("scratch", "sum_of_squares", 8);
-    }
-    return plan;
-  }
-  plan.Add("moments", "first", 4 * total);
-  plan.Add("moments", "second", 4 * total);
-  plan.Add("gradients", "sum", 4 * total);
-  for (int64_t i = 0; i < TreeBuffers(num_groups); ++i) {
+  plan.Add("moments", "first", 4 * shard);
+  plan.Add("moments", "second", 4 * shard);
+  plan.Add("gradients", ranks > 1 ? "sum of a rank" : "sum", 4 * total);
+  for (int64_t i = 0; i < TreeBuffers(num_groups / ranks); ++i) {
     plan.Add("gradients", "tree", 4 * total);
   }
-  plan.Add("scratch", "sum_of_squares",
-           8 * kernels::SumOfSquaresScratch(total));
-  plan.Add("scratch", "sum_of_squares", 8);
+  plan.Add("gradients", "from ranks", 4 * (ranks - 1) * piece);
+  const auto add_norm = [&](int64_t size) {
+    plan.Add("scratch", "sum_of_squares",
+             8 * kernels::SumOfSquaresScratch(size));
+    plan.Add("scratch", "sum_of_squares", 8);
+  };
+  add_norm(total);
+  if (ranks > 1) add_norm(shard);  // the optimizer of the own shards
   return plan;
 }
 

@@ -13,6 +13,14 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
+double NormOf(double sum_of_squares) {
+  const double norm = std::sqrt(sum_of_squares);
+  if (!std::isfinite(norm)) {
+    ThrowDiverged("the norm of the gradient is " + std::to_string(norm));
+  }
+  return norm;
+}
+
 Optimizer::Optimizer(const TrainingConfig& training,
                      const ParameterLayout& layout, Queue& queue)
     : training_(training),
@@ -53,11 +61,7 @@ void Optimizer::StartGradientNorm(std::span<const float> gradient) {
 }
 
 double Optimizer::FinishGradientNorm() const {
-  const double norm = std::sqrt(fetched_sum_of_squares_.view().front());
-  if (!std::isfinite(norm)) {
-    ThrowDiverged("the norm of the gradient is " + std::to_string(norm));
-  }
-  return norm;
+  return NormOf(fetched_sum_of_squares_.view().front());
 }
 
 kernels::AdamWArgs Optimizer::Step(double learning_rate,

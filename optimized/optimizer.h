@@ -24,6 +24,10 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
+// The norm of a gradient.
+// Errors   NumericsError if it is not finite.
+double NormOf(double sum_of_squares);
+
 class Optimizer {
  public:
   // Keeps a reference to `queue`. The moments start at zero.

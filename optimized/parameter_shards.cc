@@ -70,9 +70,10 @@ int64_t SizeOf(std::span<const PackedPiece> pieces) {
 
 int64_t LargestPart(std::span<const Bucket> buckets) {
   int64_t largest = 0;
-  const auto ranks = static_cast<int>(buckets.front().shards.size());
-  for (int rank = 0; rank < ranks; ++rank) {
-    largest = std::max(largest, SizeOf(PiecesOfRank(buckets, rank)));
+  for (size_t rank = 0; rank < buckets.front().shards.size(); ++rank) {
+    int64_t part = 0;
+    for (const Bucket& bucket : buckets) part += bucket.shards[rank].size();
+    largest = std::max(largest, part);
   }
   return largest;
 }

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <string>
 
 #include "core/errors.h"
 #include "kernels/adamw.h"
@@ -161,11 +159,7 @@ double RankedUpdater::GradientNorm() {
                    queue);
   fetched_.Start(queue, sum_of_squares_.data(), 1);
   Finish(queue);
-  const double norm = std::sqrt(fetched_.view().front());
-  if (!std::isfinite(norm)) {
-    ThrowDiverged("the norm of the gradient is " + std::to_string(norm));
-  }
-  return norm;
+  return NormOf(fetched_.view().front());
 }
 
 void RankedUpdater::GatherBlockSums(std::span<double> sums) {

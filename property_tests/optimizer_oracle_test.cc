@@ -16,7 +16,7 @@
 
 #include "core/comparator.h"
 #include "core/parallel_for.h"
-#include "optimized/initialize.h"
+#include "optimized/model.h"
 #include "property_tests/testing/training_oracle.h"
 #include "reference/adamw.h"
 #include "reference/dual.h"
@@ -84,11 +84,10 @@ TEST(InitializationOracle, ParametersAreTheSame) {
   const std::vector<double> expected =
       file.ReadDataset<double>("/initial_parameters").values;
   ASSERT_EQ(static_cast<int64_t>(expected.size()), c.layout.total);
-  std::vector<float> got(expected.size());
   ThreadPool pool(2);
-  optimized::InitializeParameters(c.config, c.layout,
-                                  static_cast<uint64_t>(c.config.training.seed),
-                                  got, pool);
+  optimized::Model model(c.config, /*group_sequences=*/1, pool);
+  model.InitializeParameters(static_cast<uint64_t>(c.config.training.seed));
+  const std::vector<float> got = model.ReadParameters();
   std::vector<double> bounds;
   for (const double value : expected) {
     // Rounded to float once; before that, in double, 20 roundings and

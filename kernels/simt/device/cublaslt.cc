@@ -54,18 +54,7 @@ namespace {
 uint64_t sum_seed = 1;
 bool sum_seed_is_used = false;
 
-Refusals& TheRefusals() {
-  static thread_local Refusals refusals;
-  return refusals;
-}
-
-#define SOFTMOE_REFUSE(status, ...) \
-  static_cast<cublasStatus_t>(TheRefusals().Refuse(status, __VA_ARGS__))
-
-cublasStatus_t Begin(const char* call) {
-  return static_cast<cublasStatus_t>(
-      TheRefusals().Begin(call, CUBLAS_STATUS_EXECUTION_FAILED));
-}
+using Library = LibraryRefusals<cublasStatus_t, CUBLAS_STATUS_EXECUTION_FAILED>;
 
 #define SOFTMOE_RETURN_IF_NOT_SUCCESS(...)       \
   if (const cublasStatus_t status = __VA_ARGS__; \
@@ -81,7 +70,7 @@ bool IsOne(const Object* object) {
 
 template <typename Object>
 cublasStatus_t Create(const char* call, Object** object, const Object& value) {
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(call));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(call));
   *object = new Object(value);
   MarkInitialized(object);
   return CUBLAS_STATUS_SUCCESS;
@@ -89,7 +78,7 @@ cublasStatus_t Create(const char* call, Object** object, const Object& value) {
 
 template <typename Object>
 cublasStatus_t Destroy(const char* call, Object* object) {
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(call));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(call));
   if (!IsOne(object)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "%s of what does not exist (any more)", call);
@@ -124,7 +113,7 @@ class Attribute {
   }
 
   cublasStatus_t End() {
-    SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(call_));
+    SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(call_));
     if (done_) return CUBLAS_STATUS_SUCCESS;
     const char* why = !IsOne(object_)     ? "of what does not exist (any more)"
                       : !known_           ? "is not simulated"
@@ -310,37 +299,39 @@ int64_t TermsOf(const Problem& problem) {
   return problem.transpose_a ? a.rows : a.cols;
 }
 
-// A number for all problems that differ in these two at most.
-uint64_t Family(const Problem& problem) {
-  uint64_t words[4 * 5 + 3];
-  int size = 0;
+// A number for the problem, with all sizes or with the rows of D alone.
+uint64_t NumberOf(const Problem& problem, bool with_sizes) {
+  uint64_t words[4 * 7 + 2];
+  size_t size = 0;
+  const auto add = [&](int64_t word) {
+    words[size++] = static_cast<uint64_t>(word);
+  };
   for (int i = 0; i < 4; ++i) {
     const MatrixShape& s = problem.shape(i);
-    for (const int64_t word : {int64_t{s.bf16}, int64_t{s.row_major}, s.ld,
-                               int64_t{s.batch}, s.stride}) {
-      words[size++] = static_cast<uint64_t>(word);
+    add(s.bf16);
+    add(s.row_major);
+    if (with_sizes) {
+      add(s.rows);
+      add(s.cols);
     }
+    add(s.ld);
+    add(s.batch);
+    add(s.stride);
   }
-  words[size++] = static_cast<uint64_t>(problem.shape(3).rows);
-  words[size++] = problem.transpose_a;
-  words[size++] = problem.transpose_b;
-  return HashRaw(words, sizeof(words));
+  if (!with_sizes) add(problem.shape(3).rows);
+  add(problem.transpose_a);
+  add(problem.transpose_b);
+  return HashRaw(words, size * sizeof(words[0]));
+}
+
+// A number for all problems that differ in columns and terms at most.
+uint64_t Family(const Problem& problem) {
+  return NumberOf(problem, /*with_sizes=*/false);
 }
 
 // A number for the problem, whatever the seed and the operands' places.
 uint64_t Identity(const Problem& problem) {
-  uint64_t words[4 * 7 + 2];
-  int size = 0;
-  for (int i = 0; i < 4; ++i) {
-    const MatrixShape& s = problem.shape(i);
-    for (const int64_t word : {int64_t{s.bf16}, int64_t{s.row_major}, s.rows,
-                               s.cols, s.ld, int64_t{s.batch}, s.stride}) {
-      words[size++] = static_cast<uint64_t>(word);
-    }
-  }
-  words[size++] = problem.transpose_a;
-  words[size++] = problem.transpose_b;
-  return HashRaw(words, sizeof(words));
+  return NumberOf(problem, /*with_sizes=*/true);
 }
 
 // ---- Algorithms
@@ -532,7 +523,7 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
 }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   const HostCall host_call;
-  return TheRefusals().Text(status, cublasLtGetStatusName(status));
+  return Library::Get().Text(status, cublasLtGetStatusName(status));
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout,
@@ -612,7 +603,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
   using Preference = cublasLtMatmulPreferenceOpaque_t;
   if (attribute >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
       attribute <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES) {
-    SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(kCall));
+    SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(kCall));
     uint32_t bytes = 0;
     if (value != nullptr && size == sizeof(bytes)) {
       RequireInitialized(value, size);
@@ -642,7 +633,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatmulPreference_t preference, int requested,
     cublasLtMatmulHeuristicResult_t results[], int* returned) {
   const HostCall host_call;
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin("cublasLtMatmulAlgoGetHeuristic"));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(
+      Library::Begin("cublasLtMatmulAlgoGetHeuristic"));
   Problem problem;
   SOFTMOE_RETURN_IF_NOT_SUCCESS(
       DescribeProblem(handle, desc, a, b, c, d, &problem));
@@ -694,7 +686,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
                               const cublasLtMatmulAlgo_t* algo, void* workspace,
                               size_t workspace_size, cudaStream_t stream) {
   const HostCall host_call;
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin("cublasLtMatmul"));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin("cublasLtMatmul"));
   if (!TheWorkQueue().Knows(stream)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "cublasLtMatmul on the null stream, or one that does "

@@ -57,8 +57,6 @@ size_t LiveBytes();
 // before that one counts as a rank that never comes; 20 by default.
 void SetPatience(int seconds);
 
-// The version that ncclGetVersion finds: 22809 is 2.28.9.
-void SetNcclVersion(int version);
 int LiveNcclCommunicators();
 // What NCCL has carried from rank `from` to rank `to`, of all communicators of
 // this process.

@@ -74,7 +74,7 @@ class GuardedMemory {
   // False if the fence beside something open was written to; `text` says where.
   bool FencesHold(char* text, size_t text_size) const;
 
-  // "4 bytes after the end of device memory 3 (400 bytes)".
+  // "4 bytes past the end of device memory 3 (400 bytes)".
   void Describe(const void* at, char* text, size_t text_size) const;
 
   size_t live_bytes() const { return live_bytes_; }

@@ -65,6 +65,26 @@ class Refusals {
   char text_[1400] = {};
 };
 
+// The refusals of one library, in its own type of errors; after a failure of
+// the device, its calls return `kAfterFailure`.
+template <typename Error, Error kAfterFailure>
+struct LibraryRefusals {
+  using Status = Error;
+
+  // Each thread has its own, as on a device.
+  static Refusals& Get() {
+    static thread_local Refusals refusals;
+    return refusals;
+  }
+  static Status Begin(const char* call) {
+    return static_cast<Status>(Get().Begin(call, kAfterFailure));
+  }
+};
+
+// Refusals::Refuse of the LibraryRefusals that a source calls Library.
+#define SOFTMOE_REFUSE(error, ...) \
+  static_cast<Library::Status>(Library::Get().Refuse(error, __VA_ARGS__))
+
 // What failed on the device, so that all later calls fail; null if nothing has.
 const char* DeviceFailure();
 void SetDeviceFailure(const char* what);

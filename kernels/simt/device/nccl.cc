@@ -24,28 +24,15 @@
 namespace softmoe::simt {
 namespace {
 
-int version = NCCL_VERSION_CODE;
-
 // Bytes, by sender and receiver.
 constexpr int kMostRanks = 16;
 int64_t carried[kMostRanks][kMostRanks] = {};
 
-Refusals& TheRefusals() {
-  static thread_local Refusals refusals;
-  return refusals;
-}
-
-#define SOFTMOE_REFUSE(result, ...) \
-  static_cast<ncclResult_t>(TheRefusals().Refuse(result, __VA_ARGS__))
+using Library = LibraryRefusals<ncclResult_t, ncclUnhandledCudaError>;
 
 #define SOFTMOE_RETURN_IF_NOT_SUCCESS(...)                            \
   if (const ncclResult_t result = __VA_ARGS__; result != ncclSuccess) \
   return result
-
-ncclResult_t Begin(const char* call) {
-  return static_cast<ncclResult_t>(
-      TheRefusals().Begin(call, ncclUnhandledCudaError));
-}
 
 // ---- What ranks have in common
 
@@ -390,9 +377,9 @@ ncclResult_t CheckComm(const char* call, const ncclComm* comm) {
     if (comm == nullptr || known != comm) continue;
     if (comm->end == ncclComm::End::kNone) return ncclSuccess;
   }
-  TheRefusals().Refuse(ncclInvalidArgument,
-                       "%s of a communicator that does not exist (any more)",
-                       call);
+  Library::Get().Refuse(ncclInvalidArgument,
+                        "%s of a communicator that does not exist (any more)",
+                        call);
   return ncclInvalidArgument;  // so that clang-tidy sees that this is an error
 }
 
@@ -434,8 +421,7 @@ ncclResult_t CheckBuffer(const char* call, const ncclComm* comm,
 
 ncclResult_t CheckStream(const char* call, const ncclComm* comm,
                          const CUstream_st* stream) {
-  if (reinterpret_cast<uintptr_t>(stream) <= 2 ||
-      !TheWorkQueue().Knows(stream)) {
+  if (!TheWorkQueue().Knows(stream)) {
     return SOFTMOE_REFUSE(ncclInvalidArgument,
                           "%s on the null stream, or one that does not exist "
                           "(any more)",
@@ -531,7 +517,7 @@ ncclResult_t EndGroup() {
 // What sends, receives and broadcasts have in common. `op` lacks its number.
 ncclResult_t Ask(const char* call, ncclComm* comm, Operation op, size_t count,
                  ncclDataType_t type, CUstream_st* stream) {
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(call));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(call));
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckReady(call, comm));
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckStream(call, comm, stream));
   Clique& clique = *comm->clique;
@@ -547,6 +533,8 @@ ncclResult_t Ask(const char* call, ncclComm* comm, Operation op, size_t count,
                           "simulated",
                           call, static_cast<int>(type));
   }
+  // Only the root of a broadcast sends.
+  if (broadcast && op.peer != comm->rank) op.from = nullptr;
   Amount amount = {count, type, op.peer, comm->rank};
   op.bytes = amount.bytes();
   if (op.from != nullptr) {
@@ -591,11 +579,6 @@ ncclResult_t Ask(const char* call, ncclComm* comm, Operation op, size_t count,
 
 }  // namespace
 
-void SetNcclVersion(int new_version) {
-  const HostCall host_call;
-  version = new_version;
-}
-
 int64_t NcclBytes(int from, int to) {
   const HostCall host_call;
   return carried[from][to];
@@ -620,7 +603,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
   const HostCall host_call;
 #define SOFTMOE_NAME(name) \
   case name:               \
-    return TheRefusals().Text(result, #name)
+    return Library::Get().Text(result, #name)
   switch (result) {
     SOFTMOE_NAME(ncclSuccess);
     SOFTMOE_NAME(ncclUnhandledCudaError);
@@ -637,15 +620,15 @@ const char* ncclGetErrorString(ncclResult_t result) {
 
 ncclResult_t ncclGetVersion(int* found) {
   const HostCall host_call;
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin("ncclGetVersion"));
-  *found = version;
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin("ncclGetVersion"));
+  *found = NCCL_VERSION_CODE;
   MarkInitialized(found);
   return ncclSuccess;
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   const HostCall host_call;
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin("ncclGetUniqueId"));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin("ncclGetUniqueId"));
   std::vector<ncclUniqueId>& known = KnownIds();
   ncclUniqueId made = {};
   snprintf(made.internal, sizeof(made.internal), "simulated clique %zu",
@@ -661,7 +644,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks,
                                     ncclConfig_t* config) {
   constexpr const char* kCall = "ncclCommInitRankConfig";
   const HostCall host_call;
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(kCall));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(kCall));
   if (config == nullptr || config->blocking != 0) {
     return SOFTMOE_REFUSE(ncclInvalidArgument,
                           "%s: only config.blocking = 0 is simulated: a "
@@ -753,7 +736,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   constexpr const char* kCall = "ncclCommAbort";
   const HostCall host_call;
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(kCall));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(kCall));
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckComm(kCall, comm));
   comm->end = ncclComm::End::kAborted;
   GiveBackOfRank(comm->device);
@@ -778,7 +761,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   constexpr const char* kCall = "ncclCommDestroy";
   const HostCall host_call;
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(kCall));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(kCall));
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckReady(kCall, comm));
   if (!comm->queued.empty()) {
     return SOFTMOE_REFUSE(ncclInvalidUsage,
@@ -793,14 +776,15 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 
 ncclResult_t ncclGroupStart() {
   const HostCall host_call;
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin("ncclGroupStart"));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin("ncclGroupStart"));
   ++TheOpenGroup().depth;
   return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd() {
   const HostCall host_call;
-  if (const ncclResult_t begun = Begin("ncclGroupEnd"); begun != ncclSuccess) {
+  if (const ncclResult_t begun = Library::Begin("ncclGroupEnd");
+      begun != ncclSuccess) {
     DropGroup();
     return begun;
   }
@@ -842,14 +826,11 @@ ncclResult_t ncclBroadcast(const void* from, void* to, size_t count,
                            ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream) {
   const HostCall host_call;
-  const bool sends = comm != nullptr &&
-                     CheckComm("ncclBroadcast", comm) == ncclSuccess &&
-                     comm->rank == root;
   return Ask("ncclBroadcast", comm,
              {.kind = Operation::kBroadcast,
               .peer = root,
               .number = 0,
-              .from = sends ? static_cast<const char*>(from) : nullptr,
+              .from = static_cast<const char*>(from),
               .to = static_cast<char*>(to),
               .bytes = 0},
              count, type, stream);

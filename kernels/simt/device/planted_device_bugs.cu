@@ -934,6 +934,25 @@ Outcome TooMuchStaticSharedMemory() {
   p.Launch(p.streams[0], UseMuchStaticShared, p.AllocateInput());
   return p.End();
 }
+// Kernels that never ask are launched as before.
+Outcome SharedMemoryOfManyKernels() {
+  Program p;
+  int* a = p.AllocateInput();
+  p.Launch(p.streams[0], Increment, kSize, a, a);
+  constexpr int kMost = 1024;
+  static const char kernels[kMost + 1] = {};
+  const auto ask = [&](int i) {
+    p.Try(cudaFuncSetAttribute(
+        &kernels[i], cudaFuncAttributeMaxDynamicSharedMemorySize, 1024));
+  };
+  for (int i = 0; i < kMost; ++i) ask(i);
+  ask(0);
+  p.Launch(p.streams[0], Fill, kSize, 1, a);
+  p.Synchronize(0);
+  if (p.refused) return Outcome::kWrong;
+  ask(kMost);
+  return p.End();
+}
 Outcome TooManyThreads() {
   Program p;
   cudaLaunchConfig_t config = {};
@@ -1219,6 +1238,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"too much shared memory",           {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchSharedMemoryAskedFor, "at most 166912"},
     {"too much of little shared memory", {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchOfLittleSharedMemory, "at most 102400"},
     {"too much static shared memory",    {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchStaticSharedMemory, "53248 bytes of shared memory"},
+    {"shared memory of many kernels",    {kRefuse, kRefuse, kRefuse, kRefuse}, SharedMemoryOfManyKernels, "the simulator keeps that of 1024"},
     {"too many threads",                 {kRefuse, kRefuse, kRefuse, kRefuse}, TooManyThreads, "1 to 1024 threads"},
     {"kernel fails",                     {kRefuse, kRefuse, kRefuse, kRefuse}, KernelFails, "planted_device_bugs.cu:"},
     {"call fails",                       {kRefuse, kRefuse, kRefuse, kRefuse}, CallFails, "as a test ordered"},

@@ -415,46 +415,52 @@ Outcome ColumnWithoutValues() {
   return p.Check();
 }
 
-// A hash of the product's bits under a seed, from a process of its own.
-uint64_t HashUnder(uint64_t seed, int algorithm) {
+// What `compute` returns in a process of its own; 0 if that dies.
+template <typename Compute>
+uint64_t InOwnProcess(const Compute& compute) {
   int ends[2];
   if (pipe(ends) != 0) return 0;
   const pid_t child = fork();
   if (child == 0) {
+    const uint64_t value = compute();
+    (void)!write(ends[1], &value, sizeof(value));
+    _exit(0);
+  }
+  close(ends[1]);  // while it is open, reading waits for a child that died
+  uint64_t value = 0;
+  if (read(ends[0], &value, sizeof(value)) != sizeof(value)) value = 0;
+  close(ends[0]);
+  if (child > 0) waitpid(child, nullptr, 0);
+  return value;
+}
+
+// A hash of the product's bits under a seed.
+uint64_t HashUnder(uint64_t seed, int algorithm) {
+  return InOwnProcess([=]() -> uint64_t {
     SetSumSeed(seed);
     Program p(10, 10, 300, CUDA_R_16BF);
     p.Fill();
     p.Choose(algorithm);
-    p.Multiply();
-    uint64_t hash = 0;
+    const auto hash_of_product = [&p] {
+      p.Multiply();
+      uint64_t hash = 0;
+      for (const float x : p.Result()) {
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof(bits));
+        hash = hash * 1099511628211u + bits;
+      }
+      return hash;
+    };
+    const uint64_t hash = hash_of_product();
     const Outcome outcome = p.Check();
-    for (const float x : p.Result()) {
-      uint32_t bits;
-      memcpy(&bits, &x, sizeof(bits));
-      hash = hash * 1099511628211u + bits;
-    }
-    p.Multiply();  // again
-    uint64_t again = 0;
-    for (const float x : p.Result()) {
-      uint32_t bits;
-      memcpy(&bits, &x, sizeof(bits));
-      again = again * 1099511628211u + bits;
-    }
-    if (outcome != Outcome::kClean || again != hash) hash = 0;
-    (void)!write(ends[1], &hash, sizeof(hash));
-    _exit(0);
-  }
-  uint64_t hash = 0;
-  if (read(ends[0], &hash, sizeof(hash)) != sizeof(hash)) hash = 0;
-  close(ends[0]);
-  close(ends[1]);
-  waitpid(child, nullptr, 0);
-  return hash;
+    return outcome == Outcome::kClean && hash_of_product() == hash ? hash : 0;
+  });
 }
 
 // Each seed and algorithm gives other bits, all within bounds; the same ones
 // give the same bits.
 Outcome Seeds() {
+  if (InOwnProcess([]() -> uint64_t { _exit(1); }) != 0) return Outcome::kWrong;
   uint64_t hashes[6];
   for (int i = 0; i < 6; ++i) {
     hashes[i] = HashUnder(static_cast<uint64_t>(1 + i % 3), i / 3);

@@ -2,9 +2,11 @@
 //
 // The functions of include/cuda_runtime_api.h, over GuardedMemory and
 // WorkQueue. Each is a HostCall.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/device/guarded_memory.h"
@@ -25,24 +27,13 @@ bool has_context[GuardedMemory::kMaxDevices];
 int nccl_ranks[GuardedMemory::kMaxDevices];
 int pageable_copies = 0;
 
-// Each thread has its own, as on a device.
-Refusals& TheRefusals() {
-  static thread_local Refusals refusals;
-  return refusals;
-}
+using Library = LibraryRefusals<cudaError_t, cudaErrorLaunchFailure>;
 
-#define SOFTMOE_REFUSE(error, ...) \
-  static_cast<cudaError_t>(TheRefusals().Refuse(error, __VA_ARGS__))
-
-// Every call begins with this; if it is not cudaSuccess, it ends there.
-cudaError_t Begin(const char* call) {
-  return static_cast<cudaError_t>(
-      TheRefusals().Begin(call, cudaErrorLaunchFailure));
-}
-
-#define SOFTMOE_BEGIN(call) \
-  const HostCall host_call; \
-  if (const cudaError_t begun = Begin(call); begun != cudaSuccess) return begun
+// Every call begins with this, and ends there if it fails.
+#define SOFTMOE_BEGIN(call)                                                 \
+  const HostCall host_call;                                                 \
+  if (const cudaError_t begun = Library::Begin(call); begun != cudaSuccess) \
+  return begun
 
 // The result of a call that waited.
 cudaError_t Waited(const char* wrong) {
@@ -215,19 +206,22 @@ cudaError_t CheckRange(const char* call, const char* side, const void* at,
 
 // ---- Kernels
 
-// The dynamic shared memory that a kernel was allowed.
+// The dynamic shared memory that a kernel was allowed; the first ones of the
+// array are in use.
 struct SharedAllowance {
   const void* kernel;
   size_t bytes;
 };
-SharedAllowance& AllowanceOf(const void* kernel) {
-  static SharedAllowance allowances[1024];
-  SharedAllowance* allowance = allowances;
-  while (allowance->kernel != nullptr && allowance->kernel != kernel) {
-    ++allowance;
-  }
-  allowance->kernel = kernel;
-  return *allowance;
+SharedAllowance allowances[1024];
+
+// The kernel's place, or else the first that is free: of 0 bytes. The end of
+// the array if there is none.
+SharedAllowance* AllowanceOf(const void* kernel) {
+  return std::find_if(std::begin(allowances), std::end(allowances),
+                      [kernel](const SharedAllowance& allowance) {
+                        return allowance.kernel == kernel ||
+                               allowance.kernel == nullptr;
+                      });
 }
 
 KernelRunner* kernel_runner = nullptr;
@@ -319,7 +313,8 @@ cudaError_t TryToQueue(const cudaLaunchConfig_t& config, const KernelCall& call,
   constexpr const char* kCall = "cudaLaunchKernelEx";
   SOFTMOE_BEGIN(kCall);
   SOFTMOE_CHECK_STREAM(kCall, config.stream);
-  const size_t allowance = AllowanceOf(call.kernel).bytes;
+  const SharedAllowance* allowed = AllowanceOf(call.kernel);
+  const size_t allowance = allowed == std::end(allowances) ? 0 : allowed->bytes;
   cudaError_t error = CheckConfiguration(config, allowance);
   if (error == cudaSuccess) error = CheckPointers(pointers);
   if (error != cudaSuccess) return error;
@@ -435,7 +430,7 @@ void ForgetFailure() {
   const HostCall host_call;
   SetDeviceFailure(nullptr);
   TheWorkQueue().DropAll();
-  TheRefusals().Forget();
+  Library::Get().Forget();
 }
 
 }  // namespace softmoe::simt
@@ -479,13 +474,13 @@ const char* cudaGetErrorName(cudaError_t error) {
 
 const char* cudaGetErrorString(cudaError_t error) {
   const HostCall host_call;
-  return TheRefusals().Text(error, cudaGetErrorName(error));
+  return Library::Get().Text(error, cudaGetErrorName(error));
 }
 
 cudaError_t cudaGetLastError() {
   const HostCall host_call;
-  const int error = TheRefusals().last_error();
-  if (DeviceFailure() == nullptr) TheRefusals().Forget();
+  const int error = Library::Get().last_error();
+  if (DeviceFailure() == nullptr) Library::Get().Forget();
   return static_cast<cudaError_t>(error);
 }
 
@@ -584,7 +579,7 @@ cudaError_t cudaMalloc(void** memory, size_t size) {
 // Frees even after a failure, which it then returns.
 cudaError_t cudaFree(void* memory) {
   const HostCall host_call;
-  const cudaError_t begun = Begin("cudaFree");
+  const cudaError_t begun = Library::Begin("cudaFree");
   if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
   if (memory == nullptr) return begun;
   Allocation* allocation = DeviceMemory().Find(memory);
@@ -617,7 +612,7 @@ cudaError_t cudaMallocHost(void** memory, size_t size) {
 
 cudaError_t cudaFreeHost(void* memory) {
   const HostCall host_call;
-  const cudaError_t begun = Begin("cudaFreeHost");
+  const cudaError_t begun = Library::Begin("cudaFreeHost");
   if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
   if (memory == nullptr) return begun;
   Allocation* allocation = PinnedMemory().Find(memory);
@@ -723,7 +718,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   constexpr const char* kCall = "cudaStreamDestroy";
   const HostCall host_call;
-  const cudaError_t begun = Begin(kCall);
+  const cudaError_t begun = Library::Begin(kCall);
   if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
   SOFTMOE_CHECK_STREAM(kCall, stream);
   const char* wrong = TheWorkQueue().DestroyStream(stream);
@@ -766,7 +761,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   constexpr const char* kCall = "cudaEventDestroy";
   const HostCall host_call;
-  const cudaError_t begun = Begin(kCall);
+  const cudaError_t begun = Library::Begin(kCall);
   if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
   SOFTMOE_CHECK_EVENT(kCall, event);
   TheWorkQueue().DestroyEvent(event);
@@ -817,7 +812,14 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute,
                           "most %zu",
                           value, limits.shared_memory_per_block);
   }
-  AllowanceOf(kernel).bytes = static_cast<size_t>(value);
+  SharedAllowance* allowance = AllowanceOf(kernel);
+  if (allowance == std::end(allowances)) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "dynamic shared memory of another kernel: the "
+                          "simulator keeps that of %zu",
+                          std::size(allowances));
+  }
+  *allowance = {kernel, static_cast<size_t>(value)};
   return cudaSuccess;
 }
 

@@ -6,8 +6,8 @@
 // names, types and values to the library's.
 //
 // Stricter than the library: a product takes an algorithm that the heuristic
-// gave for this very problem, and pointers as aligned as its preference said;
-// outputs overlap nothing; null is no stream.
+// gave for this problem, or for one with more columns or terms; pointers are as
+// aligned as its preference said; outputs overlap nothing; null is no stream.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUBLASLT_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUBLASLT_H_
 
@@ -36,8 +36,7 @@ enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 
 enum cublasComputeType_t {
   CUBLAS_COMPUTE_32F = 68,
-  CUBLAS_COMPUTE_32F_FAST_16BF = 75,  // refused: inputs would be rounded
-  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,  // refused
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,  // refused: inputs would be rounded
 };
 
 // ---- Handle and descriptors
@@ -113,7 +112,6 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
 
 // How the parts of sums that are split over k are added up.
 enum cublasLtReductionScheme_t {
-  CUBLASLT_REDUCTION_SCHEME_NONE = 0,          // they are not split
   CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,       // in D, so in its type
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,  // in fp32
   CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4,   // in the type of D

@@ -95,9 +95,7 @@ using cudaStream_t = CUstream_st*;
 struct CUevent_st;
 using cudaEvent_t = CUevent_st*;
 
-#define cudaStreamDefault 0x00
 #define cudaStreamNonBlocking 0x01
-#define cudaEventDefault 0x00
 #define cudaEventDisableTiming 0x02
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
