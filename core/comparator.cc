@@ -4,11 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 namespace softmoe {
 namespace {
@@ -155,39 +153,6 @@ Comparison CompareValues(std::span<const T> got,
   return result;
 }
 
-template <typename T, typename Bits>
-Comparison CompareBitPatterns(std::span<const T> got,
-                              std::span<const T> expected) {
-  if (got.size() != expected.size()) {
-    return NotCompared(got.size(), expected.size(), expected.size());
-  }
-  if (got.empty()) return NothingToCompare();
-  Comparison result;
-  result.count = static_cast<int64_t>(got.size());
-  for (int64_t i = 0; i < result.count; ++i) {
-    const bool equal =
-        std::bit_cast<Bits>(got[i]) == std::bit_cast<Bits>(expected[i]);
-    if (equal && !std::isnan(got[i])) {
-      continue;
-    }
-    if (result.failures++ == 0) {
-      result.first_failure = result.worst = i;
-      result.worst_got = static_cast<double>(got[i]);
-      result.worst_expected = static_cast<double>(expected[i]);
-      result.utilisation = std::numeric_limits<double>::infinity();
-    }
-  }
-  result.status = result.failures == 0 ? Status::kPass : Status::kFail;
-  if (result.failures > 0) {
-    result.reason = fmt::format(
-        "{} of {} elements differ in their bits, first at [{}]: got {:.17g}, "
-        "expected {:.17g}",
-        result.failures, result.count, result.first_failure, result.worst_got,
-        result.worst_expected);
-  }
-  return result;
-}
-
 }  // namespace
 
 const char* StatusName(Status status) {
@@ -226,16 +191,6 @@ Comparison Compare(std::span<const float> got, std::span<const double> expected,
                    std::span<const double> bound,
                    const Expectations& expectations) {
   return CompareValues<float>(got, expected, bound, expectations);
-}
-
-Comparison CompareBits(std::span<const float> got,
-                       std::span<const float> expected) {
-  return CompareBitPatterns<float, uint32_t>(got, expected);
-}
-
-Comparison CompareBits(std::span<const double> got,
-                       std::span<const double> expected) {
-  return CompareBitPatterns<double, uint64_t>(got, expected);
 }
 
 }  // namespace softmoe

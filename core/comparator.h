@@ -75,13 +75,6 @@ Comparison Compare(std::span<const float> got, std::span<const double> expected,
                    std::span<const double> bound,
                    const Expectations& expectations = {});
 
-// Equality of every bit pattern, for exact data and determinism; -0 differs
-// from 0, and a NaN never passes.
-Comparison CompareBits(std::span<const float> got,
-                       std::span<const float> expected);
-Comparison CompareBits(std::span<const double> got,
-                       std::span<const double> expected);
-
 }  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_COMPARATOR_H_

@@ -19,10 +19,8 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "core/comparator.h"
 #include "core/testing/bounded.h"
 #include "reference/lapsum.h"
 #include "reference/matrix.h"
@@ -114,39 +112,6 @@ inline std::vector<Bounded> LapSumArguments(const reference::LapSum& solution,
         u, kFloatUnit * (chain + 4 * (std::abs(u + t) + std::abs(t))));
   }
   return arguments;
-}
-
-// Why `got` does not equal `expected` within `bounds`; "" if it does. All have
-// one size.
-inline std::string Mismatch(const std::string& what, std::span<const float> got,
-                            std::span<const double> expected,
-                            std::span<const Bounded> bounds) {
-  std::vector<double> limits;
-  for (size_t i = 0; i < bounds.size(); ++i) {
-    limits.push_back(bounds[i].error + kUnderflow);
-    if (i >= expected.size()) continue;  // the comparator says so
-    // Reference and bound sum the same n terms in double in other orders: each
-    // errs by 2^-29 of the float bound. NaN fails.
-    const double drift = std::abs(bounds[i].value - expected[i]);
-    if (!(drift <= 0x1p-26 * limits[i] + 0x1p-50 * std::abs(expected[i]))) {
-      return what + "[" + std::to_string(i) +
-             "]: the bound is for another formula: " +
-             std::to_string(bounds[i].value) + " instead of " +
-             std::to_string(expected[i]);
-    }
-  }
-  const Comparison comparison = Compare(
-      got, expected, limits, {.may_be_constant = true, .may_be_tiny = true});
-  return comparison.ok() ? "" : what + ": " + comparison.Text();
-}
-
-inline std::string Mismatch(const std::string& what, std::span<const float> got,
-                            const reference::Matrix& expected,
-                            std::span<const Bounded> bounds) {
-  return Mismatch(what, got,
-                  std::span<const double>(expected.data(),
-                                          static_cast<size_t>(expected.size())),
-                  bounds);
 }
 
 // Floats as a matrix for the reference.

@@ -13,7 +13,6 @@
 #include <random>
 #include <vector>
 
-#include "core/testing/message_test_util.h"
 #include "core/testing/random_test_util.h"
 
 namespace softmoe::property_tests {
@@ -88,39 +87,6 @@ TEST(ErrorBounds, FewTermsKeepTheWorstCase) {
   const double exponent = Lambda() * Lambda() / 2;
   EXPECT_NEAR(2 * std::exp(-exponent) * kSumsOfASuite, kFalseAlarm,
               (6 * exponent + 5) * 0x1p-53 * kFalseAlarm);
-}
-
-class MismatchTest : public ::testing::Test {
- protected:
-  std::vector<double> expected_ = {1.0, -2.0, 0.5};
-  std::vector<Bounded> bounds_ = {{1.0, 1e-3}, {-2.0, 1e-3}, {0.5, 1e-3}};
-  std::vector<float> got_ = {1.0f, -2.0f, 0.5f};
-
-  std::string Run() { return Mismatch("x", got_, expected_, bounds_); }
-};
-
-TEST_F(MismatchTest, AcceptsWhatIsWithinAndRejectsWhatIsNot) {
-  EXPECT_EQ(Run(), "");
-  for (const size_t i : {0, 1, 2}) {
-    got_[i] += 0.00099f;
-    EXPECT_EQ(Run(), "");
-    got_[i] += 0.00002f;
-    EXPECT_NE(Run(), "");
-    got_[i] = static_cast<float>(expected_[i]);
-  }
-}
-
-TEST_F(MismatchTest, RejectsNaNOtherSizesAndBoundsOfAnotherFormula) {
-  got_[1] = NAN;
-  EXPECT_NE(Run(), "");
-  got_[1] = -2.0f;
-  bounds_[2].error = NAN;
-  EXPECT_NE(Run(), "");
-  bounds_[2] = {0.5 + 1e-6, 1e-3};
-  EXPECT_TRUE(Says(Run(), "another formula"));
-  bounds_[2] = {0.5, 1e-3};
-  bounds_.push_back({0.5, 1e-3});
-  EXPECT_NE(Run(), "");
 }
 
 }  // namespace

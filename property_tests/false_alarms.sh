@@ -15,6 +15,7 @@ set -euo pipefail
 suites=(
   property_tests/test
   property_tests/verify/test
+  property_tests/verify/kernels_property_test
   property_tests/verify/engine/test
   property_tests/verify/gradients/test
 )
@@ -45,7 +46,9 @@ if [ "$rounds" -eq 0 ] || [ -z "${BUILD_WORKSPACE_DIRECTORY:-}" ]; then
   exit 2
 fi
 cd "$BUILD_WORKSPACE_DIRECTORY"
-./bazelw build "${suites[@]/%\/test/:test}"
+targets=()
+for suite in "${suites[@]}"; do targets+=("//${suite%/*}:${suite##*/}"); done
+./bazelw build "${targets[@]}"
 
 if ! log=$(mktemp); then
   echo "false_alarms: set TMPDIR to a folder that can be written" >&2

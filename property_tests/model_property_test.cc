@@ -211,18 +211,6 @@ TEST(ModelAgainstReferenceEdge, AGroupMayBeRoutedNowhere) {
   }
 }
 
-// Ruling 9: the results of both ISA levels are within the same bounds.
-TEST(ModelAgainstReferenceIsa, HoldsAtEveryLevelOfThisMachine) {
-  for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
-    if (!kernels::IsaAvailable(isa)) continue;
-    kernels::SelectIsa(kernels::IsaName(isa));
-    for (const RouterKind kind : kRouterKinds) {
-      ExpectAgreement(MakeModelCase(BaseConfig(kind), 2, 5));
-    }
-  }
-  kernels::SelectIsa("");
-}
-
 // The comparison detects a small fault on one side, in any constant or in one
 // parameter of a tensor.
 class ModelDifferenceMeta : public ::testing::Test {

@@ -5,7 +5,7 @@
 //
 // Tolerance. The reference routes the same float scores, with the kernel's
 // numbers for the layer. Its selection may differ only where a soft weight is
-// within its error bound (error_bounds.h) of the cutoff. A truncated mass then
+// within its error bound (row_bounds.h) of the cutoff. A truncated mass then
 // errs by at most the mean, over the tokens, of the bounds of the unselected
 // weights.
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 #include "optimized/model.h"
 #include "property_tests/error_bounds.h"
 #include "property_tests/testing/model_difference.h"
-#include "reference/laplace.h"
+#include "property_tests/verify/operations/row_bounds.h"
 #include "reference/metrics.h"
 #include "reference/router.h"
 #include "trainer/evaluation/router_health.h"
@@ -31,7 +31,6 @@ namespace {
 
 using reference::BoolMatrix;
 using reference::Matrix;
-using reference::Vector;
 using trainer::RouterHealth;
 using trainer::RouterHealthTotals;
 
@@ -60,13 +59,11 @@ Matrix WeightBounds(const LayerPasses& layer) {
       bounds.row(t).setConstant(num_experts * kFloatUnit);
       continue;
     }
-    const Vector row = layer.scores.row(t);
-    const std::vector<Bounded> arguments =
-        LapSumArguments(reference::SolveLapSum(row, layer.settings.mean_active,
-                                               layer.settings.temperature),
-                        layer.settings.mean_active);
+    const verify::LapSumRow row =
+        verify::BoundLapSumRow(layer.scores.row(t), layer.settings.mean_active,
+                               layer.settings.temperature);
     for (Eigen::Index e = 0; e < bounds.cols(); ++e) {
-      bounds(t, e) = reference::LaplaceCdfOf(arguments[e]).error + kUnderflow;
+      bounds(t, e) = row.weights[static_cast<size_t>(e)].error + kUnderflow;
     }
   }
   return bounds;
@@ -206,14 +203,8 @@ std::string HealthDefect(int64_t* ambiguous, int64_t* decisions) {
                             .fallback = config.router.fallback};
       Append(AsMatrix(view.scores, stats.num_tokens, m.num_experts),
              &layers[l].scores);
-      BoolMatrix selected =
-          BoolMatrix::Constant(stats.num_tokens, m.num_experts, false);
-      for (size_t i = 0; i < view.selected.size(); ++i) {
-        if (view.selected[i] < 0) continue;
-        selected(static_cast<int64_t>(i) / view.max_active, view.selected[i]) =
-            true;
-      }
-      Append(selected, &layers[l].selected);
+      Append(SelectionOf(view, stats.num_tokens, m.num_experts),
+             &layers[l].selected);
     }
     totals.Add(stats, views);
   }

@@ -8,6 +8,8 @@
 #include <functional>
 #include <vector>
 
+#include "core/testing/bounded.h"
+
 namespace softmoe::property_tests {
 namespace {
 
@@ -15,9 +17,6 @@ using reference::BoolMatrix;
 using reference::Matrix;
 using reference::RouterSaved;
 using reference::RouterSettings;
-
-// Float flushes weights below 1.7e-38 to 0, which matters for a cutoff of 0.
-constexpr double kFlushed = 0x1p-125;
 
 // The `count`-th and the next largest score of a row; -inf past the end.
 struct Boundary {
@@ -63,10 +62,11 @@ SelectionCheck CheckSelection(const RouterSettings& settings,
       if (own.active(t, e) == got(t, e)) continue;
       differs = true;
       const double weight = own.soft_weights(t, e);
+      // A weight that float flushes to 0 matters for a cutoff of 0.
       const bool at_cutoff =
           soft && std::abs(weight - settings.cutoff) <=
                       WeightError(settings, weight, score_error, weight_error) +
-                          0x1p-23 * settings.cutoff + kFlushed;
+                          0x1p-23 * settings.cutoff + FloatRounding::kUnderflow;
       // The fallback takes the largest score if nothing reached the cutoff.
       const bool at_top1 = settings.fallback == Fallback::kTop1 &&
                            AtBoundary(scores(t, e), top1, score_error);

@@ -3,15 +3,8 @@
 // The whole model against golden/oracles/transformer.h5: loss, routing and
 // every gradient of a tiny transformer as PyTorch's automatic differentiation
 // has them in double precision (golden/oracles/README.md). A formula that is
-// wrong in reference and kernels alike is found here.
-//
-// Tolerance, per tensor. The oracle recorded e, the largest error of its own
-// float32 runs: errors are linear in the unit of rounding, so in double they
-// are e 2^-29 (stored as `error`), in float e. Another implementation makes
-// other errors of the same kind; where it adds n terms one after another and
-// torch by halves, up to sqrt(n) larger ones, n being the longest sum in the
-// model. Both sides err: (1 + sqrt(n)) e. Both round what comes out: 2 units
-// more.
+// wrong in reference and kernels alike is found here. Tolerances, per tensor:
+// testing/oracle_bounds.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,14 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "core/comparator.h"
 #include "core/config/config_toml.h"
 #include "core/config/parameter_layout.h"
 #include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/parallel_for.h"
-#include "core/testing/bounded.h"
 #include "optimized/model.h"
+#include "property_tests/testing/oracle_bounds.h"
 #include "reference/transformer.h"
 
 namespace softmoe::property_tests {
@@ -61,20 +53,18 @@ struct OracleCase {
   int64_t num_sequences() const { return file.ReadInt(group, "num_sequences"); }
 
   double ErrorFactor() const {
-    const ModelConfig& m = config.model;
-    const int64_t longest = std::max({3 * m.d_model, 2 * m.d_ffn, m.vocab_size,
-                                      num_sequences() * m.sequence_length});
-    return 1 + std::sqrt(static_cast<double>(longest));
+    return property_tests::ErrorFactor(
+        config.model, num_sequences() * config.model.sequence_length);
   }
 
   // Fails unless `got` is the recorded `what` within the bound for arithmetic
   // with unit of rounding `unit`.
   void ExpectScalar(const std::string& what, double got, double unit) const {
     const double expected = Scalar(what);
-    const double bound =
-        ErrorFactor() * Scalar(what + "_error") * unit / kDoubleUnit +
-        2 * unit * std::abs(expected);
-    EXPECT_LE(std::abs(got - expected), bound) << group << " " << what;
+    EXPECT_LE(
+        std::abs(got - expected),
+        OracleBound(expected, Scalar(what + "_error"), ErrorFactor(), unit))
+        << group << " " << what;
   }
   template <typename T>
   void ExpectGradients(std::span<const T> got, double unit) const {
@@ -82,17 +72,11 @@ struct OracleCase {
       const std::string place = group + "/gradients/" + tensor.name;
       const std::vector<double> expected =
           file.ReadDataset<double>(place).values;
-      const double error =
-          ErrorFactor() * file.ReadDouble(place, "error") * unit / kDoubleUnit;
-      std::vector<double> bounds;
-      for (const double value : expected) {
-        bounds.push_back(error + 2 * unit * std::abs(value));
-      }
-      const Comparison comparison =
-          Compare(got.subspan(static_cast<size_t>(tensor.offset),
-                              static_cast<size_t>(tensor.size)),
-                  expected, bounds);
-      EXPECT_TRUE(comparison.ok()) << place << ": " << comparison.Text();
+      EXPECT_TRUE(MeetsOracle<T>(got.subspan(static_cast<size_t>(tensor.offset),
+                                             static_cast<size_t>(tensor.size)),
+                                 expected, file.ReadDouble(place, "error"),
+                                 ErrorFactor(), unit))
+          << place;
     }
   }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,14 +52,19 @@ std::vector<std::string> TracesIn(const std::filesystem::path& program,
   return traces;
 }
 
+constexpr const char* kOfExperiments[] = {
+    "trainer/tokens/bench", "trainer/evaluation/evaluate", "golden/golden",
+    "experiments/grid",     "trainer/tokens/prepare_data", "trainer/run/train"};
+constexpr char kVerify[] = "property_tests/verify/verify";
+
 TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
-  for (const char* program :
-       {"trainer/tokens/bench", "trainer/evaluation/evaluate", "golden/golden",
-        "experiments/grid", "trainer/tokens/prepare_data", "trainer/run/train",
+  std::vector<std::string> programs(std::begin(kOfExperiments),
+                                    std::end(kOfExperiments));
+  programs.push_back(kVerify);
 #ifdef SOFTMOE_HAS_CUDA
-        "property_tests/gpu/gpu_check",
+  programs.push_back("property_tests/gpu/gpu_check");
 #endif
-        "property_tests/verify/verify"}) {
+  for (const std::string& program : programs) {
     const std::filesystem::path path = RunfilePath(program);
     EXPECT_GT(std::filesystem::file_size(path), 100'000u) << program;
     const std::vector<std::string> traces = TracesIn(path, AllFaults());
@@ -75,14 +81,11 @@ bool HasTheSimulatedDevice(const std::string& program) {
 }
 
 TEST(ReleasedPrograms, HaveNoSimulatedDevice) {
-  for (const char* program :
-       {"trainer/tokens/bench", "trainer/evaluation/evaluate", "golden/golden",
-        "experiments/grid", "trainer/tokens/prepare_data",
-        "trainer/run/train"}) {
+  for (const char* program : kOfExperiments) {
     EXPECT_FALSE(HasTheSimulatedDevice(program)) << program;
   }
   // The search finds the kernels where they are what is verified.
-  EXPECT_TRUE(HasTheSimulatedDevice("property_tests/verify/verify"));
+  EXPECT_TRUE(HasTheSimulatedDevice(kVerify));
 }
 
 // The search finds traces where they exist.

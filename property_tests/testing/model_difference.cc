@@ -13,6 +13,7 @@
 #include "core/testing/bounded.h"
 #include "property_tests/routing_margin.h"
 #include "property_tests/testing/moved_transformer.h"
+#include "property_tests/testing/oracle_bounds.h"
 #include "reference/load_balance.h"
 #include "reference/testing/tiny_model.h"
 
@@ -54,17 +55,13 @@ struct Outputs {
   }
 };
 
-// The longest sum on the path to any output.
-double LongestSum(const ModelCase& c) {
-  const ModelConfig& m = c.config.model;
-  return static_cast<double>(std::max({3 * m.d_model, 2 * m.d_ffn, m.vocab_size,
-                                       c.num_sequences * m.sequence_length}));
+int64_t NumTokens(const ModelCase& c) {
+  return c.num_sequences * c.config.model.sequence_length;
 }
 
 // The objective's scales, as in a step of one group; exact in float.
 double LossScale(const ModelCase& c) {
-  const int64_t n = c.num_sequences * c.config.model.sequence_length;
-  return std::exp2(-std::ceil(std::log2(static_cast<double>(n))));
+  return std::exp2(-std::ceil(std::log2(static_cast<double>(NumTokens(c)))));
 }
 constexpr double kGroupScale = 0.5;
 
@@ -152,12 +149,7 @@ ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
     pass.scores.push_back(std::move(scores));
 
     RoutingReplay replay;
-    replay.active = BoolMatrix::Constant(num_tokens, num_experts, false);
-    for (size_t i = 0; i < view.selected.size(); ++i) {
-      if (view.selected[i] < 0) continue;
-      replay.active(static_cast<int64_t>(i) / view.max_active,
-                    view.selected[i]) = true;
-    }
+    replay.active = SelectionOf(view, num_tokens, num_experts);
     Vector counts(num_experts);
     std::ranges::copy(view.balance_counts, counts.begin());
     replay.balance_fractions =
@@ -258,7 +250,8 @@ class Comparison {
   }
 
   double Tolerance(double response, double norm) const {
-    const double roundings = InBf16(case_) ? 1 : LongestSum(case_);
+    const double roundings =
+        InBf16(case_) ? 1 : LongestSum(case_.config.model, NumTokens(case_));
     return kLambda * std::sqrt(roundings) * response + 4 * kFloatUnit * norm;
   }
 
@@ -377,6 +370,17 @@ class Comparison {
 };
 
 }  // namespace
+
+BoolMatrix SelectionOf(const optimized::RoutingView& view, int64_t num_tokens,
+                       int64_t num_experts) {
+  BoolMatrix selection = BoolMatrix::Constant(num_tokens, num_experts, false);
+  for (size_t i = 0; i < view.selected.size(); ++i) {
+    if (view.selected[i] < 0) continue;
+    selection(static_cast<int64_t>(i) / view.max_active, view.selected[i]) =
+        true;
+  }
+  return selection;
+}
 
 ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
                         uint64_t seed) {

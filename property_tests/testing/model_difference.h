@@ -51,6 +51,7 @@
 #include "core/config/config.h"
 #include "core/parallel_for.h"
 #include "optimized/model_interface.h"
+#include "reference/matrix.h"
 #include "reference/transformer.h"
 
 namespace softmoe::property_tests {
@@ -73,6 +74,10 @@ struct ModelCase {
 // routing case occurs; determined by `config` and `seed`.
 ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
                         uint64_t seed);
+
+// The experts that a layer selected [num_tokens, num_experts].
+reference::BoolMatrix SelectionOf(const optimized::RoutingView& view,
+                                  int64_t num_tokens, int64_t num_experts);
 
 struct ModelDifference {
   std::vector<std::string> defects;     // empty: all outputs agree

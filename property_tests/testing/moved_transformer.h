@@ -24,7 +24,7 @@ namespace softmoe::property_tests {
 
 // Does what reference::TransformerLossAndGradients does, with every stored
 // number moved by a factor 1 + unit * x, x uniform in [-1, 1] and determined by
-// `seed`. Excludes the residual stream and its gradient.
+// `seed`. The result's `stream` and `d_stream` stay empty.
 reference::GroupResultAndGradients MovedTransformer(
     const Config& config, const reference::Vector& parameters,
     const reference::BalanceGroup& group,

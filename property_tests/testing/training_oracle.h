@@ -1,32 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// training_oracle.h - golden/oracles/training.h5 in memory, and the tolerances
-// with which its numbers are met (for the tests that read it).
-//
-// Losses and gradients have the tolerance of transformer_oracle_test.cc: the
-// oracle recorded e, the largest error of its own float32 runs, times 2^-29.
-// Another implementation makes other errors of the same kind; where it adds n
-// terms one after another and torch by halves, up to sqrt(n) larger ones, n
-// being the longest sum. Both sides err: (1 + sqrt(n)) e; both round what
-// comes out: 2 units more.
+// training_oracle.h - golden/oracles/training.h5 in memory (for the tests that
+// read it). Losses and gradients are met within oracle_bounds.h.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_TRAINING_ORACLE_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_TRAINING_ORACLE_H_
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "core/comparator.h"
 #include "core/config/config_toml.h"
 #include "core/config/parameter_layout.h"
 #include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
-#include "core/testing/bounded.h"
+#include "property_tests/testing/oracle_bounds.h"
 #include "reference/matrix.h"
 
 namespace softmoe::property_tests {
@@ -70,18 +61,16 @@ struct TrainedCase {
   }
 
   double ErrorFactor() const {
-    const ModelConfig& m = config.model;
-    const int64_t longest = std::max({3 * m.d_model, 2 * m.d_ffn, m.vocab_size,
-                                      num_groups() * group_tokens()});
-    return 1 + std::sqrt(static_cast<double>(longest));
+    return property_tests::ErrorFactor(config.model,
+                                       num_groups() * group_tokens());
   }
   void ExpectScalar(int64_t step, const std::string& what, double got,
                     double unit) const {
     const double expected = Scalar(step, what);
-    const double bound =
-        ErrorFactor() * Scalar(step, what + "_error") * unit / kDoubleUnit +
-        2 * unit * std::abs(expected);
-    EXPECT_LE(std::abs(got - expected), bound) << At(step) << " " << what;
+    EXPECT_LE(std::abs(got - expected),
+              OracleBound(expected, Scalar(step, what + "_error"),
+                          ErrorFactor(), unit))
+        << At(step) << " " << what;
   }
   template <typename T>
   void ExpectGradient(int64_t step, std::span<const T> got, double unit) const {
@@ -95,15 +84,10 @@ struct TrainedCase {
         return all.subspan(static_cast<size_t>(tensor.offset),
                            static_cast<size_t>(tensor.size));
       };
-      const auto wanted = part(std::span<const double>(expected));
-      std::vector<double> bounds;
-      for (const double value : wanted) {
-        bounds.push_back(ErrorFactor() * errors[i] * unit / kDoubleUnit +
-                         2 * unit * std::abs(value));
-      }
-      const Comparison comparison = Compare(part(got), wanted, bounds);
-      EXPECT_TRUE(comparison.ok())
-          << At(step) << " " << tensor.name << ": " << comparison.Text();
+      EXPECT_TRUE(MeetsOracle<T>(part(got),
+                                 part(std::span<const double>(expected)),
+                                 errors[i], ErrorFactor(), unit))
+          << At(step) << " " << tensor.name;
     }
   }
 

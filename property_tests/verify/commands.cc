@@ -88,15 +88,12 @@ CampaignOptions MakeCampaign(
   campaign.cases = options.cases.value_or(cases);
   const std::string number = take("case");
   if (!number.empty()) {
-    const int64_t which = ParseWhole("case", number);
-    if (which < 0 || which > 0xffffffff) {
-      throw ConfigError("case=" + number + ": a number of 32 bits is needed");
-    }
-    campaign.first = static_cast<uint32_t>(which);
+    campaign.first = ParseCaseNumber(number);
     campaign.cases = options.cases.value_or(1);
-    if (campaign.cases > (int64_t{1} << 32) - which) {
+    if (campaign.cases > (int64_t{1} << 32) - campaign.first) {
       throw ConfigError(fmt::format("{} cases from case={}: the last is {}",
-                                    campaign.cases, which, 0xffffffff));
+                                    campaign.cases, campaign.first,
+                                    0xffffffff));
     }
   }
   // A single case that is named is to be shown as it is.
@@ -357,10 +354,8 @@ ExitCode Grad(const Options& options) {
                       "` holds it against the reference; leave impl= out");
   }
   CheckGradientSelf();
-  campaign.command = "grad";
-  campaign.check = CheckGradients;
-  campaign.max_size = kGradientSize;
-  return RunCases(options, std::move(campaign), /*manifest=*/false);
+  return RunCases(options, ForGradients(std::move(campaign)),
+                  /*manifest=*/false);
 }
 
 ExitCode Plan(const Options& options) {

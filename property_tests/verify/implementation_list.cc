@@ -17,29 +17,22 @@ namespace {
 using Maker =
     std::function<std::unique_ptr<Implementation>(const std::string&)>;
 
+Maker Reference(Dtype dtype) {
+  return [dtype](const std::string& argument) {
+    auto implementation = MakeReferenceImplementation(dtype);
+    if (!argument.empty()) {
+      throw ConfigError("impl " + implementation->name() +
+                        " takes nothing after a colon");
+    }
+    return implementation;
+  };
+}
+
 const std::map<std::string, Maker>& Families() {
   static const std::map<std::string, Maker> families = {
-      {"reference_f32",
-       [](const std::string& argument) {
-         if (!argument.empty()) {
-           throw ConfigError("impl reference_f32 takes nothing after a colon");
-         }
-         return MakeReferenceImplementation(Dtype::kF32);
-       }},
-      {"reference_bf16",
-       [](const std::string& argument) {
-         if (!argument.empty()) {
-           throw ConfigError("impl reference_bf16 takes nothing after a colon");
-         }
-         return MakeReferenceImplementation(Dtype::kBf16);
-       }},
-      {"reference_f64",
-       [](const std::string& argument) {
-         if (!argument.empty()) {
-           throw ConfigError("impl reference_f64 takes nothing after a colon");
-         }
-         return MakeReferenceImplementation(Dtype::kF64);
-       }},
+      {"reference_f32", Reference(Dtype::kF32)},
+      {"reference_bf16", Reference(Dtype::kBf16)},
+      {"reference_f64", Reference(Dtype::kF64)},
       {"cpu",
        [](const std::string& argument) {
          return MakeCpuImplementation(argument, AdapterTable());

@@ -11,8 +11,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
@@ -52,10 +55,10 @@ class EveryOperation : public ::testing::TestWithParam<const Operation*> {};
 
 TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
   const Operation& op = *GetParam();
-  Suite suite;
+  std::map<Dtype, std::vector<std::unique_ptr<Implementation>>> offered;
   for (const std::string& name : ImplementationNames()) {
     if (name.starts_with("ptx")) continue;  // ptx_property_test
-    const auto implementation = MakeImplementation(name);
+    auto implementation = MakeImplementation(name);
     const Dtype dtype = DtypeFor(op, *implementation);
     if (!implementation->WhyUnsupported(op, dtype).empty()) {
       // This may be a level that this machine lacks, or an operation without
@@ -66,14 +69,26 @@ TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
           << name;
       continue;
     }
+    offered[dtype].push_back(std::move(implementation));
+  }
+  Suite suite;
+  for (const auto& group : offered) {
+    const std::string name = DtypeName(group.first);
+    // Each case is drawn and expected once, whatever implementations there are.
     const bool holds = rc::check(name, [&] {
-      const Case c = DrawCase(op, {{"impl", name}, {"dtype", DtypeName(dtype)}},
-                              *rc::gen::arbitrary<uint64_t>(),
-                              *rc::gen::element(kAlone, kAfterAnother));
-      const CaseResult result = CheckCase(c, *implementation);
-      suite.Add(result);
-      Everything().Add(result);
-      if (result.failed()) RC_FAIL(result.reason + "\n" + ReproLine(result));
+      Case c = DrawCase(op, {{"dtype", name}}, *rc::gen::arbitrary<uint64_t>(),
+                        *rc::gen::element(kAlone, kAfterAnother));
+      std::string failures;
+      for (const auto& implementation : group.second) {
+        c.impl = implementation->name();
+        const CaseResult result = CheckCase(c, *implementation);
+        suite.Add(result);
+        Everything().Add(result);
+        if (result.failed()) {
+          failures += result.reason + "\n" + ReproLine(result) + "\n";
+        }
+      }
+      if (!failures.empty()) RC_FAIL(failures);
     });
     EXPECT_TRUE(holds) << name;
   }

@@ -381,20 +381,25 @@ TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
       RequireSameBits(c, output, tensor, b.at(output), "differs");
     }
   };
-  for (const std::string name :
-       {"embedding", "rope", "jitter", "logit_noise", "lapsum", "router",
-        "routing_counts", "route_plan", "balance_sums", "balance_loss",
-        "budget", "sum_of_squares", "add", "adamw"}) {
-    const Operation& op = FindOperation(name);
+  int operations = 0;
+  for (const Operation* op : Operations()) {
+    const std::string name = op->name();
+    // Of rmsnorm's d_weight the warps of a block sum their own rows in CUDA.
+    if (HasSumsOfALibrary(name) || name == "rmsnorm" ||
+        Find("cpu:v3", *op) == nullptr || Find("shim", *op) == nullptr) {
+      continue;
+    }
+    ++operations;
     CasePattern fixed;
     if (name == "adamw") fixed["clip_norm"] = "0";
     EXPECT_TRUE(rc::check(name, [&] {
-      require(op, DrawCase(op, fixed, *rc::gen::arbitrary<uint64_t>(), 0));
+      require(*op, DrawCase(*op, fixed, *rc::gen::arbitrary<uint64_t>(), 0));
     }));
-    for (uint32_t number = 0; number < op.edges().size(); ++number) {
-      require(op, DrawEdge(op, fixed, 2, number));
+    for (uint32_t number = 0; number < op->edges().size(); ++number) {
+      require(*op, DrawEdge(*op, fixed, 2, number));
     }
   }
+  EXPECT_GE(operations, 14);
 }
 
 }  // namespace

@@ -2,15 +2,12 @@
 //
 // The manifest itself distinguishes too few cases, undeclared ones and what
 // this machine lacks. (implementations_property_test compares it with what the
-// tests run.)
+// tests run: every pair that can run here, so each must be declared.)
 #include "property_tests/verify/manifest.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "core/testing/message_test_util.h"
-#include "property_tests/verify/engine/implementation.h"
 
 namespace softmoe::verify {
 namespace {
@@ -69,22 +66,6 @@ TEST(Manifest, WhatRanMustBeDeclared) {
   const ManifestCheck check = CheckManifest({{{"lapsum", "cpu:v3"}, 5, ""}},
                                             Ran("lapsum", "reference_f32", 5));
   EXPECT_EQ(check.shortfalls.size(), 2u) << ManifestText(check);
-}
-
-TEST(Manifest, EveryPairThatCanRunHereIsDeclared) {
-  for (const Operation* op : Operations()) {
-    for (const std::string& name : ImplementationNames()) {
-      if (name.starts_with("ptx")) continue;  // ptx_property_test
-      const auto implementation = MakeImplementation(name);
-      const Dtype dtype = DtypeFor(*op, *implementation);
-      if (!implementation->WhyUnsupported(*op, dtype).empty()) continue;
-      const bool declared =
-          std::ranges::any_of(Manifest(), [&](const Declared& each) {
-            return each.unit == Unit{op->name(), name};
-          });
-      EXPECT_TRUE(declared) << op->name() << " on " << name;
-    }
-  }
 }
 
 // What it declares may only become more: raise this with what is added.

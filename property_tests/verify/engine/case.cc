@@ -166,6 +166,14 @@ uint64_t ParseSeed(const std::string& key, const std::string& text) {
   return value;
 }
 
+uint32_t ParseCaseNumber(const std::string& text) {
+  const int64_t number = ParseWhole("case", text);
+  if (number < 0 || number > 0xffffffff) {
+    throw ConfigError("case=" + text + ": a number of 32 bits is needed");
+  }
+  return static_cast<uint32_t>(number);
+}
+
 double ParseDecimal(const std::string& key, const std::string& text) {
   double value = 0;
   if (!ParseAll(text, &value)) {

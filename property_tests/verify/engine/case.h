@@ -95,6 +95,7 @@ CasePattern ParseWords(const std::string& text);
 // `text` as a whole number or as a decimal. Throws ConfigError, naming `key`.
 int64_t ParseWhole(const std::string& key, const std::string& text);
 uint64_t ParseSeed(const std::string& key, const std::string& text);
+uint32_t ParseCaseNumber(const std::string& text);  // of "case="
 double ParseDecimal(const std::string& key, const std::string& text);
 Window ParseWindow(const std::string& key, const std::string& text);
 std::vector<Simplification> ParseSimplify(const std::string& text);

@@ -256,28 +256,38 @@ TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("op=lapsum row=3", "did you mean 'rows'");
   ExpectRefused("op=lapsum rows=3 rows=4", "given twice");
   ExpectRefused("op=lapsum rows=", "KEY=VALUE");
+  ExpectRefused("op=lapsum rows", "KEY=VALUE");
+  ExpectRefused("op=lapsum =3", "KEY=VALUE");
   ExpectRefused("op=lapsum rows=three", "whole number");
+  ExpectRefused("op=lapsum rows=1e3", "whole number");
+  ExpectRefused("op=lapsum rows=99999999999999999999", "whole number");
+  ExpectRefused("op=lapsum rows=-1", "0 to 1089");
   ExpectRefused("op=lapsum num_experts=0", "1 to");
   ExpectRefused("op=lapsum rows=3@-1", "begins at 0");
   ExpectRefused("op=lapsum rows=3@65535", "window ends");
   ExpectRefused("op=lapsum rows=3@9223372036854775807", "window ends");
   ExpectRefused("op=lapsum num_experts=4 mean_active=4", "by num_experts");
   ExpectRefused("op=lapsum mean_active=nan num_experts=9", "mean_active");
+  ExpectRefused("op=lapsum mean_active=inf num_experts=9", "mean_active");
   ExpectRefused("op=adamw fill=first_update completed=7",
                 "completed is 0 to 0 here, by fill=first_update");
   ExpectRefused("op=lapsum dtype=f31", "did you mean 'f32'");
   ExpectRefused("op=lapsum dtype=i32", "no bounds for i32");
+  ExpectRefused("op=lapsum dtype=bf16", "no bounds for bf16; it has f32, f64");
   ExpectRefused("op=lapsum fill=tie", "did you mean 'ties'");
   ExpectRefused("op=lapsum fill=ties:3", "takes no number");
   ExpectRefused("op=lapsum fill=near_ties:-1", "is 1 to 1048576");
   ExpectRefused("op=lapsum fill=near_ties:4611686018427387904", "is 1 to");
   ExpectRefused("op=lapsum simplify=score:zero", "did you mean 'scores'");
+  ExpectRefused("op=lapsum simplify=scores", "TENSOR:bitsN");
   ExpectRefused("op=lapsum simplify=scores:bits0", "TENSOR:bitsN");
   ExpectRefused("op=lapsum rows=1 num_experts=2 simplify=scores:only2",
                 "beyond the 2");
   ExpectRefused("op=lapsum simplify=temperature:zero", "temperature");
   ExpectRefused("op=lapsum seed=0xg", "hexadecimal");
+  ExpectRefused("op=lapsum seed=0x", "hexadecimal");
   ExpectRefused("op=lapsum case=-1", "32 bits");
+  ExpectRefused("op=lapsum case=4294967296", "32 bits");
 }
 
 RC_GTEST_PROP(Tensor, RoundsToTheNearestBf16, ()) {

@@ -15,14 +15,6 @@
 namespace softmoe::verify {
 namespace {
 
-void Fail(CaseResult& result, const std::string& output,
-          const std::string& reason) {
-  if (result.failed()) return;  // the first failure is the case's
-  result.status = Status::kFail;
-  result.output = output;
-  result.reason = reason;
-}
-
 // By how much `value` is nearer to zero after truncation to `dtype`. Numbers in
 // double show no truncation to double: half of a gap, the mean.
 double TruncationError(Dtype dtype, double value) {
@@ -86,22 +78,21 @@ void CompareOutput(const std::string& name, const ExpectedOutput& expected,
     if (optional) {
       result.missing.push_back(name);
     } else {
-      Fail(result, name, "output " + name + " is missing");
+      result.Fail(name, "output " + name + " is missing");
     }
     return;
   }
   const Tensor& tensor = found->second;
   if (tensor.shape != expected.values.shape) {
-    Fail(
-        result, name,
-        fmt::format("{} has shape {}, expected {}", name,
-                    ShapeText(tensor.shape), ShapeText(expected.values.shape)));
+    result.Fail(name, fmt::format("{} has shape {}, expected {}", name,
+                                  ShapeText(tensor.shape),
+                                  ShapeText(expected.values.shape)));
     return;
   }
   if (tensor.size() == 0) return;  // nothing to compare
   OutputResult output{name, Compare(tensor, expected), expected.derivation};
   if (output.comparison.status == Status::kFail) {
-    Fail(result, name, name + ": " + output.comparison.reason);
+    result.Fail(name, name + ": " + output.comparison.reason);
   } else if (tensor.dtype != Dtype::kI32) {  // choices are not rounded
     MeasureBias(tensor, expected, output);
   }
@@ -117,28 +108,14 @@ void CompareSchedules(const Operation& op, const TensorMap& inputs,
     for (const auto& [name, tensor] : first) {
       const auto found = again.find(name);
       if (found != again.end() && SameBits(found->second, tensor)) continue;
-      Fail(result, name,
-           fmt::format("{} under schedule {} has other bits than under "
-                       "schedule 0",
-                       name, schedule));
+      result.Fail(name,
+                  fmt::format("{} under schedule {} has other bits than under "
+                              "schedule 0",
+                              name, schedule));
       result.hints.push_back("not deterministic: threads, or their order");
       return;
     }
   }
-}
-
-// Outputs that agree on data that cannot tell right from wrong are not
-// evidence.
-void JudgeTrust(CaseResult& result) {
-  if (result.failed() || result.outputs.empty()) return;
-  const OutputResult* blamed = &result.outputs.front();
-  for (const OutputResult& output : result.outputs) {
-    if (output.comparison.status == Status::kPass) return;
-    if (output.comparison.status == Status::kInconclusive) blamed = &output;
-  }
-  result.status = blamed->comparison.status;
-  result.output = blamed->output;
-  result.reason = result.output + ": " + blamed->comparison.reason;
 }
 
 void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
@@ -147,7 +124,7 @@ void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
   result.decisions = seen.expected.decisions;
   result.ambiguous = seen.expected.ambiguous;
   for (const auto& [output, defect] : seen.expected.defects) {
-    Fail(result, output, output + ": " + defect);
+    result.Fail(output, output + ": " + defect);
   }
   for (const OutputSpec& spec : op.outputs()) {
     const auto expected = seen.expected.outputs.find(spec.name);
@@ -168,9 +145,9 @@ void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
   } catch (const StoppedError&) {
     throw;
   } catch (const std::exception& error) {
-    Fail(result, "", std::string("run again, it threw: ") + error.what());
+    result.Fail("", std::string("run again, it threw: ") + error.what());
   }
-  JudgeTrust(result);
+  result.JudgeTrust();
 }
 
 // Runs one case, after a call with `before` if there is one.
@@ -202,13 +179,13 @@ CaseResult Check(const Operation& op, const Case& c, const TensorMap& inputs,
     result.reason = error.what();
     return result;
   } catch (const RunFailure& error) {
-    Fail(result, error.output(), error.what());
+    result.Fail(error.output(), error.what());
   } catch (const EnvironmentError&) {
     throw;
   } catch (const StoppedError&) {
     throw;
   } catch (const std::exception& error) {
-    Fail(result, "", std::string("it threw: ") + error.what());
+    result.Fail("", std::string("it threw: ") + error.what());
   }
   if (ran) Judge(op, seen, implementation, result);
   result.seconds =
@@ -225,6 +202,25 @@ void Convergence::Add(const Convergence& other) {
   undecided += other.undecided;
   lowest_order = std::fmin(lowest_order, other.lowest_order);
   highest_order = std::fmax(highest_order, other.highest_order);
+}
+
+void CaseResult::Fail(const std::string& failing, const std::string& why) {
+  if (failed()) return;
+  status = Status::kFail;
+  output = failing;
+  reason = why;
+}
+
+void CaseResult::JudgeTrust() {
+  if (failed() || outputs.empty()) return;
+  const OutputResult* blamed = &outputs.front();
+  for (const OutputResult& each : outputs) {
+    if (each.comparison.status == Status::kPass) return;
+    if (each.comparison.status == Status::kInconclusive) blamed = &each;
+  }
+  status = blamed->comparison.status;
+  output = blamed->output;
+  reason = output + ": " + blamed->comparison.reason;
 }
 
 double CaseResult::utilisation() const {
@@ -264,7 +260,7 @@ CaseResult Finished(CaseResult last, Implementation& implementation) {
   try {
     implementation.Finish();
   } catch (const RunFailure& error) {
-    Fail(last, error.output(), error.what());
+    last.Fail(error.output(), error.what());
   }
   return last;
 }

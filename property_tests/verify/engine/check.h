@@ -58,6 +58,11 @@ struct CaseResult {
   double seconds = 0;
 
   bool failed() const { return status == Status::kFail; }
+  // The first failure is the case's; further ones change nothing.
+  void Fail(const std::string& failing, const std::string& why);
+  // Outputs that agree on data that cannot tell right from wrong are not
+  // evidence: sets the status if none is.
+  void JudgeTrust();
   double utilisation() const;  // the largest
   // "d_scores[3, 5]": where the failing output is worst, or only its name.
   std::string Place() const;

@@ -7,12 +7,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
 #include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/implementation.h"
 
 namespace softmoe::verify {
@@ -126,6 +129,38 @@ TEST(Check, TruncationOfADoubleIsHalfOfItsGap) {
     ASSERT_EQ(result.status, Status::kPass) << result.reason;
     EXPECT_GT(result.outputs.at(0).truncation, 0);
     EXPECT_LT(result.outputs.at(0).truncation, 1);
+  }
+}
+
+// Whatever was asked before, what is expected follows from the case and from
+// every bit of the inputs.
+TEST(Check, ExpectsWhatFollowsFromTheseInputs) {
+  const Operation& op = FindOperation("add");
+  const Case c = ParseCase("op=add fill=generic size=2 scale=1 impl=spoilt");
+  TensorMap inputs = InputsOf(op, c);
+  inputs.at("x").values = {0, 1};
+  inputs.at("y_before").values = {-0.0, 1};
+  const auto expected = [&](const Case& asked) {
+    return ExpectOf(op, asked, inputs, {}).outputs.at("y");
+  };
+  EXPECT_FALSE(std::signbit(expected(c).values.values[0]));
+  inputs.at("x").values[0] = -0.0;
+  EXPECT_TRUE(std::signbit(expected(c).values.values[0]));
+  Case exact = c;
+  exact.fill.name = "exact";
+  EXPECT_NE(expected(exact).derivation, expected(c).derivation);
+}
+
+TEST(Check, RefusesBoundsOfAnotherFormula) {
+  const Tensor values = FromVector(Dtype::kF64, {2}, std::vector{0.5, 0.25});
+  const auto bounds_of = [&](double second) {
+    return FromBounds("weights", values, {{0.5, 1e-3}, {second, 1e-3}}, "");
+  };
+  EXPECT_EQ(bounds_of(0.25).bounds,
+            std::vector<double>(2, 1e-3 + property_tests::kUnderflow));
+  for (const double second : {0.25 + 1e-6, NAN + 0.0}) {
+    EXPECT_TRUE(Says(MessageOf<InternalError>([&] { bounds_of(second); }),
+                     "weights[1]: the bound is for another formula"));
   }
 }
 

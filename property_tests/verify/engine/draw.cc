@@ -338,17 +338,10 @@ Case ParseCase(const std::string& text, const std::string& default_impl) {
   pattern.emplace("impl", default_impl);
   const auto seed = pattern.find("seed");
   const auto number = pattern.find("case");
-  int64_t which = 0;
-  if (number != pattern.end()) {
-    which = ParseWhole("case", number->second);
-    if (which < 0 || which > 0xffffffff) {
-      throw ConfigError("case=" + number->second +
-                        ": a number of 32 bits is needed");
-    }
-  }
-  return DrawCase(FindOperation(op->second), pattern,
-                  seed == pattern.end() ? 0 : ParseSeed("seed", seed->second),
-                  static_cast<uint32_t>(which));
+  return DrawCase(
+      FindOperation(op->second), pattern,
+      seed == pattern.end() ? 0 : ParseSeed("seed", seed->second),
+      number == pattern.end() ? 0 : ParseCaseNumber(number->second));
 }
 
 }  // namespace softmoe::verify

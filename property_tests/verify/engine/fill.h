@@ -89,7 +89,7 @@ class Filler {
   // A number as a tensor of shape [].
   Tensor Scalar(double value) const;
 
-  // Four random words for an element, and whether a named event happens there.
+  // Four random words for an element.
   std::array<uint32_t, 4> Words(const std::string& name,
                                 const std::vector<int64_t>& index) const;
 

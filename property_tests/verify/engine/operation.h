@@ -148,14 +148,20 @@ class Operation {
   const Derivation* FindDerivation(const std::string& id) const;
 
  private:
-  // What every output should be; at f64, with the bounds of float, unless it is
-  // in_double. `got` is what the implementation computed: an operation that
-  // makes discrete choices checks them against their margin and then expects
-  // what follows from got's own choice (routing replay); others ignore it. It
-  // must not throw for missing or misshapen tensors in `got`. Private, because
-  // both judging and exporting must ask for bounds through ExpectOf.
-  virtual Expected Expect(const Case& c, const TensorMap& inputs,
-                          const TensorMap& got) const = 0;
+  // What every output should be, with the reference's own choices; at f64, with
+  // the bounds of float, unless it is in_double. Private, because both judging
+  // and exporting must ask for bounds through ExpectOf.
+  virtual Expected Expect(const Case& c, const TensorMap& inputs) const = 0;
+  // Whether discrete choices are made. Then ExpectAfter checks those in `got`,
+  // which an implementation computed, against their margin, and expects what
+  // follows from got's own choice (routing replay). It must not throw for
+  // missing or misshapen tensors in `got`.
+  virtual bool has_choices() const { return false; }
+  virtual Expected ExpectAfter(const Case& c, const TensorMap& inputs,
+                               const TensorMap& got) const {
+    (void)got;
+    return Expect(c, inputs);
+  }
   friend Expected ExpectOf(const Operation& op, const Case& c,
                            const TensorMap& inputs, const TensorMap& got);
 };
@@ -167,8 +173,8 @@ TensorMap InputsOf(const Operation& op, const Case& c);
 
 // What every output should be, with the bounds that hold at c.dtype: at f64
 // they are 2^-28 of those of float (AtF64Derivation), but for outputs that are
-// in double at every dtype. `got` is as for Operation::Expect; {} means the
-// reference's own choices.
+// in double at every dtype. `got` is as for Operation::ExpectAfter; {} means
+// the reference's own choices.
 Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
                   const TensorMap& got);
 const Derivation& AtF64Derivation();

@@ -17,14 +17,11 @@ using Clock = std::chrono::steady_clock;
 class Shrinker {
  public:
   Shrinker(const CaseResult& failing, Implementation& implementation,
-           const Checker& check, int max_runs, double max_seconds)
+           const Checker& check)
       : check_(check),
         op_(FindOperation(failing.c.op)),
         implementation_(implementation),
         output_(failing.output),
-        max_runs_(max_runs),
-        end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double>(max_seconds))),
         best_{failing, 0} {}
 
   Shrunk Run() {
@@ -162,17 +159,17 @@ class Shrinker {
   const Operation& op_;
   Implementation& implementation_;
   std::string output_;
-  int max_runs_;
-  Clock::time_point end_;
+  int max_runs_ = 400;
+  const Clock::time_point end_ = Clock::now() + std::chrono::seconds(20);
   Shrunk best_;
 };
 
 }  // namespace
 
 Shrunk Shrink(const CaseResult& failing, Implementation& implementation,
-              const Checker& check, int max_runs, double max_seconds) {
+              const Checker& check) {
   SOFTMOE_CHECK(failing.failed()) << CaseText(failing.c);
-  return Shrinker(failing, implementation, check, max_runs, max_seconds).Run();
+  return Shrinker(failing, implementation, check).Run();
 }
 
 }  // namespace softmoe::verify

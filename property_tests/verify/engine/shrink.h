@@ -17,10 +17,9 @@ struct Shrunk {
   int runs = 0;       // cases tried
 };
 
-// Tries at most `max_runs` cases with `check`, and stops after `max_seconds`.
+// Tries at most 400 cases with `check`, and stops after 20 seconds.
 Shrunk Shrink(const CaseResult& failing, Implementation& implementation,
-              const Checker& check, int max_runs = 400,
-              double max_seconds = 20);
+              const Checker& check);
 
 }  // namespace softmoe::verify
 

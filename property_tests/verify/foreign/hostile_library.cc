@@ -76,6 +76,13 @@ int32_t softmoe_verify_run(const softmoe_verify_call* call) {
     return SOFTMOE_VERIFY_FAILED;
   }
   if (mode == "crash") raise(SIGSEGV);
+  if (mode == "crash_with_child") {
+    if (fork() == 0) {  // keeps no connection, or it would look alive
+      for (int file = 3; file < 64; ++file) close(file);
+      while (true) pause();
+    }
+    abort();
+  }
   if (mode == "exit") exit(0);
   if (mode == "hang") {
     while (true) pause();

@@ -19,11 +19,6 @@ enum : uint64_t { kLoad = 1, kSupports, kCall };
 
 using Words = std::vector<std::pair<std::string, std::string>>;
 
-// The dtype codes are those of the ABI.
-int32_t AbiCode(Dtype dtype) {
-  return NativeTensor("", Tensor(dtype, {})).Abi().dtype;
-}
-
 Words ParametersOf(const Case& c) {
   Words words;
   for (const auto& [name, window] : c.sizes) {
@@ -117,7 +112,7 @@ std::string LibCalls::Serve(const std::string& message) {
   if (kind == kSupports) {
     const std::string op = reader.Text();
     const auto dtype = static_cast<Dtype>(reader.Number());
-    const int32_t code = AbiCode(dtype);
+    const int32_t code = AbiDtype(dtype);
     const InMode mode(&its_mode_);
     return defect.empty() && supports_(op.c_str(), code) != 0 ? "1" : "0";
   }

@@ -207,6 +207,7 @@ void LibWorker::FailEnded() {
     if (ended == 0) ::usleep(10'000);
   }
   if (ended != child_) Fail("the library closed our connection");
+  ::kill(-child_, SIGKILL);  // what it has started
   child_ = -1;
   ::close(socket_);
   socket_ = -1;

@@ -3,11 +3,14 @@
 // Other people's libraries, as lib:. What is right passes, planted faults are
 // found, and whatever else a library does fails its case and not this process.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -126,6 +129,22 @@ TEST(Lib, WhateverItDoesEndsInAVerdictThatSaysSo) {
   EXPECT_EQ(CheckHostile("hang").reason,
             "the library was not done after 0.3 s (--timeout) and was ended");
   CallSeconds() = 60;
+}
+
+// Whoever holds the other end of this pipe has ended once it is closed; the
+// library's child keeps what is numbered 64 or more.
+TEST(Lib, WhatItStartedEndsWithItsCrash) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const int kept = ::fcntl(ends[1], F_DUPFD, 64);
+  ::close(ends[1]);
+  EXPECT_EQ(CheckHostile("crash_with_child").reason,
+            "the library crashed (Aborted)");
+  ::close(kept);
+  struct pollfd closed = {ends[0], POLLIN, 0};
+  EXPECT_EQ(::poll(&closed, 1, 10'000), 1);
+  EXPECT_TRUE(closed.revents & POLLHUP);
+  ::close(ends[0]);
 }
 
 // More than a socket holds waits for who reads it.

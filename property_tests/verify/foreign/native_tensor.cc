@@ -13,20 +13,6 @@
 namespace softmoe::verify {
 namespace {
 
-int32_t AbiDtype(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kF64:
-      return SOFTMOE_VERIFY_F64;
-    case Dtype::kF32:
-      return SOFTMOE_VERIFY_F32;
-    case Dtype::kBf16:
-      return SOFTMOE_VERIFY_BF16;
-    case Dtype::kI32:
-      return SOFTMOE_VERIFY_I32;
-  }
-  return 0;
-}
-
 uint16_t ToBf16Bits(double value) {
   // Exact in bf16, or NaN: the lower half is 0, or does not matter.
   if (std::isnan(value)) return 0x7fc0;
@@ -44,6 +30,20 @@ Tensor Unwritten(const Wanted& output) {
 }
 
 }  // namespace
+
+int32_t AbiDtype(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kF64:
+      return SOFTMOE_VERIFY_F64;
+    case Dtype::kF32:
+      return SOFTMOE_VERIFY_F32;
+    case Dtype::kBf16:
+      return SOFTMOE_VERIFY_BF16;
+    case Dtype::kI32:
+      return SOFTMOE_VERIFY_I32;
+  }
+  return 0;
+}
 
 NativeTensor::Data NativeTensor::MakeData(const std::string& name,
                                           const Tensor& content) {

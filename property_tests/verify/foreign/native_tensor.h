@@ -16,6 +16,9 @@
 
 namespace softmoe::verify {
 
+// The code of a dtype in the ABI.
+int32_t AbiDtype(Dtype dtype);
+
 class NativeTensor {
  public:
   NativeTensor(const std::string& name, const Tensor& content);

@@ -55,9 +55,10 @@ TensorMap TakeOutputs(Answer answer);
 // The number of bytes of the outputs, as doubles.
 int64_t OutputBytes(const Request& request);
 
-// The path after "serve:", which must exist and be free of what a REPRO line
-// cannot hold (white space, quotes, '#'). `family` is for the message. Throws
-// ConfigError, or EnvironmentError if the file does not exist.
+// The path in an implementation's name (after serve:, lib: or recorded:), which
+// must exist and be free of what a REPRO line cannot hold (white space, quotes,
+// '#'). `family` is for the message. Throws ConfigError, or EnvironmentError if
+// the file does not exist.
 std::string CheckedPath(const std::string& family, const std::string& argument);
 
 }  // namespace softmoe::verify

@@ -87,7 +87,8 @@ class GradientCheck {
       const auto found = got_.find(name);
       if (found == got_.end() ||
           found->second.shape != At(inputs_, input).shape) {
-        Fail(name + kByDifferences, name + " is missing, or has another shape");
+        result_.Fail(name + kByDifferences,
+                     name + " is missing, or has another shape");
         continue;
       }
       ByDifferences(input, found->second);
@@ -96,13 +97,6 @@ class GradientCheck {
   }
 
  private:
-  void Fail(const std::string& output, const std::string& reason) {
-    if (result_.failed()) return;
-    result_.status = Status::kFail;
-    result_.output = output;
-    result_.reason = reason;
-  }
-
   // Where Forward returns an output that Expect expects, both must be the same
   // function.
   void CheckSameFunction() const {
@@ -309,7 +303,7 @@ class GradientCheck {
     } else {
       found.comparison = Compare(got, want, bounds);
       if (found.comparison.status == Status::kFail) {
-        Fail(output, output + ": " + found.comparison.reason);
+        result_.Fail(output, output + ": " + found.comparison.reason);
       }
     }
     result_.outputs.push_back(std::move(found));
@@ -355,19 +349,14 @@ class GradientCheck {
   double objective_rounding_ = 0;
 };
 
-// A case with no output that was decided is not evidence.
-void JudgeTrust(CaseResult& result) {
-  if (result.failed()) return;
-  for (const OutputResult& output : result.outputs) {
-    if (output.comparison.status == Status::kPass) return;
-  }
-  result.status = Status::kMistrusted;
-  result.output = result.outputs.front().output;
-  result.reason =
-      result.output + ": " + result.outputs.front().comparison.reason;
-}
-
 }  // namespace
+
+CampaignOptions ForGradients(CampaignOptions options) {
+  options.command = "grad";
+  options.check = CheckGradients;
+  options.max_size = 24;  // large enough, and fast
+  return options;
+}
 
 CaseResult CheckGradients(const Case& c, Implementation& derivative) {
   const auto start = std::chrono::steady_clock::now();
@@ -382,7 +371,7 @@ CaseResult CheckGradients(const Case& c, Implementation& derivative) {
   }
   GradientCheck check(c, op, derivative, result);
   check.Run();
-  JudgeTrust(result);
+  result.JudgeTrust();
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();

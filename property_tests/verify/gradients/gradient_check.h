@@ -18,12 +18,10 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_GRADIENT_CHECK_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_GRADIENT_CHECK_H_
 
+#include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/check.h"
 
 namespace softmoe::verify {
-
-// The largest size of a case: large enough, and fast.
-inline constexpr int64_t kGradientSize = 24;
 
 // Judges the outputs "d_NAME" of `derivative`, which computes in double. One
 // OutputResult per input and way: "d_scores by differences". Its elements are
@@ -31,6 +29,9 @@ inline constexpr int64_t kGradientSize = 24;
 // UNSUPPORTED for an operation without gradients.
 // Errors  InternalError if Forward and Expect are not one function.
 CaseResult CheckGradients(const Case& c, Implementation& derivative);
+
+// A campaign that checks gradients so, on cases of small sizes.
+CampaignOptions ForGradients(CampaignOptions options);
 
 }  // namespace softmoe::verify
 

@@ -31,10 +31,8 @@ Suite Judge(const std::string& op, const std::string& impl, int64_t cases,
   options.fixed = fixed;
   options.seed = 20260120;
   options.cases = cases;
-  options.check = CheckGradients;
-  options.max_size = kGradientSize;
   options.shrink = shrink;
-  return RunCampaign(options);
+  return RunCampaign(ForGradients(options));
 }
 
 TEST(GradientCheck, ChecksItself) { CheckGradientSelf(); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "core/errors.h"
@@ -74,13 +75,20 @@ bool Agree(const Slope& a, const Slope& b) {
 
 Slope MeasureSlope(const Phi& phi, double sharp, double rounding_error,
                    double largest_step) {
+  // Tables that overlap, and the two sides, ask for the same points again.
+  std::map<double, Sample> samples;
+  const Phi once = [&](double h) {
+    const auto known = samples.find(h);
+    return known != samples.end() ? known->second
+                                  : samples.emplace(h, phi(h)).first->second;
+  };
   Slope best, before;
   for (double step = largest_step; step >= kSmallestStep; step *= kNextStep) {
     Slope found;
     try {
-      found = TwoSided(phi, step, rounding_error);
+      found = TwoSided(once, step, rounding_error);
       if (found.kind == Slope::Kind::kUndecided) {
-        found = FromBothSides(phi, step, rounding_error);
+        found = FromBothSides(once, step, rounding_error);
       }
     } catch (const NumericsError&) {
       continue;  // the step leaves the domain

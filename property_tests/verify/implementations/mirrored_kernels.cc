@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -42,9 +43,9 @@ class Mirror {
     if constexpr (kWritten) array.host = pointer;
     array.device =
         static_cast<unsigned char*>(memory_.allocate(array.content.size()));
-    arrays_.push_back(array);
-    memory_.copy(array.device, array.content.data(), array.content.size());
-    pointer = reinterpret_cast<T*>(array.device + kGuard);
+    const Array& kept = arrays_.emplace_back(std::move(array));
+    memory_.copy(kept.device, kept.content.data(), kept.content.size());
+    pointer = reinterpret_cast<T*>(kept.device + kGuard);
   }
 
   // To be called after the kernel: copies outputs to the host.

@@ -21,6 +21,7 @@ class ReferenceImplementation : public Implementation {
     }
     return dtype == dtype_ ? "" : name() + " rounds to " + DtypeName(dtype_);
   }
+  bool remembers() const override { return false; }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     (void)schedule;

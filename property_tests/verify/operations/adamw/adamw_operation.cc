@@ -181,9 +181,7 @@ class AdamW : public Operation {
     return "";
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
     const AdamWCase update(c, inputs);
     const double rate = ScalarOf(inputs, "learning_rate");
     const reference::Matrix gradients = ToMatrix(At(inputs, "gradient"));

@@ -114,9 +114,7 @@ class BalanceSums : public Operation {
     return WhyNotSoft(inputs, c.Size("num_experts"));
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
     const Matrix scores = ToMatrix(At(inputs, "scores"));
     const int64_t rows = scores.rows(), n = scores.cols();
     const Vector d_basis = ToVector(At(inputs, "d_basis_sums"));
@@ -180,8 +178,6 @@ class BalanceSums : public Operation {
     const Vector sums = formula::ColumnSums<double>(basis);
     const reference::VectorOf<Bounded> sum_bounds =
         formula::ColumnSums<Bounded>(basis_bounds);
-    Tensor z(Dtype::kF64, {}), zero(Dtype::kF64, {});
-    z.values = {formula::SumOfSquaredLogSumExps<double>(scores)};
     Expected expected;
     auto& outputs = expected.outputs;
     // Sums of 1, 1/2, 1/4, ... are exact in any order.
@@ -191,13 +187,13 @@ class BalanceSums : public Operation {
               : FromBounds("basis_sums", ToTensor(sums),
                            {sum_bounds.begin(), sum_bounds.end()}, kSums);
     outputs["z_sum"] = FromBounds(
-        "z_sum", z,
+        "z_sum", ScalarTensor(formula::SumOfSquaredLogSumExps<double>(scores)),
         {formula::SumOfSquaredLogSumExps<Bounded>(As<Bounded>(scores))}, kSums);
     outputs["counts"] = Exactly(counts, "counts/1");
     outputs["counts"].bounds = doubt;
     outputs["d_scores"] =
         FromBounds("d_scores", ToTensor(d_scores, {rows, n}), d_bounds, kSums);
-    outputs["d_mean_active"] = Exactly(zero, kSums);
+    outputs["d_mean_active"] = Exactly(ScalarTensor(0), kSums);
     return expected;
   }
 
@@ -206,9 +202,9 @@ class BalanceSums : public Operation {
     (void)choice;
     const Matrix scores = ToMatrix(At(inputs, "scores"));
     const double mean_active = ScalarOf(inputs, "mean_active");
-    Tensor z_sum(Dtype::kF64, {});
-    z_sum.values = {formula::SumOfSquaredLogSumExps<double>(scores)};
-    TensorMap outputs = {{"z_sum", z_sum}};
+    TensorMap outputs = {
+        {"z_sum",
+         ScalarTensor(formula::SumOfSquaredLogSumExps<double>(scores))}};
     Matrix basis = formula::SoftmaxRows<double>(scores);
     if (SoftBasis(c)) {
       for (int64_t t = 0; t < scores.rows(); ++t) {

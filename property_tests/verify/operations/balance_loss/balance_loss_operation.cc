@@ -122,9 +122,7 @@ class BalanceLossOp : public Operation {
     return WhyNoIds(inputs, "counts", c.Size("largest_count") + 1);
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
     const BalanceLossFormula<double> values(c, inputs);
     const BalanceLossFormula<Bounded> bounds(c, inputs);
     Expected expected;

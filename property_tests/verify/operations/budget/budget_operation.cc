@@ -171,8 +171,12 @@ class BudgetOp : public Operation {
     return inputs;
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
+    return ExpectAfter(c, inputs, {});
+  }
+  bool has_choices() const override { return true; }
+  Expected ExpectAfter(const Case& c, const TensorMap& inputs,
+                       const TensorMap& got) const override {
     const int64_t layers = c.Size("layers"), experts = c.Size("num_experts");
     const double factor = ScalarOf(inputs, "expansion_factor");
     const double tau = ScalarOf(inputs, "tau");

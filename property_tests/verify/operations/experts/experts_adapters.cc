@@ -29,16 +29,20 @@ class ExpertRow {
         gate_(gate),
         gate_up_(2 * f_),
         activation_(f_) {
-    for (int64_t i = 0; i < d_ * 2 * f_; ++i) {
-      gate_up_[i % (2 * f_)] += hidden[i / (2 * f_)] * up[i];
+    for (int64_t j = 0; j < d_; ++j) {
+      for (int64_t k = 0; k < 2 * f_; ++k) {
+        gate_up_[k] += hidden[j] * up[j * 2 * f_ + k];
+      }
     }
     body::SwigluForwardRow(Lane(), f_, gate_up_.data(), gate,
                            activation_.data());
   }
   void AddOut(double* out) const {
     Doubles row(d_);
-    for (int64_t i = 0; i < f_ * d_; ++i) {
-      row[i % d_] += activation_[i / d_] * down_[i];
+    for (int64_t k = 0; k < f_; ++k) {
+      for (int64_t j = 0; j < d_; ++j) {
+        row[j] += activation_[k] * down_[k * d_ + j];
+      }
     }
     const int32_t rows[] = {0};
     body::UnpermuteToken(Lane(), d_, 1, row.data(), rows, true, out);
@@ -46,18 +50,24 @@ class ExpertRow {
   void AddGradients(const double* d_out, double* d_hidden, double* d_up,
                     double* d_down, double* d_gate) const {
     Doubles d_activation(f_), d_gate_up(2 * f_), activation(f_);
-    for (int64_t i = 0; i < f_ * d_; ++i) {
-      d_activation[i / d_] += d_out[i % d_] * down_[i];
+    for (int64_t k = 0; k < f_; ++k) {
+      for (int64_t j = 0; j < d_; ++j) {
+        d_activation[k] += d_out[j] * down_[k * d_ + j];
+      }
     }
     body::SwigluBackwardRow(Lane(), f_, gate_up_.data(), gate_,
                             d_activation.data(), d_gate_up.data(),
                             activation.data(), d_gate);
-    for (int64_t i = 0; i < f_ * d_; ++i) {
-      d_down[i] += activation[i / d_] * d_out[i % d_];
+    for (int64_t k = 0; k < f_; ++k) {
+      for (int64_t j = 0; j < d_; ++j) {
+        d_down[k * d_ + j] += activation[k] * d_out[j];
+      }
     }
-    for (int64_t i = 0; i < d_ * 2 * f_; ++i) {
-      d_hidden[i / (2 * f_)] += d_gate_up[i % (2 * f_)] * up_[i];
-      d_up[i] += hidden_[i / (2 * f_)] * d_gate_up[i % (2 * f_)];
+    for (int64_t j = 0; j < d_; ++j) {
+      for (int64_t k = 0; k < 2 * f_; ++k) {
+        d_hidden[j] += d_gate_up[k] * up_[j * 2 * f_ + k];
+        d_up[j * 2 * f_ + k] += hidden_[j] * d_gate_up[k];
+      }
     }
   }
 

@@ -41,6 +41,16 @@ struct Data {
   Matrix Down(int64_t e) const {
     return Eigen::Map<const Matrix>(down.row(e).data(), f, d);
   }
+  template <typename N>
+  reference::ExpertWeightsOf<N> Weights() const {
+    reference::ExpertWeightsOf<N> weights;
+    for (int64_t e = 0; e < experts; ++e) {
+      weights.gate_up_weight.push_back(As<N>(Up(e)));
+      weights.down_weight.push_back(As<N>(Down(e)));
+    }
+    return weights;
+  }
+  BoolMatrix IsActive() const { return active.array() != 0; }
 };
 
 // |out_before| may be in every partial sum of a token's experts.
@@ -55,31 +65,32 @@ Naive Loosened(const Naive& out, double, int64_t) { return out; }
 double Loosened(double out, double, int64_t) { return out; }
 
 template <typename N>
+reference::MatrixOf<N> ExpertsOut(
+    const Data& x, const reference::ExpertWeightsOf<N>& weights) {
+  namespace formula = reference::formula;
+  const BoolMatrix active = x.IsActive();
+  reference::MatrixOf<N> out = formula::Plus<N>(
+      As<N>(x.before),
+      formula::MixExperts<N>(active, As<N>(x.gates), weights, As<N>(x.hidden)));
+  for (int64_t t = 0; t < x.rows; ++t) {
+    for (int64_t j = 0; j < x.d; ++j) {
+      out(t, j) = Loosened(out(t, j), x.before(t, j), active.row(t).count());
+    }
+  }
+  return out;
+}
+
+template <typename N>
 struct ExpertFormula {
   std::map<std::string, std::vector<N>> outputs;
 
   explicit ExpertFormula(const Data& x) {
     namespace formula = reference::formula;
-    reference::ExpertWeightsOf<N> weights;
-    for (int64_t e = 0; e < x.experts; ++e) {
-      weights.gate_up_weight.push_back(As<N>(x.Up(e)));
-      weights.down_weight.push_back(As<N>(x.Down(e)));
-    }
-    const BoolMatrix active = x.active.array() != 0;
-    const reference::MatrixOf<N> gates = As<N>(x.gates);
-    const reference::MatrixOf<N> hidden = As<N>(x.hidden);
-    reference::MatrixOf<N> out = formula::Plus<N>(
-        As<N>(x.before),
-        formula::MixExperts<N>(active, gates, weights, hidden));
-    for (int64_t t = 0; t < x.rows; ++t) {
-      for (int64_t j = 0; j < x.d; ++j) {
-        out(t, j) = Loosened(out(t, j), x.before(t, j), active.row(t).count());
-      }
-    }
+    const reference::ExpertWeightsOf<N> weights = x.Weights<N>();
     const formula::MixExpertsGradients<N> gradients =
-        formula::MixExpertsBackward<N>(active, gates, weights, hidden,
-                                       As<N>(x.d_out));
-    outputs["out"] = Flat<N>(out);
+        formula::MixExpertsBackward<N>(x.IsActive(), As<N>(x.gates), weights,
+                                       As<N>(x.hidden), As<N>(x.d_out));
+    outputs["out"] = Flat<N>(ExpertsOut<N>(x, weights));
     outputs["d_hidden"] = Flat<N>(gradients.d_hidden);
     outputs["d_gates"] = Flat<N>(gradients.d_gates);
     for (int64_t e = 0; e < x.experts; ++e) {
@@ -198,9 +209,7 @@ class Experts : public Operation {
     return WhyNoSelection(c, inputs);
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
     const Data data(c, inputs);
     const ExpertFormula<double> values(data);
     const std::vector<int64_t> shape = {data.rows, data.d};
@@ -225,9 +234,8 @@ class Experts : public Operation {
                     const TensorMap& choice) const override {
     (void)choice;
     const Data x(c, inputs);
-    Tensor out(Dtype::kF64, {x.rows, x.d});
-    out.values = ExpertFormula<double>(x).outputs.at("out");
-    return {{"out", out}};
+    return {{"out", ToTensor(ExpertsOut<double>(x, x.Weights<double>()),
+                             {x.rows, x.d})}};
   }
 
  private:

@@ -107,9 +107,7 @@ class Jitter : public Operation {
                : "amplitude must stay at least 0 and below 1";
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
     const reference::RouterNoise noise = NoiseIn(c, inputs);
     const int64_t first = FirstToken(c);
     const Matrix hidden = ToMatrix(At(inputs, "hidden"));

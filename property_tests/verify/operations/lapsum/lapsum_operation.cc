@@ -90,9 +90,8 @@ class LapSum : public Operation {
     return WhyNotSoft(inputs, c.Size("num_experts"));
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)c, (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
+    (void)c;
     const reference::Matrix scores = ToMatrix(At(inputs, "scores"));
     const reference::Matrix d_weights = ToMatrix(At(inputs, "d_weights"));
     const double k = ScalarOf(inputs, "mean_active");
@@ -121,7 +120,6 @@ class LapSum : public Operation {
       d_k_bound.Add({bound.mean.value, bound.mean.error + FlushedMean(row, v)});
       d_t_bound.Add(bound.d_temperature);
     }
-    Tensor scalar(Dtype::kF64, {});
     const std::string gradient_id = LapSumGradientDerivation().id;
     Expected expected;
     const std::vector<int64_t> shape = {rows, n};
@@ -130,12 +128,12 @@ class LapSum : public Operation {
                    LapSumWeightsDerivation().id);
     expected.outputs["d_scores"] = FromBounds(
         "d_scores", ToTensor(d_scores, shape), d_score_bounds, gradient_id);
-    scalar.values = {d_k};
-    expected.outputs["d_mean_active"] = FromBounds(
-        "d_mean_active", scalar, {d_k_bound.Get().Rounded()}, gradient_id);
-    scalar.values = {d_t};
-    expected.outputs["d_temperature"] = FromBounds(
-        "d_temperature", scalar, {d_t_bound.Get().Rounded()}, gradient_id);
+    expected.outputs["d_mean_active"] =
+        FromBounds("d_mean_active", ScalarTensor(d_k),
+                   {d_k_bound.Get().Rounded()}, gradient_id);
+    expected.outputs["d_temperature"] =
+        FromBounds("d_temperature", ScalarTensor(d_t),
+                   {d_t_bound.Get().Rounded()}, gradient_id);
     return expected;
   }
 

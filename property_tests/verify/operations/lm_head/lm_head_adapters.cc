@@ -46,11 +46,13 @@ void CheckGreedy(const Case& c, const TensorMap& inputs,
   const Doubles& weight = At(inputs, "head_weight").values;
   for (size_t t = 0; t < targets.size(); ++t) {
     Doubles logits(vocab), error(vocab);
-    for (int64_t i = 0; i < vocab * d; ++i) {
-      const double term = hidden[t * d + i % d] * weight[i];
-      logits[i / d] += term;
-      error[i / d] +=
-          static_cast<double>(d + 1) * (std::abs(term) * 0x1p-24 + 0x1p-149);
+    for (int64_t w = 0; w < vocab; ++w) {
+      for (int64_t j = 0; j < d; ++j) {
+        const double term = hidden[t * d + j] * weight[w * d + j];
+        logits[w] += term;
+        error[w] +=
+            static_cast<double>(d + 1) * (std::abs(term) * 0x1p-24 + 0x1p-149);
+      }
     }
     const int32_t target = targets[t];
     // Nothing is known of logits that are not finite in float.
@@ -137,15 +139,19 @@ TensorMap RunLmHeadAtDouble(const Case& c, const TensorMap& inputs) {
   Tensor d_weight(Dtype::kF64, {vocab, d});
   for (int64_t t = 0; t < n; ++t) {
     Doubles row(vocab);
-    for (int64_t i = 0; i < vocab * d; ++i) {
-      row[i / d] += hidden[t * d + i % d] * weight[i];
+    for (int64_t w = 0; w < vocab; ++w) {
+      for (int64_t j = 0; j < d; ++j) {
+        row[w] += hidden[t * d + j] * weight[w * d + j];
+      }
     }
     body::CrossEntropyRow(Lane(), vocab, targets[t],
                           ScalarOf(inputs, "grad_scale"), row.data(),
                           row.data(), &loss.values[t]);
-    for (int64_t i = 0; i < vocab * d; ++i) {
-      d_hidden.values[t * d + i % d] += row[i / d] * weight[i];
-      d_weight.values[i] += row[i / d] * hidden[t * d + i % d];
+    for (int64_t w = 0; w < vocab; ++w) {
+      for (int64_t j = 0; j < d; ++j) {
+        d_hidden.values[t * d + j] += row[w] * weight[w * d + j];
+        d_weight.values[w * d + j] += row[w] * hidden[t * d + j];
+      }
     }
   }
   return {{"loss", loss}, {"d_hidden", d_hidden}, {"d_head_weight", d_weight}};

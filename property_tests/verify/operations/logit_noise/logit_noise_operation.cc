@@ -96,9 +96,7 @@ class LogitNoise : public Operation {
     return ScalarOf(inputs, "sigma") >= 0 ? "" : "sigma must stay at least 0";
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
     const Tensor& before = At(inputs, "scores_before");
     const Matrix scores = ToMatrix(before);
     const reference::RouterNoise noise =

@@ -168,9 +168,7 @@ class Rope : public Operation {
     return ScalarOf(inputs, "base") >= 1 ? "" : "base must stay at least 1";
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
     const Rotation rotation = RotationOf(c, inputs);
     const Matrix qkv = ToMatrix(At(inputs, "qkv"));
     const Matrix d_rotated = ToMatrix(At(inputs, "d_rotated"));

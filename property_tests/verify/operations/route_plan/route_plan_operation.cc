@@ -79,9 +79,7 @@ class RoutePlanOp : public Operation {
     return WhyNoSelection(c, inputs);
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
     const SelectedExperts plan(c, inputs);
     Tensor d_gates = At(inputs, "d_row_gate");
     KeepActive(At(inputs, "active"), &d_gates);

@@ -265,8 +265,12 @@ class Router : public Operation {
     return WhyNotSoft(inputs, c.Size("num_experts"));
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
+    return ExpectAfter(c, inputs, {});
+  }
+  bool has_choices() const override { return true; }
+  Expected ExpectAfter(const Case& c, const TensorMap& inputs,
+                       const TensorMap& got) const override {
     const Matrix scores = ToMatrix(At(inputs, "scores"));
     const Matrix d_gates = ToMatrix(At(inputs, "d_gates"));
     const RouterSettings settings = SettingsOf(c, inputs);
@@ -300,11 +304,11 @@ class Router : public Operation {
       d_scores.insert(d_scores.end(), row.gradient.begin(), row.gradient.end());
       if (!Sparse(c)) d_k.Add(row.mean);
     }
-    Tensor selection(Dtype::kI32, shape), d_mean_active(Dtype::kF64, {});
+    Tensor selection(Dtype::kI32, shape);
     for (int64_t i = 0; i < rows * n; ++i) {
       selection.values[i] = active.data()[i];
     }
-    d_mean_active.values = {gradients.d_mean_active};
+    const Tensor d_mean_active = ScalarTensor(gradients.d_mean_active);
     // The weights are 1, 1/2, 1/4, ... and 0, so nothing is rounded.
     const bool exact = Sparse(c) && c.fill.name == "exact";
     const auto add = [&](const std::string& name, const Matrix& values,

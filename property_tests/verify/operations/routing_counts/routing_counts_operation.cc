@@ -14,7 +14,7 @@ using Kind = Parameter::Kind;
 
 bool HasCutoff(const Case& c) { return c.Choice("router") == "soft"; }
 
-// The gates of each token, and their number.
+// Of each token, how many gates are active and how many lie above the cutoff.
 struct TokenGates {
   int64_t active = 0, above = 0;
 
@@ -129,9 +129,7 @@ class RoutingCountsOp : public Operation {
                : "bad_score must stay an element of scores, or -1";
   }
 
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
     Tensor histogram(Dtype::kI32, {c.Size("num_experts") + 1});
     Tensor below(Dtype::kI32, {}), bad_value(Dtype::kF64, {});
     for (int64_t t = 0; t < c.Size("rows"); ++t) {

@@ -54,13 +54,11 @@ class SumOfSquares : public Operation {
     const Filler filler(c);
     return {{"x", filler.Data("x", {filler.Axis("size")}, c.Real("scale"))}};
   }
-  Expected Expect(const Case& c, const TensorMap& inputs,
-                  const TensorMap& got) const override {
-    (void)c, (void)got;
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
+    (void)c;
     const Tensor& x = At(inputs, "x");
     const reference::Vector terms = ToVector(x);
-    Tensor sum(Dtype::kF64, {});
-    sum.values = {terms.squaredNorm()};
+    const Tensor sum = ScalarTensor(terms.squaredNorm());
     FloatSum bound;
     for (const double term : x.values) bound.Add(Bounded(term * term));
     Expected expected;
