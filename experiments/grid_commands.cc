@@ -531,8 +531,16 @@ ExitCode Clean(const Arguments& arguments) {
   const fs::path folder = ExistingFolder(grid, arguments);
   // All experiments of a scale share the folder, also those of a file of one's
   // own, and of whichever --seeds: FindStale looks for every seed.
-  for (const Grid& other : ReadableExperiments(grid.path, grid.overrides)) {
+  std::vector<std::string> unreadable;
+  bool builds_on_it = false;
+  for (const Grid& other :
+       ReadableExperiments(grid.path, grid.overrides, &unreadable)) {
+    builds_on_it |= !IsMain(other);
     grid.runs.insert(grid.runs.end(), other.runs.begin(), other.runs.end());
+  }
+  for (const std::string& problem : unreadable) {
+    if (!builds_on_it) continue;  // a grid that is no scale
+    fmt::print("cannot be read, so its runs count as foreign: {}\n", problem);
   }
   const FolderLock lock(folder);
   const std::pair<const char*, StaleKind> kKinds[] = {

@@ -282,16 +282,16 @@ std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
   return experiments;
 }
 
-std::vector<Grid> ReadableExperiments(
-    const std::filesystem::path& scale,
-    const std::vector<std::string>& overrides) {
+std::vector<Grid> ReadableExperiments(const std::filesystem::path& scale,
+                                      const std::vector<std::string>& overrides,
+                                      std::vector<std::string>* problems) {
   const GridParts parts = ReadGridParts(scale, overrides);
   std::vector<Grid> experiments;
   for (const std::string& name : NamesAt(parts)) {
     try {
       experiments.push_back(ReadExperiment(name, parts, {}));
-    } catch (const ConfigError&) {
-      continue;
+    } catch (const ConfigError& error) {
+      problems->push_back(fmt::format("experiment {}: {}", name, error.what()));
     }
   }
   ShareRuns(experiments);

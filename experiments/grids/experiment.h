@@ -33,10 +33,11 @@ std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
                                   const SeedOption& seeds = {});
 
 // Those of them that can be read, with the seeds of the files: of a scale of
-// one's own, which may lack rows on which the others build.
-std::vector<Grid> ReadableExperiments(
-    const std::filesystem::path& scale,
-    const std::vector<std::string>& overrides);
+// one's own, which may lack rows on which the others build. Adds to `problems`
+// why the others cannot.
+std::vector<Grid> ReadableExperiments(const std::filesystem::path& scale,
+                                      const std::vector<std::string>& overrides,
+                                      std::vector<std::string>* problems);
 
 // One experiment; or, for "all", every run that a table or figure of the paper
 // needs, once. Throws ConfigError with a suggestion for an unknown name, and

@@ -438,10 +438,13 @@ TEST(Experiments, WhatTheScaleLacksIsNamed) {
                    "lacking.toml has no row with paper_row = "
                    "\"softmoe_star/k1/a4\""));
   // The others can be read.
-  const std::vector<Grid> readable = ReadableExperiments(path, {});
+  std::vector<std::string> problems;
+  const std::vector<Grid> readable = ReadableExperiments(path, {}, &problems);
   EXPECT_EQ(readable.size(), ExperimentNames().size() - 1);
   EXPECT_EQ(std::ranges::count(readable, std::string("tau"), &Grid::experiment),
             0);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_TRUE(Says(problems[0], "experiment tau: ", "tau.toml:"));
 }
 
 TEST(SelectGrid, KnowsScalesExperimentsAndFiles) {

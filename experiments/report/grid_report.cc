@@ -36,9 +36,10 @@ namespace {
 // more.
 std::string DescribeVerdicts(const JudgedResults& judged) {
   const golden::Verdicts& v = judged.verdicts;
+  const std::string counts = StatusCounts(v.cells);
   std::string text =
-      fmt::format("Against the paper{}: {} cells: {}", judged.reading(),
-                  v.cells.size(), StatusCounts(v.cells));
+      fmt::format("Against the paper{}: {} cells{}", judged.reading(),
+                  v.cells.size(), counts.empty() ? "" : ": " + counts);
   text += fmt::format(". Overall {}.", StatusName(v.overall()));
   if (v.overall() == Status::kNotComparable &&
       !v.fingerprint_differences.empty()) {

@@ -84,6 +84,14 @@ TEST(GridReport, WritesEverything) {
   EXPECT_EQ(results.provenance.git_commit, "0123456789ab");
 }
 
+TEST(GridReport, SaysThatNoRowIsThePapers) {
+  GridOutcome outcome = ExampleOutcome();
+  for (RunOutcome& run : outcome.runs) run.run.row.paper_row.clear();
+  EXPECT_TRUE(
+      Says(WriteGridReport(outcome, FreshFolder("grid_report_own")).text,
+           "0 cells. Overall NOT_COMPARABLE."));
+}
+
 TEST(GridReport, SaysWhatAnotherVersionTrained) {
   const fs::path folder = FreshFolder("grid_report_versions");
   GridOutcome outcome = ExampleOutcome();

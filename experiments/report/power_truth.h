@@ -46,8 +46,8 @@ class KnownRuns {
   const std::vector<golden::MiniatureRun>& Of(const RowKey& row) const;
 
   // The standard deviation over seeds within the rows, pooled; `paired` removes
-  // the effect of the seed, common to the rows, too. nullopt if the runs are too
-  // few for that.
+  // the effect of the seed, common to the rows, too. nullopt if the runs are
+  // too few for that.
   template <typename Read>
   std::optional<double> Deviation(const std::vector<RowKey>& rows, bool paired,
                                   const Read& read) const {

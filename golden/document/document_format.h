@@ -16,6 +16,7 @@
 #include "core/config/config_enums.h"
 #include "core/config/toml_reader.h"
 #include "core/hdf5/hdf5_envelope.h"
+#include "core/text/suggestion.h"
 #include "golden/document/document.h"
 
 namespace softmoe {
@@ -78,13 +79,7 @@ inline Hdf5Kind GoldenKind() {
 // The choices for the user: "'lower', 'higher' or 'none'".
 template <typename E>
 std::string Choices() {
-  std::string text;
-  const std::vector<std::string> names = EnumChoices<E>();
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 < names.size() ? ", " : " or ";
-    text += "'" + names[i] + "'";
-  }
-  return text;
+  return Listed(EnumChoices<E>(), "or");
 }
 
 // The value that the text of `key` names. Throws DataError with the position

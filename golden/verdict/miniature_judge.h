@@ -215,8 +215,9 @@ MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
                                  const MiniatureResults& results,
                                  const EarlierClaims* recorded_under = nullptr);
 
-// Judges without hash, intervals, `resolves`, seeds_needed, reasons and
-// resolution, which take most of the time and decide nothing. For simulations.
+// Judges without hash, intervals, `resolves`, seeds_needed, p_not_pooled,
+// reasons, resolution, and the p-values of parts and of measures that are only
+// reported: these take most of the time and decide nothing. For simulations.
 MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
                                 const MiniatureResults& results);
 

@@ -90,6 +90,8 @@ TEST_F(Hostile, CaseTexts) {
            {"op=lapsum impl=cpu:v5", "did you mean"},
            {"op=lapsum impl=faulty:sing:weights:cpu:v3", "unknown fault"},
            {"op=lapsum case=4294967296", "32 bits"},
+           {"op=lapsum seed=0x", "hexadecimal"},
+           {"op=lapsum rows", "KEY=VALUE"},
            {"op=lapsum simplify=nothing:zero", "no input 'nothing'"},
            {"op=lm_head fill=exact simplify=hidden:one", "fill exact"},
            {"REPRO v1 verify run op=lapsum", "v1"},
@@ -98,6 +100,8 @@ TEST_F(Hostile, CaseTexts) {
     ExpectRefused("run '" + std::string(words) + "'" + kReports, part);
   }
   ExpectRefused(std::string("fuzz --seconds 1 op=lapsun") + kReports, "lapsum");
+  ExpectRefused(std::string("fuzz --seconds 1 'op=lapsum rows=-1'") + kReports,
+                "0 to 1089");
 }
 
 TEST_F(Hostile, BundlesOfAnotherKindOrVersion) {

@@ -74,7 +74,8 @@ TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
   Suite suite;
   for (const auto& group : offered) {
     const std::string name = DtypeName(group.first);
-    // Each case is drawn and expected once, whatever implementations there are.
+    // Each case is drawn once for all implementations, and expected once unless
+    // they make choices.
     const bool holds = rc::check(name, [&] {
       Case c = DrawCase(op, {{"dtype", name}}, *rc::gen::arbitrary<uint64_t>(),
                         *rc::gen::element(kAlone, kAfterAnother));

@@ -163,16 +163,12 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
                   paths.size() == 1 ? "" : " .. " + paths.back().string(),
                   extent.empty() ? "" : ": " + extent);
   corpus.key = KeyOf(files);
-  corpus.kind = kind == FilesOf::kOwt  ? "owt"
-                : kind == FilesOf::kC4 ? "c4"
-                                       : "jsonl " + options.read.text_key;
-  // Publishers count the documents of their own string only.
-  const bool as_published = kind != FilesOf::kJson &&
-                            (form == FilesOf::kOwt ||
-                             options.read.text_key == ReadOptions().text_key);
-  if (kind != FilesOf::kJson && !as_published) {
-    corpus.kind += " " + options.read.text_key;
-  }
+  const std::string publisher = kind == FilesOf::kOwt  ? "owt"
+                                : kind == FilesOf::kC4 ? "c4"
+                                                       : "";
+  const std::string& text_key = options.read.text_key;
+  corpus.kind = publisher.empty() ? "jsonl" : publisher;
+  if (form != FilesOf::kOwt) corpus.kind += " " + text_key;
   corpus.current_key = [=] { return KeyOf(DigestFiles(paths)); };
   for (const DigestedFile& file : files) corpus.bytes += file.bytes;
   // An archive of OpenWebText has some 20,000 members.
@@ -181,9 +177,14 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
   corpus.shards = [=, read = options.read, normalise = options.normalise] {
     return Prepared(FileShards(form, files, read), normalise);
   };
-  if (as_published) {
+  if (!publisher.empty()) {
+    // Publishers count the documents of their own string.
+    const bool other =
+        form != FilesOf::kOwt && text_key != ReadOptions().text_key;
+    const std::string what =
+        other ? fmt::format("not {}: its \"{}\"", publisher, text_key) : "";
     corpus.text_of = [=](int64_t documents, int64_t bad) {
-      return TextOf(kind, documents, bad);
+      return what.empty() ? TextOf(kind, documents, bad) : what;
     };
   }
   corpus.verify = [=] { return VerifyFiles(kind, paths); };

@@ -106,8 +106,9 @@ struct Corpus {
   // Starts a new pass over all documents.
   std::function<std::unique_ptr<DocumentSource>()> open;
   // Which published text the documents are that were read: "owt" or "c4" if
-  // they are all that the publishers count, else what is missing; "" where no
-  // publisher counts. `documents` includes the empty ones.
+  // they are all that the publishers count, else what is missing, or that
+  // another string of their lines was read; "" where no publisher counts.
+  // `documents` includes the empty ones.
   std::function<std::string(int64_t documents, int64_t bad)> text_of =
       [](int64_t, int64_t) { return std::string(); };
   // Compares the files with the publishers' SHA-256 and says what was compared.

@@ -107,8 +107,8 @@ class Archive {
     }
   }
 
-  // Appends at most `limit` bytes of the current member, and says whether
-  // that was all of it.
+  // Appends the current member or, if it is longer than `limit`, more than
+  // `limit` bytes of its beginning, and says whether that was all of it.
   bool ReadMember(int64_t limit, std::string* content) {
     while (static_cast<int64_t>(content->size()) <= limit) {
       const std::string_view bytes = ReadBlock();

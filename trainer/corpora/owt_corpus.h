@@ -19,7 +19,8 @@
 
 namespace softmoe::trainer {
 
-// The longest member that is a shard by itself: it is held in memory.
+// What is held in memory of a member that is a shard by itself: a longer
+// archive is refused, a longer document is bad.
 inline constexpr int64_t kMaxMemberBytes = int64_t{64} << 20;
 
 // Reads an archive, also archives in it. A DataError names archive and member.

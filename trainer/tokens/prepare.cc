@@ -227,10 +227,10 @@ class Preparation {
     try {
       Prepare(work);
       RequireUnchanged();
-      std::error_code error;
-      fs::remove_all(folder, error);  // a damaged one
-      fs::rename(work / "done", folder, error);
-      if (error) throw FileError("write", folder, error.value());
+      if (!Place(work / "done", folder, &cached)) {
+        RemoveFolder(work);
+        return cached;
+      }
     } catch (...) {
       if (!keeps_work_) RemoveFolder(work);
       throw;
@@ -330,6 +330,23 @@ class Preparation {
         if (fs::exists(work)) throw;
       }
     }
+  }
+
+  // Makes `done` to `folder`; false if somebody who calls the text by another
+  // name has put the same there meanwhile, which others may use by now.
+  bool Place(const fs::path& done, const fs::path& folder,
+             PreparedCorpus* cached) {
+    const fs::path guard = folder.string() + ".lock";
+    const auto lock = Lock(guard);
+    std::error_code error;
+    const bool there = FindCached(folder / "tokens", cached);
+    if (!there) {
+      fs::remove_all(folder, error);  // a damaged one
+      fs::rename(done, folder, error);
+    }
+    RemoveFolder(guard);
+    if (error) throw FileError("write", folder, error.value());
+    return !there;
   }
 
   // The shards, as far as they are used.

@@ -204,6 +204,26 @@ TEST_F(Prepare, FindsTheWorkOnACopyOfTheText) {
   EXPECT_EQ(copy.prefix, first.prefix);
 }
 
+// What others may use already is not replaced.
+TEST_F(Prepare, TakesWhatIsPreparedMeanwhileUnderAnotherName) {
+  const std::string name = data_.corpus;
+  fs::copy_file(folder_ / "t.txt", folder_ / "copy.txt");
+  PreparedCorpus other;
+  const auto nothing = notify_;
+  notify_ = [&](const std::string& line) {
+    if (!line.starts_with("training a tokenizer")) return;
+    notify_ = nothing;
+    data_.corpus = "path:" + (folder_ / "copy.txt").string();
+    other = Run();
+    data_.corpus = name;
+  };
+  const PreparedCorpus prepared = Run();
+  EXPECT_FALSE(other.from_cache);
+  EXPECT_TRUE(prepared.from_cache);
+  EXPECT_EQ(prepared.prefix, other.prefix);
+  EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens").size(), 1u);
+}
+
 TEST_F(Prepare, OtherTextOrSizeIsOtherWork) {
   const PreparedCorpus first = Run();
   WriteText(TestText(TestDocuments(600, 2)));

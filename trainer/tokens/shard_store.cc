@@ -90,8 +90,8 @@ int64_t SumLengths(const InputFile& file, int64_t begin, int64_t end) {
 
 }  // namespace
 
-// In less memory than the lengths of all documents take, which Finish holds
-// next: of C4's 3 GB of numbers a third is sorted at a time.
+// Where there are many, in less memory than the lengths of all documents take,
+// which Finish holds next: of C4's 3 GB of numbers a third is sorted at a time.
 int64_t CountRepeated(const InputFile& file, int64_t sorted) {
   constexpr int64_t kMostParts = 3;
   const int64_t count = file.size() / 8;

@@ -56,8 +56,8 @@ class ShardWriter {
   DigestSum sum_;
 };
 
-// How many of the 64-bit numbers in `file` equal one before them; `sorted` of
-// them or more are sorted at a time.
+// How many of the 64-bit numbers in `file` equal one before them. About
+// `sorted` of them are sorted at a time, or a third of them where that is more.
 int64_t CountRepeated(const InputFile& file, int64_t sorted = int64_t{1} << 22);
 
 class ShardStore {

@@ -187,10 +187,10 @@ CaseResult Check(const Operation& op, const Case& c, const TensorMap& inputs,
   } catch (const std::exception& error) {
     result.Fail("", std::string("it threw: ") + error.what());
   }
-  if (ran) Judge(op, seen, implementation, result);
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
+  if (ran) Judge(op, seen, implementation, result);
   return result;
 }
 

@@ -55,7 +55,7 @@ struct CaseResult {
   std::vector<std::string> missing;  // optional outputs that were left out
   std::vector<std::string> hints;    // what the failure looks like
   int64_t decisions = 0, ambiguous = 0;
-  double seconds = 0;
+  double seconds = 0;  // that the implementation took
 
   bool failed() const { return status == Status::kFail; }
   // The first failure is the case's; further ones change nothing.

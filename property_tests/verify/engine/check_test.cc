@@ -151,6 +151,25 @@ TEST(Check, ExpectsWhatFollowsFromTheseInputs) {
   EXPECT_NE(expected(exact).derivation, expected(c).derivation);
 }
 
+// Also after other data: no function of the reference keeps anything.
+TEST(Check, ExpectsTheSameOfEveryOperationAgain) {
+  for (const Operation* op : Operations()) {
+    const Case c = DrawCase(*op, {}, 20260120, 1);
+    const TensorMap inputs = InputsOf(*op, c);
+    const Expected first = ExpectOf(*op, c, inputs, {});
+    const Case other = OtherData(c);
+    ExpectOf(*op, other, InputsOf(*op, other), {});
+    const Expected again = ExpectOf(*op, c, inputs, {});
+    ASSERT_EQ(first.outputs.size(), again.outputs.size());
+    for (const auto& [name, output] : first.outputs) {
+      const ExpectedOutput& repeated = again.outputs.at(name);
+      EXPECT_TRUE(SameBits(output.values, repeated.values))
+          << op->name() << " " << name;
+      EXPECT_EQ(output.bounds, repeated.bounds) << op->name() << " " << name;
+    }
+  }
+}
+
 TEST(Check, RefusesBoundsOfAnotherFormula) {
   const Tensor values = FromVector(Dtype::kF64, {2}, std::vector{0.5, 0.25});
   const auto bounds_of = [&](double second) {
@@ -162,6 +181,13 @@ TEST(Check, RefusesBoundsOfAnotherFormula) {
     EXPECT_TRUE(Says(MessageOf<InternalError>([&] { bounds_of(second); }),
                      "weights[1]: the bound is for another formula"));
   }
+  EXPECT_TRUE(Says(MessageOf<InternalError>([&] {
+                     FromBounds("weights", values, {{0.5, 1e-3}}, "");
+                   }),
+                   "weights: 2 values, 1 bounds"));
+  EXPECT_EQ(
+      FromBounds("weights", values, {{0.5, 1e-3}, {0.25, NAN}}, "").bounds[1],
+      HUGE_VAL);
 }
 
 // With everything that follows from the selection, so that only the selection

@@ -75,7 +75,7 @@ class Implementation {
   virtual void Finish() {}
 
   // Whether an earlier call could affect a later one; it cannot for recorded
-  // outputs, and the reference keeps nothing.
+  // outputs; of the reference, check_test shows it.
   virtual bool remembers() const { return true; }
 
   // The outputs of one case under schedule 0 .. schedules()-1. An output that

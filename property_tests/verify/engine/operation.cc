@@ -155,8 +155,10 @@ TensorMap InputsOf(const Operation& op, const Case& c) {
 
 Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
                   const TensorMap& got) {
-  if (op.has_choices() && !got.empty()) {
-    return AtDtype(op, c, op.ExpectAfter(c, inputs, got));
+  if (!got.empty()) {
+    if (auto chosen = op.ExpectAfter(c, inputs, got)) {
+      return AtDtype(op, c, *std::move(chosen));
+    }
   }
   // The reference, whoever judges it and the implementations of one dtype ask
   // for the same case one after the other.

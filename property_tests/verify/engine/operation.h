@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -152,15 +153,13 @@ class Operation {
   // the bounds of float, unless it is in_double. Private, because both judging
   // and exporting must ask for bounds through ExpectOf.
   virtual Expected Expect(const Case& c, const TensorMap& inputs) const = 0;
-  // Whether discrete choices are made. Then ExpectAfter checks those in `got`,
-  // which an implementation computed, against their margin, and expects what
-  // follows from got's own choice (routing replay). It must not throw for
-  // missing or misshapen tensors in `got`.
-  virtual bool has_choices() const { return false; }
-  virtual Expected ExpectAfter(const Case& c, const TensorMap& inputs,
-                               const TensorMap& got) const {
-    (void)got;
-    return Expect(c, inputs);
+  // For operations that make discrete choices: checks those in `got`, which an
+  // implementation computed, against their margin, and expects what follows
+  // from got's own choice (routing replay). It must not throw for missing or
+  // misshapen tensors in `got`.
+  virtual std::optional<Expected> ExpectAfter(const Case&, const TensorMap&,
+                                              const TensorMap& /*got*/) const {
+    return std::nullopt;
   }
   friend Expected ExpectOf(const Operation& op, const Case& c,
                            const TensorMap& inputs, const TensorMap& got);

@@ -147,7 +147,7 @@ class LibWorker {
 
  private:
   void Start();
-  void Stop();
+  int Stop();  // returns how the process ended, as waitpid says it
   [[noreturn]] void Fail(const std::string& sentence);
   [[noreturn]] void FailEnded();
 
@@ -182,14 +182,16 @@ void LibWorker::Start() {
   socket_ = ends[0];
 }
 
-void LibWorker::Stop() {
-  if (child_ < 0) return;
+int LibWorker::Stop() {
+  int status = 0;
+  if (child_ < 0) return status;
   ::close(socket_);
   ::kill(-child_, SIGKILL);  // and what it has started
-  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
   }
   child_ = -1;
   socket_ = -1;
+  return status;
 }
 
 void LibWorker::Fail(const std::string& sentence) {
@@ -200,17 +202,15 @@ void LibWorker::Fail(const std::string& sentence) {
 // The socket was closed, because the process ended or because the library
 // closed it.
 void LibWorker::FailEnded() {
-  int status = 0;
-  pid_t ended = 0;
-  for (int tries = 0; tries < 100 && ended == 0; ++tries) {
-    ended = ::waitpid(child_, &status, WNOHANG);
-    if (ended == 0) ::usleep(10'000);
+  siginfo_t ended = {};
+  for (int tries = 0; tries < 100 && ended.si_pid == 0; ++tries) {
+    // It keeps its number until all that it has started is killed.
+    ::waitid(P_PID, static_cast<id_t>(child_), &ended,
+             WEXITED | WNOHANG | WNOWAIT);
+    if (ended.si_pid == 0) ::usleep(10'000);
   }
-  if (ended != child_) Fail("the library closed our connection");
-  ::kill(-child_, SIGKILL);  // what it has started
-  child_ = -1;
-  ::close(socket_);
-  socket_ = -1;
+  if (ended.si_pid != child_) Fail("the library closed our connection");
+  const int status = Stop();
   throw RunFailure(
       WIFSIGNALED(status)
           ? fmt::format("the library crashed ({})",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <optional>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
@@ -172,11 +173,10 @@ class BudgetOp : public Operation {
   }
 
   Expected Expect(const Case& c, const TensorMap& inputs) const override {
-    return ExpectAfter(c, inputs, {});
+    return *ExpectAfter(c, inputs, {});
   }
-  bool has_choices() const override { return true; }
-  Expected ExpectAfter(const Case& c, const TensorMap& inputs,
-                       const TensorMap& got) const override {
+  std::optional<Expected> ExpectAfter(const Case& c, const TensorMap& inputs,
+                                      const TensorMap& got) const override {
     const int64_t layers = c.Size("layers"), experts = c.Size("num_experts");
     const double factor = ScalarOf(inputs, "expansion_factor");
     const double tau = ScalarOf(inputs, "tau");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "property_tests/routing_margin.h"
 #include "property_tests/verify/engine/expected.h"
@@ -266,11 +267,10 @@ class Router : public Operation {
   }
 
   Expected Expect(const Case& c, const TensorMap& inputs) const override {
-    return ExpectAfter(c, inputs, {});
+    return *ExpectAfter(c, inputs, {});
   }
-  bool has_choices() const override { return true; }
-  Expected ExpectAfter(const Case& c, const TensorMap& inputs,
-                       const TensorMap& got) const override {
+  std::optional<Expected> ExpectAfter(const Case& c, const TensorMap& inputs,
+                                      const TensorMap& got) const override {
     const Matrix scores = ToMatrix(At(inputs, "scores"));
     const Matrix d_gates = ToMatrix(At(inputs, "d_gates"));
     const RouterSettings settings = SettingsOf(c, inputs);
