@@ -424,8 +424,8 @@ ExitCode Status(const Arguments& arguments) {
   return status.damaged ? ExitCode::kUsage : ExitCode::kDone;
 }
 
-// Event files of all runs that have begun, in a folder that `clean` does not
-// touch.
+// Event files of all runs that have begun, in a folder of which `clean` deletes
+// only what dead processes left.
 ExitCode TensorBoard(const Arguments& arguments) {
   const Grid grid = Load(arguments);
   const fs::path folder = ExistingFolder(grid, arguments);
@@ -538,8 +538,8 @@ ExitCode Clean(const Arguments& arguments) {
     builds_on_it |= !IsMain(other);
     grid.runs.insert(grid.runs.end(), other.runs.begin(), other.runs.end());
   }
+  if (!builds_on_it) unreadable.clear();  // a grid that is no scale
   for (const std::string& problem : unreadable) {
-    if (!builds_on_it) continue;  // a grid that is no scale
     fmt::print("cannot be read, so its runs count as foreign: {}\n", problem);
   }
   const FolderLock lock(folder);

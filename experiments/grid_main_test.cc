@@ -14,9 +14,7 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "experiments/testing/grid_test_util.h"
-#include "trainer/results/run_result_file.h"
 #include "trainer/testing/corpus_test_util.h"
-#include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/prepare.h"
 
 namespace softmoe::experiments {
@@ -305,7 +303,7 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
 TEST_F(GridMain, MakesEventFilesOfRunsAtWork) {
   const Strings make = {"tensorboard", "micro.toml"};
   EXPECT_TRUE(EndedWith(Grid(make), 5, "runs/micro", "run micro"));
-  ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
+  ASSERT_TRUE(TakeTrained());
   // Makes it look as if the third had not begun, and the second were writing.
   fs::remove(RunFolder(2) / "metrics.jsonl");
   const fs::path log = RunFolder(1) / "metrics.jsonl";
@@ -354,7 +352,7 @@ TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
   EXPECT_TRUE(
       EndedWith(Grid({"report", "micro.toml"}), 5, "runs/micro", "run micro"));
   EXPECT_TRUE(EndedWith(Grid({"clean", "micro.toml"}), 5, "runs/micro"));
-  ASSERT_EQ(Grid({"run", "micro.toml", "--quiet"}).exit_status, 0);
+  ASSERT_TRUE(TakeTrained());
   const auto status = Grid({"status", "micro.toml"});
   EXPECT_TRUE(EndedWith(status, 0, "finished", "60/60", "3 of 3 runs"));
   EXPECT_FALSE(Says(status.output, "waiting"));
@@ -380,6 +378,7 @@ TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
 }
 
 TEST_F(GridMain, SomeRowsNow_TheOthersLater) {
+  ASSERT_TRUE(TakeTrained("whole"));
   const auto some =
       Grid({"run", "micro.toml", "--rows", "learned-1.5,sparse-2"});
   EXPECT_TRUE(Says(some.output, "row 2/2 learned-1.5 finished",
@@ -388,26 +387,7 @@ TEST_F(GridMain, SomeRowsNow_TheOthersLater) {
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "2 finished",
                         "row 2/3 star-1.5, grid 6",  // % of the FLOPs
                         "3 of 3 rows finished"));
-  const std::string results = Bytes("runs/micro/results.h5");
-  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
-  EXPECT_EQ(Bytes("whole/results.h5"), results);
-}
-
-// Two runs, with one thread and with three, give the same bits.
-TEST_F(GridMain, ThreadsChangeNoBit) {
-  for (const std::string threads : {"1", "3"}) {
-    const auto run =
-        Grid({"run", "micro.toml", "--threads", threads, "--out", threads});
-    ASSERT_TRUE(EndedWith(run, 0));
-  }
-  EXPECT_EQ(Bytes("1/results.h5"), Bytes("3/results.h5"));
-  for (size_t n = 0; n < 3; ++n) {
-    trainer::ExpectSameResult(
-        trainer::ReadRunResult(RunFolder(n, "1") / "result.h5"),
-        trainer::ReadRunResult(RunFolder(n, "3") / "result.h5"));
-    trainer::ExpectSameTensors(RunFolder(n, "1") / "checkpoint.h5",
-                               RunFolder(n, "3") / "checkpoint.h5");
-  }
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
 TEST_F(GridMain, SeedsAndSettingsAreOtherRuns) {
@@ -429,7 +409,7 @@ TEST_F(GridMain, PathsStartWhereTheUserStands) {
 }
 
 TEST_F(GridMain, NobodyCleansWhereOthersWork) {
-  ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
+  ASSERT_TRUE(TakeTrained());
   {
     const FolderLock lock(folder_ / "runs/micro");
     EXPECT_TRUE(EndedWith(Grid({"clean", "micro.toml", "--yes"}), 5,

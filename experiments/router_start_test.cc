@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "core/files/atomic_file.h"
+#include "experiments/run/run_record.h"
 #include "experiments/testing/grid_test_util.h"
 #include "golden/verdict/regime_curve.h"
 #include "golden/verdict/regime_judge.h"
@@ -91,23 +93,23 @@ std::string Text(const RegimeReading& reading) {
                      reading.interval.low, reading.interval.high);
 }
 
-class RouterStart : public GridProgram {
- protected:
-  void SetUp() override {
-    results_ = ReadWholeFile("golden/RESULTS.md");
-    const std::string record = fs::absolute("golden/runs/regime_h200.h5");
-    AddRuns(ReadWholeFile("golden/runs/router_start_h200.csv"));
-    GridProgram::SetUp();
-    const auto reported =
-        Grid({"report", "regime", "--scale=mini", "--seeds",
-              "1240,1241,1242,1243", "--from", record, "--out", "told"});
-    ASSERT_LE(reported.exit_status, 1) << reported.output;
-    AddRuns(Bytes("told/regime/runs.csv"));
+struct ShippedRuns {
+  // By start, row, tau and seed.
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, End>
+      ends;
+  int repeated = 0;
+
+  // A run that is there twice must have ended alike.
+  void Add(const std::string& start, const std::string& row,
+           const std::string& tau, const std::string& seed, const End& end) {
+    const auto [there, is_new] = ends.try_emplace({start, row, tau, seed}, end);
+    if (is_new) return;
+    EXPECT_EQ(there->second.loss, end.loss) << row << " " << seed;
+    ++repeated;
   }
 
-  // Takes the finished runs of a runs.csv. A run that is there twice must have
-  // ended alike.
-  void AddRuns(const std::string& csv) {
+  // Adds the finished runs of a runs.csv with a column router_init_std.
+  void AddCsv(const std::string& csv) {
     // Only labels have quotes, and commas inside of them.
     std::istringstream lines(
         std::regex_replace(csv, std::regex("\"[^\"]*\""), ""));
@@ -125,29 +127,51 @@ class RouterStart : public GridProgram {
       }
       for (size_t i = 0; i < values.size(); ++i) fields[names[i]] = values[i];
       if (fields["state"] != "finished") continue;
-      const std::string& row = fields["row"];
-      const std::string start = fields.contains("router_init_std")
-                                    ? fields["router_init_std"]
-                                    : OwnStart(row);
-      const End end{std::stod(fields["val_loss"]),
-                    std::stod(fields["infer_ae"]),
-                    std::stod(fields["train_ae"])};
-      const auto [there, is_new] =
-          ends_.try_emplace({start, row, fields["tau"], fields["seed"]}, end);
-      if (!is_new) {
-        EXPECT_EQ(there->second.loss, end.loss) << line;
-        ++repeated_;
-      }
+      Add(fields["router_init_std"], fields["row"], fields["tau"],
+          fields["seed"],
+          {std::stod(fields["val_loss"]), std::stod(fields["infer_ae"]),
+           std::stod(fields["train_ae"])});
     }
   }
+
+  // Adds the frozen rows with the seeds of the tables.
+  void AddRecord(const RunRecord& record) {
+    for (const RecordedRun& run : record.runs) {
+      const trainer::RunResult& result = run.result;
+      const auto seed = std::to_string(result.config.training.seed);
+      if (std::ranges::find(kSeeds, seed) == kSeeds.end()) continue;
+      // CORPUS/ROW/SEED
+      const std::string row = fs::path(run.id).parent_path().filename();
+      Add(OwnStart(row), row, fmt::format("{}", result.tau), seed,
+          {result.final_validation.loss, result.final_validation.active_experts,
+           result.train_ae});
+    }
+  }
+};
+
+// Read once for all tests.
+const ShippedRuns& Shipped() {
+  static const ShippedRuns shipped = [] {
+    ShippedRuns runs;
+    runs.AddCsv(ReadWholeFile("golden/runs/router_start_h200.csv"));
+    runs.AddRecord(ReadRunRecord("golden/runs/regime_h200.h5"));
+    return runs;
+  }();
+  return shipped;
+}
+
+class RouterStart : public testing::Test {
+ protected:
+  void SetUp() override { results_ = ReadWholeFile("golden/RESULTS.md"); }
 
   // Those of `seeds` that are there, in this order.
   Ends EndsOf(const std::string& start, const std::string& row,
               const Taus& taus, const Strings& seeds) const {
     Ends ends;
     for (const std::string& seed : seeds) {
-      const auto end = ends_.find({start, row, TauOf(taus, row), seed});
-      if (end != ends_.end()) ends.push_back(end->second);
+      const auto end =
+          Shipped().ends.find({start, row, TauOf(taus, row), seed});
+      if (end != Shipped().ends.end()) ends.push_back(end->second);
     }
     return ends;
   }
@@ -206,14 +230,10 @@ class RouterStart : public GridProgram {
 
   const golden::RegimeDefinitions definitions_ = golden::LoadRegime();
   std::string results_;
-  // By start, row, tau and seed.
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, End>
-      ends_;
-  int repeated_ = 0;
 };
 
 TEST_F(RouterStart, HasTheMeansThatTheResultsSay) {
-  EXPECT_EQ(repeated_, 1);
+  EXPECT_EQ(Shipped().repeated, 1);
   Strings rows = kSparseRows;
   rows.insert(rows.end(), kPrimaryRows.begin(), kPrimaryRows.end());
   rows.emplace_back(kNoAnnealing);

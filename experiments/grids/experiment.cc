@@ -239,11 +239,14 @@ std::vector<std::string> NamesAt(const GridParts& parts) {
 }
 
 // Every run of these experiments of one scale, once, as the grid "all".
-Grid UnionOf(const std::vector<Grid>& experiments) {
+// `corpora` are those of the scale's file.
+Grid UnionOf(const std::vector<Grid>& experiments,
+             const std::vector<GridCorpus>& corpora) {
   Grid all = experiments.front();
   all.name = all.experiment = kAllExperiments;
   all.title = "Every table and figure of the paper";
   all.table.clear();
+  all.corpora.clear();
   all.rows.clear();
   all.runs.clear();
   std::set<std::string> seen, rows;
@@ -252,6 +255,14 @@ Grid UnionOf(const std::vector<Grid>& experiments) {
       if (!seen.insert(RunIdentityKey(run)).second) continue;
       all.runs.push_back(run);
       if (rows.insert(run.row.id).second) all.rows.push_back(run.row);
+    }
+  }
+  // An experiment may be on a corpus that main lacks.
+  for (const GridCorpus& corpus : corpora) {
+    if (std::ranges::any_of(all.runs, [&](const GridRun& run) {
+          return run.corpus.id == corpus.id;
+        })) {
+      all.corpora.push_back(corpus);
     }
   }
   // Corpus by corpus, as in every grid.
@@ -310,7 +321,7 @@ Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
   std::vector<Grid> experiments = LoadExperiments(scale, overrides, seeds);
   if (name == kAllExperiments) {
     experiments.resize(ExperimentNames().size());
-    return UnionOf(experiments);
+    return UnionOf(experiments, ReadGridParts(scale, overrides).grid.corpora);
   }
   const auto found = std::ranges::find(experiments, name, &Grid::experiment);
   if (found == experiments.end()) {

@@ -388,6 +388,25 @@ TEST(Experiments, AScaleOfTheUsers) {
   EXPECT_EQ(all.scale_grid, "own");
 }
 
+// In the order of the file, though main is not on the first.
+TEST(Experiments, AllIsOnTheCorporaOfEveryExperiment) {
+  const Grid all = LoadExperiment("all", WriteScale(R"([[corpora]]
+id = "more"
+title = "Another text"
+[experiments.main]
+corpora = ["more"]
+[experiments.jitter]
+corpora = ["text"]
+)"),
+                                  {});
+  ASSERT_EQ(all.corpora.size(), 2u);
+  EXPECT_EQ(all.corpora[0].id, "text");
+  EXPECT_EQ(all.corpora[1].id, "more");
+  EXPECT_EQ(all.runs.front().corpus.id, "text");
+  EXPECT_EQ(all.runs.back().corpus.id, "more");
+  EXPECT_FALSE(SelectRuns(all, {"sparse-1-jitter-0.05"}, {"text"}).empty());
+}
+
 // Two experiments give one run different settings.
 TEST(Experiments, OneNameWithTwoSettingsIsRefused) {
   const std::string row = R"([[rows]]

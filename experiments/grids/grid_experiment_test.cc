@@ -196,10 +196,12 @@ TEST_F(GridExperiment, CheckpointsGoWhereTheGridSaysSo) {
 }
 
 TEST_F(GridExperiment, PlansCountTrainings) {
+  // Scores that are all but equal: their quadrature takes no time.
+  const Strings flat = {"--set", "model.init_std=1e-30"};
   EXPECT_TRUE(EndedWith(
-      Grid(Words({"plan", "all"})), 0,
+      Grid(Words({"plan", "all"}, flat)), 0,
       "20 trainings: 8 of main, 9 of tau, none of inference_tau, 3 of "));
-  EXPECT_TRUE(EndedWith(Grid(Words({"plan", "tau"}, {"--seeds", "x3"})), 0,
+  EXPECT_TRUE(EndedWith(Grid(Words({"plan", "tau", "--seeds", "x3"}, flat)), 0,
                         "30 trainings: 3 of main, 27 of tau"));
 }
 

@@ -60,6 +60,13 @@ std::string GridRun::paper_id() const {
   return dataset + "/" + row.paper_row;
 }
 
+std::string TokensKey(const Config& config) {
+  return fmt::format(
+      "{}\n{}\n{}\n{}", config.data.corpus, config.data.max_bytes,
+      config.model.vocab_size,
+      config.data.normalise == Normalise::kNone ? "" : "normalised\n");
+}
+
 std::vector<int64_t> SeedOption::Apply(
     const std::vector<int64_t>& seeds) const {
   if (!listed.empty()) return listed;

@@ -56,6 +56,9 @@ struct GridRun {
   std::string paper_id() const;
 };
 
+// What prepare.h's key of token files depends on, for one text.
+std::string TokensKey(const Config& config);
+
 // The value of `--seeds`: nothing, a list of seeds, or a count ("the first
 // four").
 struct SeedOption {

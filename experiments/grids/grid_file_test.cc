@@ -424,8 +424,11 @@ sbatch = ["--partition=gpu", "--account=me"]
             (std::vector<std::string>{"--partition=gpu", "--account=me"}));
   for (const char* wrong :
        {"gpus_per_node = 0", "gpus_per_node = 4.0", "gpu_bytes = -1",
-        "core_flops = 0", "sbatch = \"--x\"", "sbatch = [\"partition\"]",
-        "sbatch = [\"--a\\nrm\"]"}) {
+        "gpu_bytes = inf", "gpu_bytes = 1e300", "gpu_bytes = nan",
+        "core_flops = 0", "core_flops = inf", "core_flops = 1e-300",
+        "peak_flops = 1e-300", "peak_flops = inf", "assumed_mfu = 0",
+        "assumed_mfu = 1e-300", "assumed_mfu = 1.01", "sbatch = \"--x\"",
+        "sbatch = [\"partition\"]", "sbatch = [\"--a\\nrm\"]"}) {
     const std::string failure =
         FailureOf(fmt::format("[cluster]\n{}\n", wrong) + Minimal(""));
     EXPECT_TRUE(Says(failure, "grid.toml:2:"));

@@ -67,11 +67,17 @@ Places ChooseCorpora(const toml::table& table,
 }
 
 void ReadCluster(const toml::table& table, Cluster& cluster) {
-  cluster.peak_flops = PositiveNumber(table, "peak_flops", cluster.peak_flops);
+  // No machine is outside; bytes, and hours of real runs, fit into integers.
+  constexpr double kLeastFlops = 1e6, kMostFlops = 1e21, kLeastMfu = 1e-6,
+                   kLeastBytes = 1e6, kMostBytes = 1e18;
+  cluster.peak_flops = NumberWithin(table, "peak_flops", kLeastFlops,
+                                    kMostFlops, cluster.peak_flops);
   cluster.assumed_mfu =
-      PositiveNumber(table, "assumed_mfu", cluster.assumed_mfu);
-  cluster.gpu_bytes = PositiveNumber(table, "gpu_bytes", cluster.gpu_bytes);
-  cluster.core_flops = PositiveNumber(table, "core_flops", cluster.core_flops);
+      NumberWithin(table, "assumed_mfu", kLeastMfu, 1, cluster.assumed_mfu);
+  cluster.gpu_bytes = NumberWithin(table, "gpu_bytes", kLeastBytes, kMostBytes,
+                                   cluster.gpu_bytes);
+  cluster.core_flops = NumberWithin(table, "core_flops", kLeastFlops,
+                                    kMostFlops, cluster.core_flops);
   cluster.gpus_per_node =
       Get<int64_t>(table, "gpus_per_node", cluster.gpus_per_node);
   if (cluster.gpus_per_node < 1) {

@@ -58,13 +58,14 @@ std::string RequiredId(const toml::table& table, const std::string& where,
   return id;
 }
 
-double PositiveNumber(const toml::table& table, const std::string& key,
-                      double fallback) {
+double NumberWithin(const toml::table& table, const std::string& key,
+                    double least, double most, double fallback) {
   const toml::node* node = table.get(key);
   if (node == nullptr) return fallback;
   const std::optional<double> value = node->value<double>();
-  if (!value || !(*value > 0)) {
-    FailAt(*node, fmt::format("'{}' must be a number above 0", key));
+  if (!value || !(*value >= least && *value <= most)) {
+    FailAt(*node, fmt::format("'{}' must be a number from {:g} to {:g}", key,
+                              least, most));
   }
   return *value;
 }

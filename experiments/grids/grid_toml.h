@@ -50,9 +50,9 @@ std::string RequiredName(const toml::table& table, const std::string& key,
 std::string RequiredId(const toml::table& table, const std::string& where,
                        std::set<std::string>& seen);
 
-// The number above 0 at `key`, or `fallback`.
-double PositiveNumber(const toml::table& table, const std::string& key,
-                      double fallback);
+// The number from `least` to `most` at `key`, or `fallback`.
+double NumberWithin(const toml::table& table, const std::string& key,
+                    double least, double most, double fallback);
 
 // The table at `key`; nullptr if there is none.
 const toml::table* Subtable(const toml::table& table, const std::string& key);
@@ -67,7 +67,7 @@ bool Contains(const std::vector<T>& list, const T& value) {
 }
 
 // The values at `key`: a non-empty list without duplicates, in which `read`
-// turns nodes into values. nullopt if there is no such key.
+// turns nodes into values. Empty if there is no such key.
 template <typename Read>
 auto ReadList(const toml::table& table, const std::string& key, Read read) {
   std::vector<decltype(read(table))> values;

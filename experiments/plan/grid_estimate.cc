@@ -24,7 +24,6 @@ class InitialActivities {
     Config key;
     key.model = config.model;
     key.router = config.router;
-    key.training.seed = config.training.seed;
     const auto [entry, is_new] = known_.try_emplace(ConfigHash(key));
     if (is_new) entry->second = EstimateInitialActivity(config);
     return entry->second;

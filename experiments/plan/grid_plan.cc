@@ -103,34 +103,31 @@ std::string WhoTrains(const Grid& grid) {
 
 // The evaluations of the final parameters.
 std::string Evaluations(const Grid& grid) {
-  trainer::EvaluationPlan any;
-  int64_t with_tau = 0, with_tasks = 0;
+  bool histograms = false, health = false;
+  // Numbers of runs, by what they are asked for.
+  std::map<std::vector<double>, int64_t> with_tau;
+  std::map<std::vector<std::string>, int64_t> with_tasks;
   for (const GridRun& run : grid.runs) {
     const trainer::EvaluationPlan& plan = run.evaluations;
-    if (!plan.inference_tau_factors.empty()) {
-      any.inference_tau_factors = plan.inference_tau_factors;
-      ++with_tau;
-    }
-    if (!plan.tasks.empty()) {
-      any.tasks = plan.tasks;
-      ++with_tasks;
-    }
-    any.active_histogram |= plan.active_histogram;
-    any.router_health |= plan.router_health;
+    ++with_tau[plan.inference_tau_factors];
+    ++with_tasks[plan.tasks];
+    histograms |= plan.active_histogram;
+    health |= plan.router_health;
   }
   std::vector<std::string> what;
-  if (with_tau > 0) {
+  for (const auto& [factors, runs] : with_tau) {
+    if (factors.empty()) continue;
     what.push_back(fmt::format("validation at {} times tau ({})",
-                               fmt::join(any.inference_tau_factors, ", "),
-                               Count(with_tau, "run")));
+                               fmt::join(factors, ", "), Count(runs, "run")));
   }
-  if (any.active_histogram) what.push_back("histograms of active experts");
-  if (any.router_health) what.push_back("the health of the routers");
-  if (with_tasks > 0) {
+  if (histograms) what.push_back("histograms of active experts");
+  if (health) what.push_back("the health of the routers");
+  for (const auto& [tasks, runs] : with_tasks) {
+    if (tasks.empty()) continue;
     what.push_back(fmt::format(
         "the zero-shot tasks {} ({}), whose items `run` takes from the folder "
         "--task-files",
-        fmt::join(any.tasks, ", "), Count(with_tasks, "run")));
+        fmt::join(tasks, ", "), Count(runs, "run")));
   }
   if (what.empty()) return "";
   return Paragraph(fmt::format("after training: {}", fmt::join(what, ", ")));

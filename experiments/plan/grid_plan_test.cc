@@ -223,6 +223,23 @@ TEST(GridPlan, ScriptsRepeatTheCommandLine) {
   EXPECT_FALSE(Says(plan, "WARNING owt/"));
 }
 
+// A run that several experiments have is asked for what any of them lists.
+TEST(GridPlan, SaysWhichRunsAreAskedForWhat) {
+  Grid grid = Shipped("smoke");
+  grid.runs.resize(3);
+  grid.runs[0].evaluations = {.inference_tau_factors = {0.5, 2},
+                              .tasks = {"piqa"}};
+  grid.runs[1].evaluations = {.inference_tau_factors = {0.5, 2}};
+  grid.runs[2].evaluations = {.inference_tau_factors = {3},
+                              .tasks = {"piqa", "hellaswag"}};
+  std::istringstream words(PlanIn(grid, "/tmp"));
+  std::string plan;  // as one line
+  for (std::string word; words >> word;) plan += word + " ";
+  EXPECT_TRUE(Says(plan, "validation at 0.5, 2 times tau (2 runs)",
+                   "validation at 3 times tau (1 run)", "tasks piqa (1 run)",
+                   "tasks piqa, hellaswag (1 run)"));
+}
+
 // A user's grid whose GPU numbers do not fit.
 fs::path WriteUsersGrid() {
   fs::path path = Folder("mine.toml");

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "core/config/config_enums.h"
@@ -17,6 +16,7 @@
 #include "experiments/plan/initial_activity.h"
 #include "experiments/plan/plan_text.h"
 #include "experiments/plan/rank_plan.h"
+#include "optimized/memory_plan.h"
 #include "trainer/corpora/corpus.h"
 #include "trainer/results/metrics.h"
 #include "trainer/run/schedules.h"
@@ -289,16 +289,11 @@ struct Sources {
 
 Sources DifferentSources(const Rows& rows) {
   Sources sources;
-  std::set<std::string> texts;
-  std::set<std::tuple<std::string, int64_t, int64_t>> tokens;
+  std::set<std::string> texts, tokens;
   for (const RowEstimate& row : rows) {
     const Config& config = row.run.config;
-    const std::string& corpus = config.data.corpus;
-    if (texts.insert(corpus).second) sources.texts.push_back(&row);
-    if (tokens.emplace(corpus, config.data.max_bytes, config.model.vocab_size)
-            .second) {
-      sources.tokens.push_back(&row);
-    }
+    if (texts.insert(config.data.corpus).second) sources.texts.push_back(&row);
+    if (tokens.insert(TokensKey(config)).second) sources.tokens.push_back(&row);
   }
   return sources;
 }
@@ -329,13 +324,15 @@ std::optional<trainer::TokenDisk> TokensOf(const RowEstimate& row,
 }
 
 std::string TokenLine(const RowEstimate& row, const fs::path& cache) {
-  const std::string& corpus = row.run.config.data.corpus;
+  const Config& config = row.run.config;
+  const std::string& corpus = config.data.corpus;
   if (row.prepared) {
     return fmt::format("{}: there: {}", corpus, row.prepared->prefix.string());
   }
-  return fmt::format("{}, vocabulary {}: {}", corpus,
-                     row.run.config.model.vocab_size,
-                     Describe(TokensOf(row, cache)));
+  return fmt::format(
+      "{}, vocabulary {}{}: {}", corpus, config.model.vocab_size,
+      config.data.normalise == Normalise::kNone ? "" : ", normalised",
+      Describe(TokensOf(row, cache)));
 }
 
 std::string CheckpointLine(const Rows& rows) {
@@ -454,13 +451,19 @@ std::string MemoryProblem(const RowEstimate& row, const Cluster& cluster) {
   const int64_t gpus = row.run.corpus.gpus;
   if (gpus == 0 || !BatchProblem(row).empty()) return "";
   const Config& config = row.run.config;
-  const auto need = static_cast<double>(
-      RankMemory(config, gpus, row.run.runtime.recompute).bytes());
-  if (need <= cluster.gpu_bytes) return "";
+  const int64_t need =
+      RankMemory(config, gpus, row.run.runtime.recompute).bytes();
+  const auto has = static_cast<int64_t>(cluster.gpu_bytes);
+  const int64_t room = optimized::PlannableMemory(has, static_cast<int>(gpus));
+  if (need <= room) return "";
   const auto fits = RecomputeThatFits(config, gpus, cluster.gpu_bytes);
+  const auto gib = [](int64_t bytes) {
+    return static_cast<double>(bytes) / kGibibyte;
+  };
   return fmt::format(
-      "needs {:.1f} GiB on each GPU, which has {:.1f} (cluster.gpu_bytes); {}",
-      need / kGibibyte, cluster.gpu_bytes / kGibibyte,
+      "needs {:.1f} GiB on each GPU, which has {:.1f} (cluster.gpu_bytes), and "
+      "{:.1f} besides for what is loaded later; {}",
+      gib(need), gib(has), gib(has - room),
       fits ? fmt::format("runtime.recompute = \"{}\" makes it fit",
                          EnumName(*fits))
            : "no runtime.recompute makes it fit: lower "

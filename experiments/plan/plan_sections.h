@@ -57,7 +57,7 @@ std::string TokenDiskProblem(const std::vector<RowEstimate>& rows,
 //   - fewer than 0.5 active experts on average at the start (DESIGN.md,
 //     ruling 7)
 //   - balance groups or micro-batches that do not divide over the GPUs
-//   - more memory than a GPU has
+//   - more memory than a GPU has, but for what is kept as on the device
 //   - more disk than `free_disk_bytes`
 std::vector<std::string> PlanWarnings(const Grid& grid,
                                       const std::vector<RowEstimate>& rows,

@@ -14,6 +14,7 @@
 #include "core/testing/message_test_util.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/rank_plan.h"
+#include "optimized/memory_plan.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -126,6 +127,17 @@ TEST(PlanDisk, NamesEveryKindOnce) {
   EXPECT_TRUE(
       Says(OneLine(text), "results: " + FormatBytes(2700), "free there: "));
   EXPECT_FALSE(fs::exists(folder / "cache"));
+}
+
+// One text in two forms is two sets of tokens.
+TEST(PlanDisk, NamesTheTokensOfEachFormOfAText) {
+  std::vector<RowEstimate> rows = {DiskRow("foldoc"), DiskRow("foldoc")};
+  rows[1].run.config.data.normalise = Normalise::kHfOpenWebText;
+  const fs::path folder = FreshFolder("plan_disk_forms");
+  const std::string text = OneLine(DescribeDisk(rows, folder, folder));
+  EXPECT_TRUE(Says(text, "tokens of foldoc, vocabulary 1024: at most",
+                   "tokens of foldoc, vocabulary 1024, normalised: at most"));
+  EXPECT_EQ(text.find("corpus foldoc:"), text.rfind("corpus foldoc:"));
 }
 
 TEST(PlanDisk, CheckpointsThatAreKeptCount) {
@@ -262,6 +274,7 @@ TEST(PlanWarnings, BatchThatDoesNotDivide) {
   EXPECT_TRUE(Warnings({row}).empty());
 }
 
+// As on the device, with what is kept for kernels and, of several, for NCCL.
 TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
   RowEstimate row = SoundRow("a");
   const auto warnings = [&row](double gpu_bytes) {
@@ -270,7 +283,8 @@ TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
     return PlanWarnings(grid, {row}, kHugeDisk);
   };
   const auto need = static_cast<double>(
-      RankMemory(row.run.config, 8, Recompute::kNone).bytes());
+      RankMemory(row.run.config, 8, Recompute::kNone).bytes() +
+      optimized::kReservedMemory + optimized::kReservedForNccl);
   EXPECT_TRUE(warnings(need).empty());
   ASSERT_EQ(warnings(need - 1).size(), 1u);
   EXPECT_TRUE(Says(warnings(need - 1)[0],
@@ -279,7 +293,7 @@ TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
   EXPECT_TRUE(warnings(need - 1).empty());
   ASSERT_EQ(warnings(1e9).size(), 1u);
   EXPECT_TRUE(Says(warnings(1e9)[0], " GiB on each GPU, which has 0.9 ",
-                   "no runtime.recompute makes it fit"));
+                   "and 2.8 besides", "no runtime.recompute makes it fit"));
   row.run.corpus.gpus = 0;
   EXPECT_TRUE(warnings(1e9).empty());
 }

@@ -43,8 +43,14 @@ class Steps {
     Rows all = regime_.RowsOf("sparse");
     all.insert(all.end(), rows.begin(), rows.end());
     for (const int64_t seed : rows.front()->seeds) {
+      // Points are compared step by step.
+      const auto first = steps_.find(
+          {all.front()->id, line.seeds.empty() ? seed : line.seeds.front()});
       if (std::ranges::all_of(all, [&](const RegimeRow* row) {
-            return steps_.contains({row->id, seed});
+            const auto there = steps_.find({row->id, seed});
+            return first != steps_.end() && there != steps_.end() &&
+                   std::ranges::equal(there->second, first->second, {},
+                                      &StepRecord::step, &StepRecord::step);
           })) {
         line.seeds.push_back(seed);
       }

@@ -46,10 +46,11 @@ struct DifferenceLine {
 };
 
 // The primary estimate, then each row that is not sparse, over the judged seeds
-// for which the rows and all sparse ones are finished. Omitted: lines with
-// fewer than two seeds, and steps at which a run has fewer or more active
-// experts than the sparse rows span. Steps are those of ThinnedSteps, so that a
-// recorded run gives the bits of its folder. Empty unless IsRegime(grid).
+// for which the rows and all sparse ones are finished, with the same steps.
+// Omitted: lines with fewer than two seeds, and steps at which a run has fewer
+// or more active experts than the sparse rows span. Steps are those of
+// ThinnedSteps, so that a recorded run gives the bits of its folder. Empty
+// unless IsRegime(grid).
 std::vector<DifferenceLine> DifferencesOverSteps(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

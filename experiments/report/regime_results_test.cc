@@ -180,5 +180,23 @@ TEST(DifferencesOverSteps, LeaveOutWhatHasNoCurve) {
   EXPECT_TRUE(DifferencesOverSteps(outcome).empty());
 }
 
+// A scale's file may give one row other steps than the rest.
+TEST(DifferencesOverSteps, CompareRowsOfTheSameSteps) {
+  GridOutcome outcome = MadeUp(0);
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.row.id == "regime-1.5-quiet" ||
+        run.run.id == "gcide/sparse-4/seed1235") {
+      run.result->steps.resize(30);
+    }
+  }
+  const std::vector<DifferenceLine> lines = DifferencesOverSteps(outcome);
+  EXPECT_EQ(lines.size(), 7u);
+  for (const DifferenceLine& line : lines) {
+    EXPECT_NE(line.row, "regime-1.5-quiet");
+    EXPECT_EQ(std::ranges::count(line.seeds, 1235), 0) << line.row;
+    EXPECT_EQ(line.points.back().step, 200) << line.row;
+  }
+}
+
 }  // namespace
 }  // namespace softmoe::experiments

@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kColors[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                    "#56B4E9", "#D55E00", "#000000", "#B8A800"};
 constexpr size_t kNumColors = std::size(kColors);
-constexpr const char* kTimeLimit = "60";  // seconds; it needs less than one
+constexpr size_t kSecondsEach = 60;  // the limit; a plot needs less than one
 
 // Per curve; more would only blur it. Those of a record are not blurred.
 constexpr size_t kMostPoints = 150;
@@ -78,6 +78,7 @@ constexpr int kPlotWidth = 560, kPlotHeight = 270, kTitleHeight = 46,
               kAxisHeight = 66, kKeyLine = 19;
 constexpr size_t kShortName = 10, kKeyColumns = 4;
 
+// Draws the plot as ID.svg. Bytes are the same whatever was drawn before.
 std::string Script(const Plot& plot) {
   const size_t lines = plot.series.size();
   const bool short_names = std::ranges::all_of(
@@ -87,17 +88,17 @@ std::string Script(const Plot& plot) {
   const int key = kKeyLine * static_cast<int>((lines + columns - 1) / columns);
   const int height = kTitleHeight + kPlotHeight + kAxisHeight + key;
   std::string text = fmt::format(
-      "set encoding utf8\n"
+      "reset session\nset encoding utf8\n"
       "set terminal svg size {},{} dynamic enhanced font 'sans-serif,13' "
       "name '{}' background '#ffffff'\n"
-      "set output 'plot.svg'\n"
+      "set output '{}.svg'\n"
       "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
       "set lmargin at screen 0.14\nset rmargin at screen 0.97\n"
       "set xlabel {} noenhanced\nset ylabel {} noenhanced\n"
       "set grid lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
       "set key at screen 0.5, screen 0 bottom center horizontal noenhanced "
       "Left reverse maxcols {} samplen 1.5\n",
-      kPlotWidth, height, plot.id,
+      kPlotWidth, height, plot.id, plot.id,
       1 - static_cast<double>(kTitleHeight) / height,
       static_cast<double>(kAxisHeight + key) / height, Quoted(plot.x_label),
       Quoted(plot.y_label), columns);
@@ -138,7 +139,10 @@ std::string Script(const Plot& plot) {
         plot.ordered || s < kNumColors ? "1" : "'-'",
         plot.points ? "pt 7 ps 0.4 " : "", color, Quoted(series.name));
   }
-  return text + "plot " + bands + curves + "\n";
+  // gnuplot begins an SVG with the colour with which the one before ended. A
+  // title resets it, so one with a title follows that nobody sees.
+  return text + "plot " + bands + curves +
+         "\nset output '/dev/null'\nset title 'end'\nplot [0:1] x\n";
 }
 
 }  // namespace
@@ -224,45 +228,55 @@ std::string PlotCsv(const Plot& plot) {
   return text;
 }
 
-std::string DrawSvg(const Plot& plot) {
-  SOFTMOE_CHECK(!plot.series.empty()) << plot.id;
+std::map<std::string, std::string> DrawSvgs(
+    const std::vector<const Plot*>& plots) {
+  if (plots.empty()) return {};
+  std::string script;
+  for (const Plot* plot : plots) {
+    SOFTMOE_CHECK(!plot->series.empty()) << plot->id;
+    script += Script(*plot);
+  }
   if (!HaveProgram("gnuplot")) {
     throw EnvironmentError(
         "gnuplot is missing; install it: apt-get install gnuplot-nox");
   }
   const TemporaryFolder folder(std::filesystem::temp_directory_path() /
-                               "softmoe-plot");
-  WriteFileAtomically(folder.path() / "plot.gp", Script(plot));
-  const ProgramResult result = RunProgram(
-      // -d ignores the user's gnuplotrc.
-      {"timeout", kTimeLimit, "gnuplot", "-d", "plot.gp"}, folder.path());
+                               "softmoe-plots");
+  WriteFileAtomically(folder.path() / "plots.gp", script);
+  const ProgramResult result =
+      RunProgram({"timeout", std::to_string(kSecondsEach * plots.size()),
+                  // -d ignores the user's gnuplotrc.
+                  "gnuplot", "-d", "plots.gp"},
+                 folder.path());
   if (result.exit_status != 0) {
     throw EnvironmentError(fmt::format(
         "gnuplot ended with {}: {}; install Debian's: apt-get install "
         "gnuplot-nox",
         result.exit_status, result.output));
   }
-  const std::string svg = ReadWholeFile(folder.path() / "plot.svg");
-  // Drops the XML declaration, which is not allowed inside HTML.
-  const size_t begin = svg.find("<svg");
-  if (begin == std::string::npos) {
-    throw EnvironmentError("gnuplot drew no SVG; install a gnuplot that can");
+  std::map<std::string, std::string> svgs;
+  for (const Plot* plot : plots) {
+    const std::string svg = ReadWholeFile(folder.path() / (plot->id + ".svg"));
+    // Drops the XML declaration, which is not allowed inside HTML.
+    const size_t begin = svg.find("<svg");
+    if (begin == std::string::npos) {
+      throw EnvironmentError("gnuplot drew no SVG; install a gnuplot that can");
+    }
+    svgs[plot->id] = svg.substr(begin);
   }
-  return svg.substr(begin);
+  return svgs;
 }
 
 Drawings DrawFigures(const std::vector<const Figure*>& figures) {
-  Drawings drawings;
+  std::vector<const Plot*> plots;
+  for (const Figure* figure : figures) {
+    for (const Plot& plot : figure->plots) plots.push_back(&plot);
+  }
   try {
-    for (const Figure* figure : figures) {
-      for (const Plot& plot : figure->plots) {
-        drawings.svgs[plot.id] = DrawSvg(plot);
-      }
-    }
+    return {DrawSvgs(plots), ""};
   } catch (const EnvironmentError& error) {
     return {{}, error.what()};
   }
-  return drawings;
 }
 
 // ---- What is drawn.

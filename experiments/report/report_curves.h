@@ -62,10 +62,11 @@ inline constexpr char kPointsOfSteps[] =
 // its low and high end. Numbers read back exactly.
 std::string PlotCsv(const Plot& plot);
 
-// The <svg> element to embed in an HTML page. Bands are drawn where there are
-// at most kMostBands lines. Throws EnvironmentError if gnuplot is missing or
-// fails.
-std::string DrawSvg(const Plot& plot);
+// The <svg> elements to embed in an HTML page, by id, all drawn by one gnuplot.
+// Bands are drawn where there are at most kMostBands lines. Throws
+// EnvironmentError if gnuplot is missing or fails.
+std::map<std::string, std::string> DrawSvgs(
+    const std::vector<const Plot*>& plots);
 inline constexpr size_t kMostBands = 10;
 
 // Plots that belong together, and the runs of the grid that they show.

@@ -16,6 +16,10 @@
 namespace softmoe::experiments {
 namespace {
 
+std::string DrawnAlone(const Plot& plot) {
+  return DrawSvgs({&plot}).at(plot.id);
+}
+
 TEST(Plot, ThinAveragesBlocks) {
   Series series{"s", {}, {}};
   for (int i = 0; i < 10; ++i) {
@@ -35,7 +39,7 @@ TEST(Plot, DrawsEveryLineWithItsName) {
                            {0, 1, 2},
                            {1.0 * s, std::nan(""), 2.0 * s}});
   }
-  const std::string svg = DrawSvg(plot);
+  const std::string svg = DrawnAlone(plot);
   EXPECT_EQ(svg.find("<svg"), 0u);
   EXPECT_NE(svg.find("</svg>"), std::string::npos);
   EXPECT_NE(svg.find("loss_0_plot_11"), std::string::npos);
@@ -43,20 +47,21 @@ TEST(Plot, DrawsEveryLineWithItsName) {
     EXPECT_NE(svg.find("row " + std::to_string(s) + "<"), std::string::npos)
         << s;
   }
-  EXPECT_EQ(svg, DrawSvg(plot));
+  EXPECT_EQ(svg, DrawnAlone(plot));
 }
 
 TEST(Plot, ALineOfOnePointIsNoError) {
   Plot plot{"one", "x", "y", {{"a", {1}, {1}}}};
   plot.points = true;
-  EXPECT_NE(DrawSvg(plot).find("</svg>"), std::string::npos);
+  EXPECT_NE(DrawnAlone(plot).find("</svg>"), std::string::npos);
 }
 
 TEST(Plot, WithoutGnuplotItSaysWhatToInstall) {
   const NoPrograms none;
+  EXPECT_TRUE(DrawSvgs({}).empty());
   const Plot plot{"one", "x", "y", {{"a", {1}, {1}}}};
   try {
-    DrawSvg(plot);
+    DrawnAlone(plot);
     FAIL() << "drew without gnuplot";
   } catch (const EnvironmentError& error) {
     EXPECT_NE(std::string(error.what()).find("gnuplot-nox"), std::string::npos)
@@ -68,12 +73,36 @@ TEST(Plot, DrawsBarsAndBands) {
   Plot plot{"bars", "x", "y", {{"a", {0, 1}, {1, 2}}, {"b", {0, 1}, {2, 1}}}};
   plot.bars = plot.ordered = true;
   // #440154 and #bddf26
-  EXPECT_TRUE(Says(DrawSvg(plot), "rgb( 68,   1,  84)", "rgb(189, 223,  38)"));
+  EXPECT_TRUE(
+      Says(DrawnAlone(plot), "rgb( 68,   1,  84)", "rgb(189, 223,  38)"));
   plot.bars = false;
-  EXPECT_FALSE(Says(DrawSvg(plot), "fill-opacity"));
+  EXPECT_FALSE(Says(DrawnAlone(plot), "fill-opacity"));
   plot.series[0].low = {0.5, 1.5};
   plot.series[0].high = {1.5, 2.5};
-  EXPECT_TRUE(Says(DrawSvg(plot), "fill-opacity"));
+  EXPECT_TRUE(Says(DrawnAlone(plot), "fill-opacity"));
+}
+
+// Nothing of one is left in the next.
+TEST(Plot, DrawnTogetherAreAsDrawnAlone) {
+  Plot points{"points", "x", "y", {}};
+  for (int s = 0; s < 9; ++s) {  // more than there are colours: dashes
+    points.series.push_back({"s" + std::to_string(s), {1, 2}, {1.0 * s, 2}});
+  }
+  points.points = true;
+  points.title = "a title";
+  Plot bars{"bars", "x", "y", {{"a", {0, 1}, {1, 2}}, {"b", {0, 1}, {2, 1}}}};
+  bars.bars = bars.ordered = true;
+  const Plot bands{"bands", "x", "y", {{"a", {1, 2}, {3, 4}, {2, 3}, {4, 5}}}};
+  for (const std::vector<const Plot*>& plots :
+       {std::vector<const Plot*>{&points, &bars, &bands},
+        {&bands, &bars, &points},
+        {&bars, &points, &bands}}) {
+    const auto together = DrawSvgs(plots);
+    ASSERT_EQ(together.size(), plots.size());
+    for (const Plot* plot : plots) {
+      EXPECT_EQ(together.at(plot->id), DrawnAlone(*plot)) << plot->id;
+    }
+  }
 }
 
 TEST(Plot, SeedsBecomeTheirMeanAndABandOfOneDeviation) {

@@ -21,6 +21,7 @@
 #include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
 #include "experiments/report/task_comparison.h"
+#include "experiments/run/run_folder.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/metrics.h"
 
@@ -373,17 +374,25 @@ std::string GpusText(const RunResult& result) {
   return result.devices > 0 ? std::to_string(result.devices) : "not recorded";
 }
 
+// Whether `corpus` is what the run trains on: another may be of the same text.
+bool IsCorpusOf(const GridRun& run, const trainer::PreparedCorpus& corpus) {
+  return corpus.prefix.filename() == CorpusRecord(run, "").filename();
+}
+
 // The corpus that a row was trained on. For a published one, what its documents
 // are, wherever they lay: the name if they are all, else what is missing.
 std::string CorpusField(const RowSummary& row,
                         const std::vector<trainer::PreparedCorpus>& corpora) {
   const std::string& name = row.config().data.corpus;
+  std::string text_of;
   for (const trainer::PreparedCorpus& corpus : corpora) {
-    if (corpus.corpus == name && !corpus.text_of.empty()) {
-      return TomlText(corpus.text_of);
+    const bool own = IsCorpusOf(row.runs.front()->run, corpus);
+    if (own || (corpus.corpus == name && text_of.empty())) {
+      text_of = corpus.text_of;
     }
+    if (own) break;
   }
-  return TomlText(name);
+  return TomlText(text_of.empty() ? name : text_of);
 }
 
 std::vector<Field> FieldsOf(
@@ -530,10 +539,14 @@ Column MakeColumn(const Table& golden_table, const Measure& measure,
 // The grid's name for a corpus that was prepared.
 std::string CorpusId(const GridOutcome& outcome,
                      const trainer::PreparedCorpus& corpus) {
+  std::string id = "other";
   for (const RunOutcome& run : outcome.runs) {
-    if (run.run.config.data.corpus == corpus.corpus) return run.run.corpus.id;
+    if (IsCorpusOf(run.run, corpus)) return run.run.corpus.id;
+    if (id == "other" && run.run.config.data.corpus == corpus.corpus) {
+      id = run.run.corpus.id;
+    }
   }
-  return "other";
+  return id;
 }
 
 class Builder {

@@ -10,6 +10,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "experiments/run/run_folder.h"
 #include "experiments/testing/report_test_util.h"
 #include "golden/testing/document_test_util.h"
 #include "golden/verdict/verdict.h"
@@ -346,6 +347,32 @@ TEST(ResultsDocument, APartOfACorpusIsAnother) {
   const auto part = judge("a part of owt: 5 of 8013769 documents");
   ASSERT_FALSE(part.fingerprint_differences.empty());
   EXPECT_EQ(part.fingerprint_differences.front().field.name, "data.corpus");
+}
+
+// Two of a grid's corpora may be of one text, of which one takes a part.
+TEST(ResultsDocument, CorporaOfOneTextAreToldApart) {
+  GridOutcome outcome = ExampleOutcome();
+  RunOutcome part = outcome.runs.front();
+  part.run.corpus.id = "part";
+  part.run.corpus.stands_for = "";
+  part.run.config.data.max_bytes = 1000;
+  trainer::PreparedCorpus& whole = outcome.corpora.front();
+  whole.prefix = CorpusRecord(outcome.runs.front().run, "");
+  whole.text_of = "all";
+  trainer::PreparedCorpus less = whole;
+  less.prefix = CorpusRecord(part.run, "");
+  less.text_of = "some";
+  outcome.corpora.insert(outcome.corpora.begin(), less);
+  outcome.runs.push_back(part);
+  const Document document = Results(outcome);
+  EXPECT_EQ(FieldOf(document, "owt/sparse/k1", "data.corpus"), "\"all\"");
+  EXPECT_EQ(FieldOf(document, "part/sparse-1", "data.corpus"), "\"some\"");
+  std::vector<std::string> described;
+  for (const golden::Field& field : document.provenance.more) {
+    if (field.name.ends_with(".provenance")) described.push_back(field.name);
+  }
+  EXPECT_EQ(described, (std::vector<std::string>{"corpus.part.provenance",
+                                                 "corpus.foldoc.provenance"}));
 }
 
 // Sums of an allocation differ in their last bits between builds, and the

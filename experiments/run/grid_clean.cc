@@ -76,6 +76,21 @@ void AddTemporary(const fs::directory_entry& entry,
        .reason = fmt::format("left by process {}, which is gone", owner)});
 }
 
+// Whether a grid has a folder of this name for reports, scripts or event files.
+bool IsOwnFolderName(const std::string& name) {
+  static const std::set<std::string> kNames = {"plots", "slurm", "tables",
+                                               "tensorboard"};
+  return kNames.contains(name) ||
+         std::ranges::count(EveryExperimentName(), name) > 0;
+}
+
+void AddTemporariesIn(const fs::path& folder, std::vector<StaleItem>* items) {
+  for (const auto& entry : Entries(folder)) {
+    AddTemporary(entry, items);
+    if (IsFolder(entry)) AddTemporariesIn(entry.path(), items);
+  }
+}
+
 // Adds the folder of a run with other settings if it holds nothing but that
 // run.
 void AddForeignRun(const fs::path& folder, std::vector<StaleItem>* items) {
@@ -176,6 +191,8 @@ std::vector<StaleItem> FindStale(const Grid& grid,
       AddOwnRun(*run->second, entry.path(), &items);
     } else if (IsRunFolderName(name)) {
       AddForeignRun(entry.path(), &items);
+    } else if (IsOwnFolderName(name)) {
+      AddTemporariesIn(entry.path(), &items);
     }
   }
   return items;
@@ -183,35 +200,41 @@ std::vector<StaleItem> FindStale(const Grid& grid,
 
 void DeleteStale(const fs::path& grid_folder,
                  const std::vector<StaleItem>& items) {
+  // The folder there that has the item, or is it; the item, if that is none.
+  const auto top = [&grid_folder](const StaleItem& item) {
+    return grid_folder / *item.path.lexically_relative(grid_folder).begin();
+  };
   // A grid at work holds the lock on the run that it trains, and looks for the
   // others' results at its end.
+  std::set<fs::path> needed;
   for (const auto& entry : Entries(grid_folder)) {
-    if (!IsFolder(entry) ||
-        !IsRunFolderName(entry.path().filename().string())) {
-      continue;
+    if (IsFolder(entry) && IsRunFolderName(entry.path().filename().string())) {
+      needed.insert(entry.path());
     }
-    if (const auto holder = HolderOf(entry.path())) {
+  }
+  for (const StaleItem& item : items) needed.insert(top(item));
+  for (const fs::path& folder : needed) {
+    if (!fs::is_directory(folder)) continue;
+    if (const auto holder = HolderOf(folder)) {
       throw FolderHeldError(fmt::format(
           "{}: another process is working in this folder, {}; nothing was "
           "deleted: wait for its end, or end it",
-          entry.path().string(), Describe(*holder)));
+          folder.string(), Describe(*holder)));
     }
   }
   for (const StaleItem& item : items) {
-    const fs::path folder =
-        item.kind == StaleKind::kRun ? item.path : item.path.parent_path();
     // The caller holds the lock on the grid's folder. The process of a
     // temporary file may look dead here and be alive on another machine.
     std::optional<FolderLock> lock;
-    if (IsRunFolderName(folder.filename().string())) lock.emplace(folder);
+    if (fs::is_directory(top(item))) lock.emplace(top(item));
     if (item.kind != StaleKind::kRun) {
       Remove(item.path);
       continue;
     }
-    for (const auto& entry : Entries(folder)) {
+    for (const auto& entry : Entries(item.path)) {
       if (IsRunPart(entry)) Remove(entry.path());
     }
-    Remove(folder);  // fails if something else has appeared meanwhile
+    Remove(item.path);  // fails if something else has appeared meanwhile
   }
 }
 

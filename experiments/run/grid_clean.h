@@ -33,8 +33,8 @@ std::vector<StaleItem> FindStale(const Grid& grid,
                                  const std::filesystem::path& grid_folder);
 
 // Deletes the items, found in `grid_folder`. Throws EnvironmentError before the
-// first if a process works on any run there, and where a file cannot be
-// deleted.
+// first if a process works on any run there or in a folder that has one of
+// them, and where a file cannot be deleted.
 void DeleteStale(const std::filesystem::path& grid_folder,
                  const std::vector<StaleItem>& items);
 

@@ -77,6 +77,34 @@ TEST_F(GridClean, TemporaryFilesOfTheDeadAreStale) {
   EXPECT_EQ(FilesIn(folder_ / own_).size(), 1u);
 }
 
+// Those of a report, of an experiment's, of scripts and of event files.
+TEST_F(GridClean, TemporaryFilesInTheGridsOtherFoldersAreStale) {
+  const std::string dead = std::to_string(DeadProcess());
+  std::string all;
+  for (const std::string& name :
+       {std::string("plots/.loss.csv."), std::string("slurm/.text.sbatch."),
+        std::string("tables/.main.csv."), std::string("tau/.results.h5."),
+        std::string("tau/plots/.loss.svg."),
+        "tensorboard/" + own_ + "/.events."}) {
+    Write(name + dead + ".1.tmp");
+    all += name + dead + ".1.tmp 10\n";
+  }
+  Write("tau/.report.html." + std::to_string(getpid()) + ".1.tmp");
+  Write("tau/report.html");
+  Write("mine/.results.h5." + dead + ".1.tmp");
+  EXPECT_EQ(Found(), all);
+  {
+    const FolderLock lock(folder_ / "tensorboard");
+    EXPECT_THROW(DeleteStale(folder_, FindStale(grid_, folder_)),
+                 EnvironmentError);
+    EXPECT_EQ(Found(), all);
+  }
+  DeleteStale(folder_, FindStale(grid_, folder_));
+  EXPECT_EQ(Found(), "");
+  EXPECT_EQ(FilesIn(folder_ / "tau").size(), 3u);
+  EXPECT_EQ(FilesIn(folder_ / "mine").size(), 1u);
+}
+
 TEST_F(GridClean, FoldersOfOtherRunsAreStaleIfOnlyARunIsInThem) {
   Write(foreign_ + "/checkpoint.h5", 100);
   Write(foreign_ + "/metrics.jsonl", 20);

@@ -96,7 +96,7 @@ exec mpirun --oversubscribe --bind-to none -n "$ranks" "$@"
 };
 
 TEST_F(GridLaunch, RanksShareTheRowsAndTheFirstOneSpeaks) {
-  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
+  ASSERT_TRUE(TakeTrained("whole"));
   HeldProgram first("/usr/bin/env", Rank(0), folder_);
   ASSERT_TRUE(first.ReadUntil("row 1/3 sparse-2, grid"));
   HeldProgram second("/usr/bin/env", Rank(1), folder_);
@@ -185,7 +185,7 @@ TEST_F(GridLaunch, GpusBecomeRanksOfEachTask) {
 }
 
 TEST_F(GridLaunch, RanksOfATaskFindEachOther) {
-  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
+  ASSERT_TRUE(TakeTrained("whole"));
   PretendSlurm();
   const Strings slurm = {"run", "micro.toml", "--launcher=slurm", "--ranks",
                          "2"};
@@ -231,7 +231,7 @@ validation_fraction = 0.2
 }
 
 TEST_F(GridLaunch, SubmitsWaitsAndReports) {
-  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
+  ASSERT_TRUE(TakeTrained("whole"));
   PretendSlurm();
   EXPECT_TRUE(EndedWith(Grid(slurm_), 0, "job 12: 3 rows, a task each",
                         "squeue --jobs=12", "scancel 12",

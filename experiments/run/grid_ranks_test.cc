@@ -54,8 +54,7 @@ class GridRanksProgram : public GridProgram {
 };
 
 TEST_F(GridRanksProgram, ThreadsLeaveWhatOneRankLeaves) {
-  Train(MicroGrid(60));
-  ASSERT_TRUE(EndedWith(alone_, 0));
+  ASSERT_TRUE(TakeTrained("alone"));
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--ranks=2"}), 0,
                         "3 of 3 rows finished"));
   ExpectAsAlone();
@@ -105,7 +104,7 @@ TEST_F(GridRanksProgram, ASignalToOneRankSavesEndsAllAndTheGridResumes) {
 
 // A run that another process holds is left to it, and waited for.
 TEST_F(GridRanksProgram, ShareTheGridWithAnotherProcess) {
-  Train(MicroGrid(60));
+  ASSERT_TRUE(TakeTrained("alone"));
   HeldProgram other(Program(), {"run", "micro.toml", "--threads", "1"},
                     folder_);
   ASSERT_TRUE(other.ReadUntil("row 1/3 sparse-2, grid"));
@@ -121,8 +120,7 @@ TEST_F(GridRanksProgram, ShareTheGridWithAnotherProcess) {
 TEST_F(GridRanksProgram, MeasureWhatFinishedRunsLack) {
   const std::string evaluations =
       "[evaluations]\ninference_tau_factors = [0.5]\nrouter_health = true\n";
-  WriteGrid(MicroGrid(60));
-  ASSERT_EQ(Mpi(2).exit_status, 0);
+  ASSERT_TRUE(TakeTrained());
   Train(evaluations + MicroGrid(60));
   ASSERT_TRUE(EndedWith(alone_, 0));
   ASSERT_EQ(Mpi(2).exit_status, 0);

@@ -187,12 +187,7 @@ void ForgetProblem(const fs::path& run_folder) {
 }
 
 fs::path CorpusRecord(const GridRun& run, const fs::path& grid_folder) {
-  const DataConfig& data = run.config.data;
-  // What prepare.h's key of token files depends on, for one text.
-  const std::string key = Sha256Hex(
-      fmt::format("{}\n{}\n{}\n{}", data.corpus, data.max_bytes,
-                  run.config.model.vocab_size,
-                  data.normalise == Normalise::kNone ? "" : "normalised\n"));
+  const std::string key = Sha256Hex(TokensKey(run.config));
   return grid_folder /
          fmt::format("corpus-{}-{}", run.corpus.id, key.substr(0, 8));
 }

@@ -192,6 +192,12 @@ class GridRunner {
   // Adds the runs of the record to what the folder has.
   GridOutcome WithRecord(GridOutcome outcome) {
     if (!options_.record) return outcome;
+    for (const size_t r : options_.selected) {
+      const GridRun& run = outcome.runs[r].run;
+      if (options_.record->Find(RunIdentityKey(run)) == nullptr) {
+        RequireDevice(outcome.runs[r]);
+      }
+    }
     // A recorded run counts only if its tokens are the ones here.
     for (const size_t r : options_.selected) {
       const RunOutcome& run = outcome.runs[r];
@@ -315,6 +321,10 @@ class GridRunner {
     if (asked.isa.empty() && asked.device.empty() && OnlyReads()) {
       return std::nullopt;
     }
+    return PlaceOf(asked);
+  }
+
+  const optimized::DeviceIdentity& PlaceOf(const RuntimeConfig& asked) {
     const auto [place, is_new] = places_.try_emplace({asked.device, asked.isa});
     if (is_new) place->second = IdentifyDevice(asked);
     return place->second;
@@ -322,13 +332,14 @@ class GridRunner {
 
   // Fails before a corpus is prepared if a device is missing or cannot train in
   // the run's precision.
+  void RequireDevice(const RunOutcome& run) {
+    if (run.state == RunState::kFinished) return;
+    optimized::CheckPrecision(run.run.config, run.run.runtime);
+    (void)PlaceOf(run.run.runtime);
+  }
+
   void RequireDevices() {
-    for (const size_t r : options_.selected) {
-      const RunOutcome& run = outcome_.runs[r];
-      if (run.state == RunState::kFinished) continue;
-      optimized::CheckPrecision(run.run.config, run.run.runtime);
-      (void)RequiredPlace(run);
-    }
+    for (const size_t r : options_.selected) RequireDevice(outcome_.runs[r]);
   }
 
   // Notes, once for all runs to be trained, that the ranks give other bits.
@@ -619,6 +630,9 @@ class GridRunner {
   const GridRunOptions options_;
   const bool paper_scale_;
   const StopSignal stop_;
+  // Keyed by runtime.device and runtime.isa; cached, since asking takes time.
+  std::map<std::pair<std::string, std::string>, optimized::DeviceIdentity>
+      places_;
   std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
   std::vector<std::string> notes_;                        // from ReadRuns
   GridOutcome outcome_;
@@ -627,9 +641,6 @@ class GridRunner {
   // ProblemTime of each position when this process began.
   std::vector<std::optional<fs::file_time_type>> problem_times_;
   std::set<size_t> said_held_;
-  // Keyed by runtime.device and runtime.isa; cached, since asking takes time.
-  std::map<std::pair<std::string, std::string>, optimized::DeviceIdentity>
-      places_;
   bool trained_ = false;   // trained something in this session
   bool stopping_ = false;  // whether the workers know it
   GridWorkers workers_;
@@ -665,18 +676,20 @@ void RequireTaskItems(const std::vector<RunOutcome>& runs,
 
 void RequireTokens(const Grid& grid, const GridRunOptions& options) {
   for (const auto& [name, prefix] : options.tokens) {
-    std::set<int64_t> vocab_sizes;
+    std::map<int64_t, trainer::PreparedCorpus> opened;  // by vocabulary
     std::vector<std::string> names;
     for (const size_t r : options.selected) {
       const Config& config = grid.runs[r].config;
       names.push_back(config.data.corpus);
-      if (config.data.corpus != name ||
-          !vocab_sizes.insert(config.model.vocab_size).second) {
-        continue;
+      if (config.data.corpus != name) continue;
+      const auto [corpus, is_new] = opened.try_emplace(config.model.vocab_size);
+      if (is_new) {
+        corpus->second =
+            trainer::OpenPreparedCorpus(prefix, config.model.vocab_size);
       }
-      (void)OpenTokens(config, prefix);
+      trainer::RequireTokensOf(config.data, corpus->second);
     }
-    if (vocab_sizes.empty()) RefuseTokens(name, prefix, names);
+    if (opened.empty()) RefuseTokens(name, prefix, names);
   }
 }
 

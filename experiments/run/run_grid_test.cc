@@ -18,10 +18,16 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/run/grid_workers.h"
 #include "experiments/run/run_folder.h"
+#include "experiments/run/run_record.h"
+#include "experiments/testing/grid_test_util.h"
+#include "kernels/simt/device/device.h"
 #include "trainer/run/resources.h"
+#include "trainer/testing/corpus_test_util.h"
+#include "trainer/tokens/prepare.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -112,6 +118,59 @@ TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
   EXPECT_TRUE(FilesIn(options.folder).empty());
 }
 
+// Whether a recorded run counts is known once its tokens are here, and making
+// these takes longer than missing a device.
+TEST(RunGrid, LooksForDevicesBeforeItPreparesCorporaOfTheRecord) {
+  simt::FailCall("cudaGetDeviceCount", 1, 100);  // cudaErrorNoDevice
+  const std::filesystem::path cache = FreshFolder("record_cache");
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  const std::filesystem::path folder = FreshFolder("record_device");
+  const std::filesystem::path text = folder / "text.txt";
+  WriteFileAtomically(text, trainer::TestText(trainer::TestDocuments(600)));
+  WriteFileAtomically(folder / "micro.toml", MicroGrid(60));
+  const Grid grid =
+      LoadGrid(folder / "micro.toml",
+               {"runtime.device=cuda", "data.corpus=path:" + text.string()});
+  GridRunOptions options;
+  options.folder = folder / "runs";
+  options.selected = {0, 1};
+  options.quiet = true;
+  options.record.emplace();
+  RecordedRun& finished = options.record->runs.emplace_back();
+  finished.id = grid.runs[0].id;
+  finished.key = RunIdentityKey(grid.runs[0]);
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { RunGrid(grid, options); }),
+                   "device \"cuda\": "));
+  EXPECT_TRUE(FilesIn(cache).empty());
+}
+
+// Of rows that take other parts of a corpus, every one is looked at.
+TEST(RequireTokens, LooksAtEveryRow) {
+  const std::filesystem::path folder = FreshFolder("tokens_of_rows");
+  ::setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);
+  const std::filesystem::path text = folder / "text.txt";
+  WriteFileAtomically(text, trainer::TestText(trainer::TestDocuments(600)));
+  WriteFileAtomically(folder / "micro.toml",
+                      MicroGrid(60,
+                                "[[rows]]\nid = \"part\"\nlabel = \"L\"\n"
+                                "[rows.config.router]\nkind = \"sparse\"\n"
+                                "mean_active_experts = 1\n"
+                                "[rows.config.data]\nmax_bytes = 1000\n"));
+  const Grid grid =
+      LoadGrid(folder / "micro.toml", {"data.corpus=path:" + text.string()});
+  const Config& config = grid.runs.front().config;
+  trainer::PrepareOptions prepare;
+  prepare.quiet = true;
+  GridRunOptions options;
+  options.tokens[config.data.corpus] =
+      trainer::PrepareCorpus(config.data, config.model.vocab_size, prepare)
+          .prefix;
+  options.selected = {0, 1, 2};
+  EXPECT_NO_THROW(RequireTokens(grid, options));
+  options.selected.push_back(3);
+  EXPECT_THROW(RequireTokens(grid, options), DataError);
+}
+
 // What RequirePaperScale reports as missing; kNoError if nothing.
 std::string MissingFor(const Grid& grid, bool trains_here) {
   GridRunOptions options;
@@ -127,9 +186,9 @@ std::string MissingFor(const Grid& grid, bool trains_here) {
 
 class RequirePaperScaleTest : public testing::Test {
  protected:
-  // Hides this machine's devices and cache.
+  // Hides the device and this machine's cache.
   void SetUp() override {
-    ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    simt::FailCall("cudaGetDeviceCount", 1, 100);  // cudaErrorNoDevice
     ::setenv("XDG_CACHE_HOME", FreshFolder("paper_scale_cache").c_str(), 1);
   }
 };

@@ -82,6 +82,13 @@ kind = "soft_learned"
 mean_active_experts = 1.5
 )";
 
+// The text and the grid file.
+void WriteMicro(const fs::path& folder) {
+  WriteFileAtomically(folder / "text.txt",
+                      trainer::TestText(trainer::TestDocuments(600)));
+  WriteFileAtomically(folder / "micro.toml", MicroGrid(60));
+}
+
 }  // namespace
 
 std::string MicroGrid(int64_t steps, const std::string& more_rows) {
@@ -129,9 +136,7 @@ void GridProgram::SetUp() {
   // milliseconds.
   ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
   ::unsetenv("BUILD_WORKING_DIRECTORY");
-  WriteFileAtomically(folder_ / "text.txt",
-                      trainer::TestText(trainer::TestDocuments(600)));
-  WriteGrid(MicroGrid(60));
+  WriteMicro(folder_);
 }
 
 std::string GridProgram::Program() {
@@ -149,6 +154,26 @@ ProgramResult GridProgram::GridAfter(const std::string& prologue,
   std::string script = prologue + "; exec '" + Program() + "'";
   for (const std::string& word : arguments) script += " '" + word + "'";
   return RunProgram({"sh", "-c", script}, folder_);
+}
+
+testing::AssertionResult GridProgram::TakeTrained(
+    const std::string& out) const {
+  static const fs::path trained = FreshFolder("grid_trained");
+  static const ProgramResult result = [] {
+    WriteMicro(trained);
+    return RunProgram({"env", "XDG_CACHE_HOME=" + (trained / "cache").string(),
+                       Program(), "run", "micro.toml"},
+                      trained);
+  }();
+  testing::AssertionResult finished = EndedWith(result, 0);
+  if (!finished) return finished;
+  // The cache may have been copied before.
+  constexpr auto kAll =
+      fs::copy_options::recursive | fs::copy_options::skip_existing;
+  fs::create_directories(folder_ / out);
+  fs::copy(trained / "runs/micro", folder_ / out, kAll);
+  fs::copy(trained / "cache", folder_ / "cache", kAll);
+  return finished;
 }
 
 void GridProgram::WriteGrid(const std::string& toml) const {

@@ -59,6 +59,12 @@ class GridProgram : public testing::Test {
                           const Strings& arguments) const;
   static std::string Program();
 
+  // Copies a finished MicroGrid(60) to `out`, with its cache: one uninterrupted
+  // process trains it for all tests of a program. A test asks before a command
+  // of its own prepares tokens, since these name the place of their text.
+  testing::AssertionResult TakeTrained(
+      const std::string& out = "runs/micro") const;
+
   void WriteGrid(const std::string& toml) const;  // the grid file
   // The grid in that file, and the folder of its n-th run in `out`.
   experiments::Grid Micro(const Strings& overrides = {}) const;
