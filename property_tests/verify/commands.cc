@@ -31,7 +31,6 @@
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/vectors.h"
 #include "property_tests/verify/gradients/gradient_check.h"
-#include "property_tests/verify/manifest.h"
 
 namespace softmoe::verify {
 namespace {
@@ -209,10 +208,8 @@ void PrintError(const Error& error) {
   fmt::print(stderr, "verify: error: {}\n", error.what());
 }
 
-// Runs `campaign` and reports it; with `manifest`, also how it compares with
-// what the tests must run.
-ExitCode RunCases(const Options& options, CampaignOptions campaign,
-                  bool manifest) {
+// Runs `campaign` and reports it.
+ExitCode RunCases(const Options& options, CampaignOptions campaign) {
   CheckCampaign(campaign);  // before any file is written
   CheckReports(options);
   CheckSelf();
@@ -245,15 +242,6 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
   }
   if (!result.failures().empty()) std::fputs("\n", stdout);
   std::fputs(SuiteText(result).c_str(), stdout);
-  if (campaign.ops.empty() && manifest) {
-    const ManifestCheck check = CheckManifest(Manifest(), result);
-    fmt::print(
-        "manifest: {} of {} cases that `test //...` declares; fewer on {} "
-        "pairs of operation and implementation, {} more need what this machine "
-        "lacks\n",
-        check.ran, check.declared, check.shortfalls.size(),
-        check.not_run.size());
-  }
   std::fflush(stdout);
   try {
     WriteReports(options, result);
@@ -326,8 +314,7 @@ ExitCode Run(const Options& options) {
                    : options.edges_first ? Edges::kFirst
                                          : Edges::kNone;
   if (options.seconds) campaign.seconds = *options.seconds;
-  const bool manifest = campaign.edges == Edges::kNone;
-  return RunCases(options, std::move(campaign), manifest);
+  return RunCases(options, std::move(campaign));
 }
 
 ExitCode Fuzz(const Options& options) {
@@ -335,7 +322,7 @@ ExitCode Fuzz(const Options& options) {
   campaign.cases = std::numeric_limits<int64_t>::max();
   campaign.seconds = options.seconds.value_or(60);
   campaign.shrink = !options.no_shrink;  // case= only says where it begins
-  return RunCases(options, std::move(campaign), /*manifest=*/false);
+  return RunCases(options, std::move(campaign));
 }
 
 ExitCode Grad(const Options& options) {
@@ -354,8 +341,7 @@ ExitCode Grad(const Options& options) {
                       "` holds it against the reference; leave impl= out");
   }
   CheckGradientSelf();
-  return RunCases(options, ForGradients(std::move(campaign)),
-                  /*manifest=*/false);
+  return RunCases(options, ForGradients(std::move(campaign)));
 }
 
 ExitCode Plan(const Options& options) {
@@ -431,7 +417,12 @@ ExitCode Replay(const Options& options, const std::string& file) {
 }
 
 ExitCode Export(const Options& options) {
-  const CampaignOptions campaign = MakeCampaign(options);
+  const CampaignOptions campaign = MakeCampaign(options, "run", /*impls=*/{});
+  if (!campaign.impls.empty()) {
+    throw ConfigError("export-vectors: impl=" + campaign.impls[0] +
+                      ": the reference says what is expected, and others "
+                      "compute; leave impl= out");
+  }
   if (campaign.ops.empty()) {
     throw ConfigError(
         "export-vectors needs op=NAME, or several; `verify list` shows the "
@@ -461,6 +452,11 @@ ExitCode Export(const Options& options) {
 
 ExitCode Check(const Options& options, const std::string& vectors,
                const std::string& outputs) {
+  if (vectors.find(',') != std::string::npos) {
+    throw ConfigError("check-vectors: '" + vectors +
+                      "': REPRO lines name both files, with a comma between; "
+                      "make a link with a name without one");
+  }
   CheckReports(options);
   CheckSelf();
   const Suite suite = CheckVectors(vectors, outputs);

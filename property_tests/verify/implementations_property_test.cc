@@ -4,6 +4,7 @@
 // with cases that RapidCheck draws afresh, is within the derived bounds and
 // gives the same bits for every number of threads and every order of simulated
 // threads. So is the rounded reference.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -13,17 +14,20 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <ranges>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
 #include "property_tests/verify/engine/suite.h"
-#include "property_tests/verify/manifest.h"
+#include "property_tests/verify/operations/operation_table.h"
 
 namespace softmoe::verify {
 namespace {
@@ -34,19 +38,128 @@ Suite& Everything() {
   return suite;
 }
 
-// Checks at the end that no fewer cases ran than declared, unless tests were
-// left out by name.
-class ManifestEnvironment : public ::testing::Environment {
+// Operations of which kLeastCases must run on one implementation.
+struct Declared {
+  std::string impl;
+  std::set<std::string> ops;
+  bool may_lack;  // this machine may lack the level or the device
+};
+constexpr int64_t kLeastCases = 100;
+
+// Whatever has an adapter, and the rounded reference.
+std::vector<Declared> AllDeclared() {
+  const auto names = [](const auto& adapters) {
+    const auto keys = std::views::keys(adapters);
+    return std::set<std::string>(keys.begin(), keys.end());
+  };
+  const Adapters& adapters = AdapterTable();
+  const std::set<std::string> rows = names(adapters.rows);
+  const std::set<std::string> bf16 = names(adapters.bf16);
+  return {{"cpu:v3", rows, false},
+          {"cpu:v4", rows, true},
+          {"shim", rows, false},
+          {"cuda", rows, true},
+          {"reference_f32", rows, false},
+          {"shim:bf16", bf16, false},
+          {"cuda:bf16", bf16, true},
+          {"reference_bf16", bf16, false},
+          {"cpu:double", names(adapters.at_double), false}};
+}
+
+// How what ran compares with what is declared. What was skipped did not run.
+struct Tally {
+  int64_t declared = 0, ran = 0;  // cases, of what is declared
+  std::string lacking;            // by this machine: a line each
+  std::string wrong;  // fewer cases, or undeclared ones: a line each
+};
+
+Tally TallyOf(const std::vector<Declared>& declared, const Suite& suite) {
+  Tally result;
+  std::set<Unit> known;
+  for (const auto& [impl, ops, may_lack] : declared) {
+    const auto implementation = MakeImplementation(impl);
+    for (const std::string& name : ops) {
+      const Unit unit = {name, impl};
+      known.insert(unit);
+      const auto found = suite.units().find(unit);
+      const int64_t ran =
+          found == suite.units().end() ? 0 : found->second.ran();
+      result.declared += kLeastCases;
+      result.ran += std::min(ran, kLeastCases);
+      if (ran >= kLeastCases) continue;
+      const Operation& op = FindOperation(name);
+      const std::string why =
+          implementation->WhyUnsupported(op, DtypeFor(op, *implementation));
+      (may_lack && !why.empty() ? result.lacking : result.wrong) +=
+          fmt::format("{} of {} cases of {} on {} ran{}{}\n", ran, kLeastCases,
+                      name, impl, why.empty() ? "" : ": ", why);
+    }
+  }
+  for (const auto& [unit, statistics] : suite.units()) {
+    if (statistics.ran() == 0 || known.contains(unit)) continue;
+    result.wrong += fmt::format("{} cases of {} on {} ran, undeclared\n",
+                                statistics.ran(), unit.op, unit.impl);
+  }
+  return result;
+}
+
+// At the end everything must have run, unless tests were left out by name.
+class AtTheEnd : public ::testing::Environment {
  public:
   void TearDown() override {
-    const ManifestCheck check = CheckManifest(Manifest(), Everything());
-    std::fputs(ManifestText(check).c_str(), stdout);
+    const Tally result = TallyOf(AllDeclared(), Everything());
+    fmt::print("{} of {} declared cases ran\n{}", result.ran, result.declared,
+               result.lacking);
     if (::testing::GTEST_FLAG(filter) != "*") return;
-    EXPECT_TRUE(check.shortfalls.empty()) << ManifestText(check);
+    EXPECT_EQ(result.wrong, "");
   }
 };
-const auto* const kManifestEnvironment =
-    ::testing::AddGlobalTestEnvironment(new ManifestEnvironment);
+const auto* const kAtTheEnd = ::testing::AddGlobalTestEnvironment(new AtTheEnd);
+
+// A suite of that many cases of lapsum.
+Suite LapSums(const std::string& impl, int64_t cases,
+              Status status = Status::kPass) {
+  Suite suite;
+  for (int64_t i = 0; i < cases; ++i) {
+    CaseResult result;
+    result.c.op = "lapsum";
+    result.c.impl = impl;
+    result.status = status;
+    suite.Add(result);
+  }
+  return suite;
+}
+
+TEST(DeclaredCases, MustRunAndNoOthers) {
+  const std::vector<Declared> lapsum = {{"cpu:v3", {"lapsum"}, false}};
+  EXPECT_EQ(TallyOf(lapsum, LapSums("cpu:v3", 100)).wrong, "");
+  EXPECT_EQ(TallyOf(lapsum, LapSums("cpu:v3", 100, Status::kFail)).wrong, "");
+  EXPECT_EQ(TallyOf(lapsum, LapSums("cpu:v3", 99)).wrong,
+            "99 of 100 cases of lapsum on cpu:v3 ran\n");
+  EXPECT_EQ(TallyOf(lapsum, LapSums("cpu:v3", 100, Status::kUnsupported)).ran,
+            0);
+  // Cases of the reference do not count for the kernels.
+  EXPECT_EQ(TallyOf(lapsum, LapSums("reference_f32", 100)).wrong,
+            "0 of 100 cases of lapsum on cpu:v3 ran\n"
+            "100 cases of lapsum on reference_f32 ran, undeclared\n");
+}
+
+// What a machine lacks is no excuse for what it does not, or must not, lack. No
+// machine has lapsum with bf16 activations.
+TEST(DeclaredCases, ThatAMachineLacksDidNotRun) {
+  const Tally lacking = TallyOf({{"shim:bf16", {"lapsum"}, true}}, Suite());
+  EXPECT_EQ(lacking.declared, 100);
+  EXPECT_EQ(lacking.ran, 0);
+  EXPECT_EQ(lacking.wrong, "");
+  EXPECT_TRUE(Says(lacking.lacking, "0 of 100 cases of lapsum on shim:bf16"));
+  EXPECT_NE(TallyOf({{"shim:bf16", {"lapsum"}, false}}, Suite()).wrong, "");
+  EXPECT_NE(TallyOf({{"cpu:v3", {"lapsum"}, true}}, Suite()).wrong, "");
+}
+
+// They may only become more: raise this with what is added.
+TEST(DeclaredCases, AreNoFewerThanBefore) {
+  EXPECT_GE(TallyOf(AllDeclared(), Suite()).declared, 13300);
+}
 
 // Numbers of cases without and with a call before (IsCheckedAfterAnother).
 constexpr uint32_t kAlone = 0, kAfterAnother = 1;

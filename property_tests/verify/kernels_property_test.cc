@@ -383,7 +383,7 @@ TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
   };
   int operations = 0;
   for (const Operation* op : Operations()) {
-    const std::string name = op->name();
+    const std::string& name = op->name();
     // Of rmsnorm's d_weight the warps of a block sum their own rows in CUDA.
     if (HasSumsOfALibrary(name) || name == "rmsnorm" ||
         Find("cpu:v3", *op) == nullptr || Find("shim", *op) == nullptr) {

@@ -91,6 +91,18 @@ TEST(OperationTable, HasTheNamesOfTheOperations) {
   SOFTMOE_OPERATIONS(SOFTMOE_EXPECT_NAME)
 }
 
+// What an operation's constructor has to set, and the compiler does not miss.
+TEST(OperationTable, HasOperationsThatDescribeThemselves) {
+  for (const Operation* op : Operations()) {
+    EXPECT_FALSE(op->text().empty()) << op->name();
+    EXPECT_FALSE(op->parameters().empty()) << op->name();
+    EXPECT_FALSE(op->edges().empty()) << op->name();
+    EXPECT_FALSE(op->fills().empty()) << op->name();
+    EXPECT_FALSE(op->outputs().empty()) << op->name();
+    EXPECT_FALSE(op->derivations().empty()) << op->name();
+  }
+}
+
 // The hashes of what a device was checked with.
 TEST(OperationTable, HasTheOperationsThatHaveCudaSources) {
   constexpr char kSources[] = "kernels/cuda/operation_sources.txt";

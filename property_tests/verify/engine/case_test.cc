@@ -232,7 +232,7 @@ bool IsOneValue(const std::string& a, const std::string& b) {
 // In two rounds, alone and after another call.
 TEST(Case, EveryEdgeHasAnEvenAndAnOddNumber) {
   for (const Operation* op : Operations()) {
-    const std::vector<std::string> edges = op->edges();
+    const std::vector<std::string>& edges = op->edges();
     for (const std::string& edge : edges) {
       const CasePattern words = ParseWords(edge);
       int parities[2] = {0, 0};

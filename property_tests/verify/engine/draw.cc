@@ -170,7 +170,7 @@ bool Fits(const Operation& op, const std::string& name, const std::string& text,
 
 FillName DrawFill(const Operation& op, const Case& c) {
   const Words words = WordsFor("fill", c.seed, c.number);
-  const std::vector<std::string> fills = op.fills();
+  const std::vector<std::string>& fills = op.fills();
   FillName fill;
   if (words[0] % 2 == 0) return fill;  // generic
   fill.name = fills[words[1] % fills.size()];
@@ -179,7 +179,7 @@ FillName DrawFill(const Operation& op, const Case& c) {
 }
 
 void CheckFill(const Operation& op, FillName& fill) {
-  const std::vector<std::string> fills = op.fills();
+  const std::vector<std::string>& fills = op.fills();
   if (std::ranges::count(fills, fill.name) == 0) {
     throw ConfigError("fill: '" + fill.name + "' is not a fill of operation '" +
                       op.name() + "'; " + Suggestion(fill.name, fills));
@@ -264,7 +264,7 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
   c.seed = seed;
   c.number = number;
   if (const std::string* impl = given("impl")) c.impl = *impl;
-  const std::vector<Dtype> dtypes = op.dtypes();
+  const std::vector<Dtype>& dtypes = op.dtypes();
   c.dtype = dtypes.front();
   if (const std::string* dtype = given("dtype")) {
     c.dtype = ParseDtype(*dtype);
@@ -301,7 +301,7 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
 Case DrawEdge(const Operation& op, const CasePattern& fixed, uint64_t seed,
               uint32_t number) {
   constexpr int64_t kOthers = 20;
-  const std::vector<std::string> edges = op.edges();
+  const std::vector<std::string>& edges = op.edges();
   SOFTMOE_CHECK(!edges.empty()) << op.name() << " has no edges";
   // The second round is shifted if they are even in number, so that each edge
   // has an even and an odd case (IsCheckedAfterAnother).

@@ -101,16 +101,20 @@ struct Expected {
 class Operation {
  public:
   virtual ~Operation() = default;
-  virtual std::string name() const = 0;
-  virtual std::string text() const = 0;  // one line: the formula
-  virtual const std::vector<Parameter>& parameters() const = 0;
-  virtual std::vector<std::string> fills() const = 0;  // names, fill.h
+  const std::string& name() const { return name_; }
+  const std::string& text() const { return text_; }  // one line: the formula
+  const std::vector<Parameter>& parameters() const { return parameters_; }
   // What no draw reaches, as words of a case: no rows at all, more than a block
   // of the kernels holds, ... They extend the valid ranges.
-  virtual std::vector<std::string> edges() const { return {}; }
-  virtual std::vector<Dtype> dtypes() const { return {Dtype::kF32}; }
-  virtual std::vector<OutputSpec> outputs() const = 0;
-  virtual const std::vector<Derivation>& derivations() const = 0;
+  const std::vector<std::string>& edges() const { return edges_; }
+  const std::vector<std::string>& fills() const { return fills_; }  // fill.h
+  const std::vector<Dtype>& dtypes() const { return dtypes_; }
+  const std::vector<OutputSpec>& outputs() const { return outputs_; }
+  // The inputs that have a gradient output "d_NAME".
+  const std::vector<std::string>& differentiable() const {
+    return differentiable_;
+  }
+  const std::vector<Derivation>& derivations() const { return derivations_; }
 
   // The inputs, including cotangents, before any simplification.
   virtual TensorMap Inputs(const Case& c) const = 0;
@@ -128,8 +132,6 @@ class Operation {
   // The cotangents of what Forward returned: the inputs "d_<output>".
   virtual TensorMap Cotangents(const TensorMap& inputs,
                                const TensorMap& outputs) const;
-  // The inputs that have a gradient output "d_NAME".
-  virtual std::vector<std::string> differentiable() const { return {}; }
   // The i32 outputs that follow from `outputs` as they are stored, for an
   // implementation that decides by what it returns. {} if there are no discrete
   // choices.
@@ -147,6 +149,16 @@ class Operation {
 
   const Parameter* FindParameter(const std::string& name) const;
   const Derivation* FindDerivation(const std::string& id) const;
+
+ protected:
+  // The constructor of an operation sets these.
+  std::string name_, text_;
+  std::vector<Parameter> parameters_;
+  std::vector<std::string> edges_, fills_;
+  std::vector<Dtype> dtypes_ = {Dtype::kF32};
+  std::vector<OutputSpec> outputs_;
+  std::vector<std::string> differentiable_;
+  std::vector<Derivation> derivations_;
 
  private:
   // What every output should be, with the reference's own choices; at f64, with

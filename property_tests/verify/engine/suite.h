@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// suite.h - sums up many cases: counts, the manifest of what ran, how tight the
-// bounds are, and one exit code.
+// suite.h - sums up many cases: counts, what ran, how tight the bounds are, and
+// one exit code.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SUITE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SUITE_H_
 
@@ -53,7 +53,7 @@ struct Unit {
 
 struct UnitStatistics {
   std::map<Status, int64_t> cases;
-  std::map<std::string, int64_t> fills;  // the manifest: cases that ran
+  std::map<std::string, int64_t> fills;  // cases that ran
   std::map<std::string, OutputStatistics> outputs;
   std::string unsupported;  // the reason of the last one
   int64_t decisions = 0, ambiguous = 0;

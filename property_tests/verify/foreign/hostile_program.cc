@@ -163,6 +163,9 @@ int Answer(const char* cases, const char* outputs) {
   if (mode == "chatter") {  // forever, so that a pipe would fill up
     while (true) puts("and another thing");
   }
+  if (mode == "progress") {  // right, in far more lines than are kept
+    for (int i = 0; i < 20000; ++i) printf("item %06d : done\n", i);
+  }
   if (mode == "leaves_a_child" && fork() == 0) {
     sleep(30);  // holds our pipes
     _exit(0);

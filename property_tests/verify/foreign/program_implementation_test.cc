@@ -161,10 +161,29 @@ TEST(Program, EachCaseIsAskedOnce) {
                           "tee -a '" + lines.string() + "' | \"$mine\"")};
   options.cases = 64;
   options.max_size = 3;
+  CallSeconds() = 1e9;  // the most that --timeout takes
   const Suite suite = RunCampaign(options);
+  CallSeconds() = 60;
   EXPECT_EQ(suite.cases(), 3 * 64) << SuiteText(suite);
   const std::string asked = ReadWholeFile(lines);
   EXPECT_EQ(std::ranges::count(asked, '\n'), 3);  // files of 64 cases
+}
+
+// A file takes cases up to the one with which it has more than 64 MiB, the
+// calls before odd ones included.
+TEST(Program, AFileOfLargeCasesHasFewer) {
+  const Variable declines("HOSTILE", "unsupported");
+  const std::string name = Impl(kHostile);
+  const auto implementation = MakeImplementation(name);
+  std::vector<Case> cases;
+  for (int i = 0; i < 7; ++i) {  // 8 MB a call
+    cases.push_back(
+        ParseCase("op=sum_of_squares size=1000000 fill=exact impl=" + name +
+                  " case=" + std::to_string(i)));
+  }
+  implementation->Prepare(FindOperation("sum_of_squares"), cases);
+  EXPECT_TRUE(implementation->Holds(cases[5]));  // the eighth and ninth call
+  EXPECT_FALSE(implementation->Holds(cases[6]));
 }
 
 // Each call has its time, however many are in one file.
@@ -326,6 +345,8 @@ TEST(Program, TheProtocolIsHeld) {
                    "its last words: Done, I think"));
   CallSeconds() = 60;
   EXPECT_TRUE(Says(CheckHostile("left_open").reason, "is it still open?"));
+  // Only a whole line is the answer, not the end of one that is cut.
+  EXPECT_TRUE(Says(CheckHostile("progress").reason, "weights: "));
   // The program answers and ends; the next file starts another.
   EXPECT_TRUE(Says(CheckHostile("leaves").reason, "weights: "));
 }

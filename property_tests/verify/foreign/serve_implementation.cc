@@ -37,10 +37,15 @@ constexpr size_t kMaxWords = 400;
 constexpr int kTickMilliseconds = 20;
 // A line fits into a pipe that is read now and then.
 constexpr double kSecondsToRead = 5;
+// The clock counts nanoseconds in 64 bits, which are 9e9 seconds.
+constexpr double kMaxSeconds = 1e9;
 
 void Keep(std::string& all, std::string_view bytes) {
   all += bytes;
-  if (all.size() > kMaxSaid) all.erase(0, all.size() - kMaxSaid / 2);
+  // The dots, so that the end of a line that is cut is not taken for a line.
+  if (all.size() > kMaxSaid) {
+    all.replace(0, all.size() - kMaxSaid / 2, "...");
+  }
 }
 
 // How long a file of so many calls may take. A file of one case, which is one
@@ -49,7 +54,8 @@ void Keep(std::string& all, std::string_view bytes) {
 // a program that hangs.
 double SecondsFor(size_t calls) {
   const double count = static_cast<double>(calls);
-  return CallSeconds() * std::max(std::min(count, 2.0), count / 8);
+  return std::min(CallSeconds() * std::max(std::min(count, 2.0), count / 8),
+                  kMaxSeconds);
 }
 
 double SecondsUntil(Clock::time_point time) {
@@ -275,17 +281,16 @@ class ServeImplementation : public Implementation {
     std::vector<Request> requests;
     std::vector<Case> asked;  // the cases that the requests are for
     int64_t bytes = 0, num_cases = 0;
+    const auto add = [&](const Case& c, const Case& data) {
+      requests.push_back(requests_.Make(op, data, InputsOf(op, data)));
+      bytes += InputBytes(requests.back()) + OutputBytes(requests.back());
+      asked.push_back(c);
+    };
     for (const Case& c : cases) {
       if (Holds(c) || bytes > kMaxBatchBytes) continue;
       DropLeftOver(c);
-      if (IsCheckedAfterAnother(c)) {
-        const Case other = OtherData(c);
-        requests.push_back(requests_.Make(op, other, InputsOf(op, other)));
-        asked.push_back(c);
-      }
-      requests.push_back(requests_.Make(op, c, InputsOf(op, c)));
-      bytes += InputBytes(requests.back()) + OutputBytes(requests.back());
-      asked.push_back(c);
+      if (IsCheckedAfterAnother(c)) add(c, OtherData(c));
+      add(c, c);
       ++num_cases;
     }
     if (requests.empty()) return;

@@ -32,14 +32,12 @@ void WriteVectors(const std::filesystem::path& path,
                   const std::vector<Case>& cases);
 
 // Throws DataError for a file that is not of this kind, is damaged, or is of
-// another version. Version 1 is read, unless it has a case of dtype f64.
+// another version.
 std::vector<VectorCase> ReadVectors(const std::filesystem::path& path);
 
 // Throws DataError, naming case and element, if the file expects something else
-// than this program does: then another version exported it, and its verdicts
-// would be different. Bounds of an earlier derivation may differ, because
-// outputs are judged by today's bounds, which are derived for every correct
-// answer.
+// than this program does, or by another derivation: then another version
+// exported it, and its verdicts would be different.
 void CheckExpectations(const std::filesystem::path& path,
                        const std::vector<VectorCase>& cases);
 

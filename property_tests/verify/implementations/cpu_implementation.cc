@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+
 #include "core/errors.h"
 #include "core/text/suggestion.h"
 #include "kernels/isa.h"
@@ -56,6 +61,27 @@ class CpuImplementation : public Implementation {
                           ThreadPool(kThreads[2])};
 };
 
+class DoubleImplementation : public Implementation {
+ public:
+  explicit DoubleImplementation(
+      const std::map<std::string, DoubleAdapter>& adapters)
+      : adapters_(adapters) {}
+
+  std::string name() const override { return "cpu:double"; }
+  std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
+    if (!adapters_.contains(op.name())) return "no kernel body for it";
+    return dtype == Dtype::kF64 ? "" : "the bodies run at f64 here";
+  }
+  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
+                int schedule) override {
+    (void)schedule;
+    return adapters_.at(op.name())(c, inputs);
+  }
+
+ private:
+  const std::map<std::string, DoubleAdapter>& adapters_;
+};
+
 }  // namespace
 
 std::unique_ptr<Implementation> MakeCpuImplementation(
@@ -64,7 +90,9 @@ std::unique_ptr<Implementation> MakeCpuImplementation(
     kernels::SelectIsa("");
     return std::make_unique<CpuImplementation>(kernels::ActiveIsa(), adapters);
   }
-  if (level == "double") return MakeDoubleImplementation(adapters);
+  if (level == "double") {
+    return std::make_unique<DoubleImplementation>(adapters.at_double);
+  }
   for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
     if (level == kernels::IsaName(isa)) {
       return std::make_unique<CpuImplementation>(isa, adapters);

@@ -32,19 +32,15 @@ std::unique_ptr<Implementation> MakeReferenceImplementation(Dtype dtype);
 
 // "cpu:v3", "cpu:v4": our CPU kernels at one ISA level; "" is the best level of
 // this machine. Schedules are numbers of threads, which must all give the same
-// bits. "cpu:double" is the next one.
+// bits. "cpu:double": the bodies of our kernels, CPU and CUDA alike,
+// instantiated at double, where no float error hides a wrong epsilon or a wrong
+// formula. Where kernels multiply matrices, it uses plain loops.
 std::unique_ptr<Implementation> MakeCpuImplementation(const std::string& level,
                                                       const Adapters& adapters);
 
 // The kernels of the level that is selected (kernels/isa.h). `pool` must
 // outlive the result.
 RowKernels CpuKernels(ThreadPool& pool);
-
-// "cpu:double": the bodies of our kernels, CPU and CUDA alike, instantiated at
-// double, where no float error hides a wrong epsilon or a wrong formula. Where
-// kernels multiply matrices, it uses plain loops.
-std::unique_ptr<Implementation> MakeDoubleImplementation(
-    const Adapters& adapters);
 
 // "shim", and with bf16 activations "shim:bf16": our CUDA source on a simulated
 // device (kernels/simt/device). Schedules are orders of the simulated threads

@@ -2,7 +2,7 @@
 //
 // Copying to a device and back, without a device: its memory is a heap of our
 // own, and its kernels are the CPU's. Copying changes no bits, and a write
-// outside an array is noticed. (On the simulated device: shim_implementation.)
+// outside an array is noticed. (On the simulated device: impl=shim.)
 #include "property_tests/verify/implementations/mirrored_kernels.h"
 
 #include <gtest/gtest.h>

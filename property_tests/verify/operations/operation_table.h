@@ -2,7 +2,7 @@
 //
 // operation_table.h - the table of operations. The list of what op= can name,
 // the adapters of each implementation and what the tests must have run
-// (manifest.h) follow from it.
+// (implementations_property_test.cc) follow from it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_OPERATION_TABLE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_OPERATION_TABLE_H_
 
@@ -12,8 +12,8 @@
 #include "property_tests/verify/implementations/adapters.h"
 
 // Operations are in the order of the model. Each is Line(name, Name,
-// activations, cpu, body, sums): op=name is NameOperation(), in a folder here.
-// Its adapters are in a file beside it:
+// activations, cpu, body, sums): op=name is NameOperation(). Its adapters are
+// in an *_adapters.cc, with those of its kind:
 //   activations  F32   RunName(case, inputs, RowKernels)
 //                Bf16  RunName(case, inputs, Bf16Kernels)
 //                Both  RunName(case, inputs, RowKernelsOf<Activation>)

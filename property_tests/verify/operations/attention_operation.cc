@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
+#include "reference/attention.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::Matrix;
+
+struct AttentionShape {
+  int64_t sequences, length, heads, dim;
+
+  int64_t rows() const { return sequences * length; }
+  int64_t width() const { return heads * dim; }
+};
+
+// What an implementation may do differently: compute the softmax in blocks of
+// at least 16 keys and divide at the end, and recompute it for the gradient
+// from the logarithm of its sum.
+//
+// At bf16 these errors and those of StoredBackward are added (ExpectByFormula),
+// so that each operation of float counts twice. That covers tensor cores, which
+// may truncate when they add (2 u instead of u), an exponential within 2 ulp
+// (4 u instead of 2 u) of a score times log2(e), one more factor that is
+// rounded, and a logarithm of the sum to base 2.
+reference::MatrixOf<Bounded> Loosened(
+    reference::MatrixOf<Bounded> weights,
+    const reference::MatrixOf<Bounded>& logits, bool backward) {
+  const double steps = property_tests::StepsOf16(logits.rows());
+  for (int64_t t = 0; t < logits.rows(); ++t) {
+    for (int64_t s = 0; s <= t; ++s) {
+      weights(t, s) = property_tests::InSteps(weights(t, s), steps).Rounded();
+    }
+    if (!backward) continue;
+    const Bounded log_sum_exp = property_tests::LogarithmInSteps(
+        reference::formula::LogSumExp<Bounded>(logits.row(t).head(t + 1)),
+        steps);
+    for (int64_t s = 0; s <= t; ++s) {
+      weights(t, s) =
+          property_tests::Recomputed(weights(t, s), logits(t, s), log_sum_exp);
+    }
+  }
+  return weights;
+}
+// The naive program follows the formula; what float may do besides storing is
+// added (ExpectByFormula).
+template <typename N>
+reference::MatrixOf<N> Loosened(reference::MatrixOf<N> weights,
+                                const reference::MatrixOf<N>&, bool) {
+  return weights;
+}
+
+// CausalAttentionBackward, except that the sum over keys of a * d_a is taken as
+// <d_out, out> of stored numbers, and the scores' gradient is stored with its
+// scale.
+reference::CausalAttentionGradientsOf<StoredOperands> StoredBackward(
+    const reference::MatrixOf<StoredOperands>& weights,
+    const reference::MatrixOf<StoredOperands>& q,
+    const reference::MatrixOf<StoredOperands>& k,
+    const reference::MatrixOf<StoredOperands>& v,
+    const reference::MatrixOf<StoredOperands>& d_out) {
+  using N = StoredOperands;
+  namespace formula = reference::formula;
+  const reference::MatrixOf<N> out = formula::WeightedValues<N>(weights, v);
+  const reference::MatrixOf<N> d_weights =
+      formula::Multiply<N>(d_out, v.transpose());
+  const N scale = formula::AttentionScale<N>(q.cols());
+  reference::MatrixOf<N> d_scores(q.rows(), q.rows());
+  for (int64_t t = 0; t < q.rows(); ++t) {
+    const N delta = formula::Dot<N>(d_out.row(t), out.row(t));
+    for (int64_t s = 0; s < q.rows(); ++s) {
+      d_scores(t, s) = scale * weights(t, s) * (d_weights(t, s) - delta);
+    }
+  }
+  reference::CausalAttentionGradientsOf<N> gradients;
+  gradients.d_q = formula::Multiply<N>(d_scores, k);
+  gradients.d_k = formula::Multiply<N>(d_scores.transpose(), q);
+  gradients.d_v = formula::Multiply<N>(weights.transpose(), d_out);
+  return gradients;
+}
+
+template <typename N>
+struct AttentionFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  AttentionFormula(const AttentionShape& shape, const Tensor& qkv,
+                   const Tensor& d_out) {
+    namespace formula = reference::formula;
+    // Only in the scores are the terms of a sum random.
+    using W = typename WorstCaseOf<N>::Type;
+    using Block = reference::MatrixOf<W>;
+    const Matrix packed = ToMatrix(qkv), cotangent = ToMatrix(d_out);
+    Block out(shape.rows(), shape.width());
+    Block d_qkv(shape.rows(), 3 * shape.width());
+    const formula::HeadBlock block = {shape.length, shape.width(), shape.dim};
+    for (int64_t s = 0; s < shape.sequences; ++s) {
+      for (int64_t head = 0; head < shape.heads; ++head) {
+        const Matrix q = block(packed, s, 0, head);
+        const Matrix k = block(packed, s, 1, head);
+        const Block v = As<W>(Matrix(block(packed, s, 2, head)));
+        const Block logits =
+            As<W>(formula::AttentionLogits<N>(As<N>(q), As<N>(k)));
+        const Block weights = formula::CausalSoftmax<W>(logits);
+        block(out, s, 0, head) = formula::WeightedValues<W>(
+            Loosened(weights, logits, /*backward=*/false), v);
+        const Block d_head = As<W>(Matrix(block(cotangent, s, 0, head)));
+        reference::CausalAttentionGradientsOf<W> gradients;
+        if constexpr (kIsStored<W>) {
+          gradients = StoredBackward(weights, As<W>(q), As<W>(k), v, d_head);
+        } else {
+          gradients = formula::CausalAttentionBackward<W>(
+              Loosened(weights, logits, /*backward=*/true), As<W>(q), As<W>(k),
+              v, d_head);
+        }
+        block(d_qkv, s, 0, head) = gradients.d_q;
+        block(d_qkv, s, 1, head) = gradients.d_k;
+        block(d_qkv, s, 2, head) = gradients.d_v;
+      }
+    }
+    outputs["out"] = Flat<N>(As<N>(out));
+    outputs["d_qkv"] = Flat<N>(As<N>(d_qkv));
+  }
+};
+
+// Causal attention of rotated queries and keys (SPEC.md 3.2).
+// inputs   qkv [sequences*length, 3*heads*head_dim], rotated; d_out
+// outputs  out [sequences*length, heads*head_dim], d_qkv
+class Attention : public Operation {
+ public:
+  Attention() {
+    name_ = "attention";
+    text_ = "causal softmax(q k^T / sqrt(head_dim)) v of every head";
+    parameters_ = {
+        {.name = "sequences",
+         .text = "sequences",
+         .high = 3,
+         .apart = Parameter::Apart::kAlways},
+        {.name = "length", .text = "tokens per sequence", .high = 80},
+        {.name = "heads", .text = "heads", .high = 3},
+        {.name = "head_dim",
+         .text = "width of a head",
+         .low = 2,
+         .high = 40,
+         .step = 2},
+        {.name = "scale",
+         .kind = Kind::kReal,
+         .text = "standard deviation of q, k and v",
+         .low = 1e-3,
+         .high = 8,
+         .typical = {0.1, 1, 4},
+         .simple = 1},
+    };
+    edges_ = {"length=0", "length=300 sequences=1 heads=1 head_dim=4",
+              "length=1000 sequences=1 heads=3 head_dim=4 fill=exact",
+              "head_dim=100",
+              // Flash attention of a device: several blocks and tiles.
+              "length=200 sequences=1 heads=2 head_dim=64",
+              "length=1 heads=2 head_dim=64",
+              "length=130 sequences=2 heads=1 head_dim=128"};
+    fills_ = {"generic", "exact", "subnormal"};
+    dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+    outputs_ = {{.name = "out", .causal = "length"}, {"d_qkv"}};
+    differentiable_ = {"qkv"};
+    derivations_ = {
+        {kDerivation,
+         "Scores: dot products, n u sum |ab|, times a scale that is rounded\n"
+         "twice. The softmax may run over blocks of 16 keys or more, each of\n"
+         "which rescales what there is by a factor with an error of at most 5 "
+         "u.\n"
+         "The gradient recomputes the weights from logsumexp; all operation "
+         "by\n"
+         "operation, sums over keys and queries in any order. Of the "
+         "scores:\n" +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const AttentionShape shape = ShapeOf(c);
+    const std::vector<Window> tokens = {filler.Axis("sequences"),
+                                        filler.Axis("length")};
+    TensorMap inputs;
+    if (c.fill.name == "exact" && HasExactData(c, shape)) {
+      inputs["qkv"] = ExactData(c, filler);
+    } else {
+      // Addressed by (sequence, token, part and head, column), and stored flat.
+      inputs["qkv"] =
+          filler.Data("qkv",
+                      {tokens[0], tokens[1], Filler::All(3 * c.Size("heads")),
+                       filler.Axis("head_dim")},
+                      c.Real("scale"));
+    }
+    inputs["qkv"].shape = {shape.rows(), 3 * shape.width()};
+    inputs["d_out"] = filler.Plain(
+        "d_out",
+        {tokens[0], tokens[1], filler.Axis("heads"), filler.Axis("head_dim")});
+    inputs["d_out"].shape = {shape.rows(), shape.width()};
+    return inputs;
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
+    const AttentionShape shape = ShapeOf(c);
+    const Tensor& qkv = At(inputs, "qkv");
+    const Tensor& d_out = At(inputs, "d_out");
+    return ExpectByFormula<AttentionFormula, StoredOperands>(
+        c,
+        {{"out", ToTensor(reference::MultiHeadAttention(
+                              ToMatrix(qkv), shape.sequences, shape.heads),
+                          d_out.shape)},
+         {"d_qkv", ToTensor(reference::MultiHeadAttentionBackward(
+                                ToMatrix(qkv), shape.sequences, shape.heads,
+                                ToMatrix(d_out)),
+                            qkv.shape)}},
+        kDerivation, HasExactData(c, shape), shape, qkv, d_out);
+  }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)choice;
+    const AttentionShape shape = ShapeOf(c);
+    return {{"out", ToTensor(reference::MultiHeadAttention(
+                                 ToMatrix(At(inputs, "qkv")), shape.sequences,
+                                 shape.heads),
+                             At(inputs, "d_out").shape)}};
+  }
+
+ private:
+  static constexpr char kDerivation[] = "attention-f32/3";
+
+  // Scores are rounded when they are scaled by 1/sqrt(head_dim), unless that is
+  // a power of 2. bf16 has n 2^e for whole n up to 256, and not all for larger
+  // ones.
+  static bool HasExactData(const Case& c, const AttentionShape& shape) {
+    const bool fits = c.dtype != Dtype::kBf16 || shape.length - 1 <= 256;
+    return fits && (shape.dim == 4 || shape.dim == 16);
+  }
+  // Keys are 1024 times a whole number that no other key of their sequence and
+  // head has, queries 1 or 2, values small whole numbers: the softmax of a
+  // query is 1 at one key. Scores are below 1024 * 2 * 16 * 80.
+  static Tensor ExactData(const Case& c, const Filler& filler) {
+    const Window sequences = filler.Axis("sequences");
+    const Window tokens = filler.Axis("length"), dim = filler.Axis("head_dim");
+    const int64_t heads = c.Size("heads");
+    const std::vector<Window> axes = {sequences, tokens, Filler::All(3 * heads),
+                                      dim};
+    const Tensor queries = filler.OneOf("q", axes, {1, 2});
+    Tensor qkv = filler.OneOf("qkv", axes, {-3, -2, -1, 0, 1, 2, 3});
+    for (int64_t s = 0; s < sequences.count; ++s) {
+      for (int64_t h = 0; h < heads; ++h) {
+        const std::vector<int64_t> ranks =
+            filler.Ranks("k", {sequences.first + s, h}, tokens);
+        for (int64_t t = 0; t < tokens.count; ++t) {
+          const int64_t row = (s * tokens.count + t) * 3 * heads;
+          for (int64_t j = 0; j < dim.count; ++j) {
+            const int64_t q = (row + h) * dim.count + j;
+            qkv.values[q] = queries.values[q];
+            qkv.values[q + heads * dim.count] =
+                1024 * static_cast<double>(ranks[t]);
+          }
+        }
+      }
+    }
+    return qkv;
+  }
+  static AttentionShape ShapeOf(const Case& c) {
+    return {c.Size("sequences"), c.Size("length"), c.Size("heads"),
+            c.Size("head_dim")};
+  }
+};
+
+}  // namespace
+
+const Operation& AttentionOperation() {
+  static const Attention operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

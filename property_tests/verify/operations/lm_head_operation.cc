@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/operation_table.h"
+#include "reference/lm_head.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::Matrix;
+using reference::Vector;
+
+// What an implementation may do differently: compute the softmax in blocks of
+// 16 logits or more, and recompute it from the logarithm of its sum.
+reference::MatrixOf<Bounded> Loosened(
+    reference::MatrixOf<Bounded> probabilities,
+    const reference::MatrixOf<Bounded>& logits) {
+  const double steps = property_tests::StepsOf16(logits.cols());
+  for (int64_t t = 0; t < logits.rows(); ++t) {
+    const Bounded log_sum_exp = property_tests::LogarithmInSteps(
+        reference::formula::LogSumExp<Bounded>(logits.row(t)), steps);
+    for (int64_t w = 0; w < logits.cols(); ++w) {
+      probabilities(t, w) = property_tests::Recomputed(
+          property_tests::InSteps(probabilities(t, w), steps), logits(t, w),
+          log_sum_exp);
+    }
+  }
+  return probabilities;
+}
+reference::VectorOf<Bounded> Loosened(reference::VectorOf<Bounded> losses,
+                                      int64_t vocab_size) {
+  const double steps = property_tests::StepsOf16(vocab_size);
+  for (Bounded& loss : losses) {
+    loss = property_tests::LogarithmInSteps(loss, steps);
+  }
+  return losses;
+}
+// The naive program follows the formula.
+template <typename Numbers, typename What>
+Numbers Loosened(Numbers numbers, const What&) {
+  return numbers;
+}
+
+// Only in the logits are the terms of a sum random.
+template <typename N>
+using AfterLogits = typename WorstCaseOf<N>::Type;
+
+template <typename N>
+reference::MatrixOf<AfterLogits<N>> LogitsOf(const Matrix& hidden,
+                                             const Matrix& weight) {
+  return As<AfterLogits<N>>(
+      reference::formula::LmHeadLogits<N>(As<N>(hidden), As<N>(weight)));
+}
+template <typename N>
+std::vector<N> Losses(const reference::MatrixOf<AfterLogits<N>>& logits,
+                      const std::vector<int32_t>& targets) {
+  return Flat<N>(As<N>(
+      Loosened(reference::formula::TokenLosses<AfterLogits<N>>(logits, targets),
+               logits.cols())));
+}
+
+template <typename N>
+struct LossFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  LossFormula(const Matrix& hidden, const Matrix& weight,
+              const std::vector<int32_t>& targets) {
+    outputs["loss"] = Losses<N>(LogitsOf<N>(hidden, weight), targets);
+  }
+};
+
+template <typename N>
+struct LmHeadFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  LmHeadFormula(const Matrix& hidden, const Matrix& weight,
+                const std::vector<int32_t>& targets, double grad_scale) {
+    namespace formula = reference::formula;
+    using W = AfterLogits<N>;
+    const reference::MatrixOf<W> logits = LogitsOf<N>(hidden, weight);
+    const reference::MatrixOf<W> d_logits = formula::TokenLossesBackward<W>(
+        Loosened(formula::SoftmaxRows<W>(logits), logits), targets,
+        reference::VectorOf<W>::Constant(logits.rows(), W(grad_scale)));
+    const reference::LmHeadGradientsOf<W> gradients =
+        formula::LmHeadBackward<W>(d_logits, As<W>(hidden), As<W>(weight));
+    outputs["loss"] = Losses<N>(logits, targets);
+    outputs["d_hidden"] = Flat<N>(As<N>(gradients.d_hidden));
+    outputs["d_head_weight"] = Flat<N>(As<N>(gradients.d_head_weight));
+  }
+};
+
+// Logits and the loss of every token (SPEC.md 3.2).
+// inputs   hidden [rows, d_model], head_weight [vocab_size, d_model], targets
+//          (i32, [rows]), grad_scale []: the cotangent of every token's loss
+// outputs  loss [rows], d_hidden, d_head_weight
+class LmHead : public Operation {
+ public:
+  LmHead() {
+    name_ = "lm_head";
+    text_ = "loss = logsumexp(h W^T) - (h W^T)[target], per token, in nats";
+    parameters_ = {
+        {.name = "rows",
+         .text = "tokens",
+         .high = 50,
+         .apart = Parameter::Apart::kAlways},
+        {.name = "d_model", .text = "width", .high = 70},
+        {.name = "vocab_size", .text = "logits", .high = 140},
+        {.name = "scale",
+         .kind = Kind::kReal,
+         .text = "standard deviation of hidden",
+         .low = 1e-3,
+         .high = 8,
+         .typical = {0.1, 1, 3},
+         .simple = 1},
+        {.name = "grad_scale",
+         .kind = Kind::kReal,
+         .text = "cotangent of every token's loss",
+         .low = 0x1p-10,
+         .high = 4,
+         .typical = {0.0625, 0.3},
+         .simple = 3},
+    };
+    edges_ = {"rows=0", "rows=1100 d_model=2 vocab_size=12",
+              "vocab_size=700 rows=9", "vocab_size=2056 rows=5"};
+    fills_ = {"generic", "exact", "subnormal", "repeated"};
+    dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+    outputs_ = {{.name = "loss", .in_float = true},
+                {"d_hidden"},
+                {.name = "d_head_weight", .in_float = true}};
+    differentiable_ = {"hidden", "head_weight"};
+    derivations_ = {
+        {kDerivation,
+         "Logits: dot products, n u sum |ab| in any order. The softmax may be\n"
+         "computed in blocks of 16 logits or more, each of which rescales "
+         "what\n"
+         "there is by a factor with an error of at most 5 u, and again from "
+         "the\n"
+         "logarithm of its sum. exp and log within 2 u; gradients operation "
+         "by\n"
+         "operation. Of the logits: " +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    if (c.fill.name == "exact" && HasExactData(c)) {
+      return ExactInputs(c, filler);
+    }
+    return {{"hidden", filler.Data("hidden", {rows, width}, c.Real("scale"))},
+            {"head_weight",
+             filler.Plain("head_weight", {filler.Axis("vocab_size"), width})},
+            {"targets", filler.Ids("targets", {rows}, c.Size("vocab_size"))},
+            {"grad_scale", filler.InFloat().Scalar(c.Real("grad_scale"))}};
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    return WhyNoIds(inputs, "targets", c.Size("vocab_size"));
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs) const override {
+    const Matrix hidden = ToMatrix(At(inputs, "hidden"));
+    const Matrix weight = ToMatrix(At(inputs, "head_weight"));
+    const std::vector<int32_t> targets = ToInts(At(inputs, "targets"));
+    const double grad_scale = ScalarOf(inputs, "grad_scale");
+    const reference::LmHeadGradients gradients = reference::LmHeadBackward(
+        hidden, weight, targets, Vector::Constant(hidden.rows(), grad_scale));
+    const std::map<std::string, Tensor> values = {
+        {"loss", ToTensor(reference::TokenLosses(
+                     reference::LmHeadLogits(hidden, weight), targets))},
+        {"d_hidden",
+         ToTensor(gradients.d_hidden, {hidden.rows(), hidden.cols()})},
+        {"d_head_weight",
+         ToTensor(gradients.d_head_weight, {weight.rows(), weight.cols()})}};
+    Expected expected = ExpectByFormula<LmHeadFormula, StoredOperands>(
+        c, values, kDerivation, HasExactData(c), hidden, weight, targets,
+        grad_scale);
+    if (c.dtype == Dtype::kBf16) {
+      // Nothing is stored between bf16's products and the losses; between the
+      // logits and their products, their gradient is.
+      expected.outputs["loss"] =
+          ExpectInFloat<LossFormula>(c, {{"loss", values.at("loss")}},
+                                     kDerivation, HasExactData(c), hidden,
+                                     weight, targets)
+              .outputs.at("loss");
+    }
+    return expected;
+  }
+
+ private:
+  static constexpr char kDerivation[] = "lm-head-f32/3";
+
+  // bf16 has n 2^e for whole n up to 256, and not all for larger ones.
+  static bool HasExactData(const Case& c) {
+    return c.dtype != Dtype::kBf16 || c.Size("vocab_size") + 1 <= 256;
+  }
+  // The logits of a token are whole multiples of 1024, all different: softmax
+  // is 1 at one of them, and loss and gradients are differences of whole
+  // numbers. At most 1024 * 70 * 2 * 142 < 1024 * 2^24.
+  static TensorMap ExactInputs(const Case& c, const Filler& filler) {
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    const Window vocab = filler.Axis("vocab_size");
+    const std::vector<int64_t> ranks = filler.Ranks("head_weight", {}, vocab);
+    const Tensor column = filler.OneOf("column", {width}, {-2, -1, 0, 1, 2});
+    Tensor weight(c.dtype, {vocab.count, width.count});
+    for (int64_t i = 0; i < weight.size(); ++i) {
+      weight.values[i] = 1024 * (static_cast<double>(ranks[i / width.count]) +
+                                 column.values[i % width.count]);
+    }
+    return {{"hidden", filler.OneOf("hidden", {rows, width}, {1, 2})},
+            {"head_weight", weight},
+            {"targets", filler.Ids("targets", {rows}, vocab.count)},
+            {"grad_scale", filler.InFloat().Scalar(0.25)}};
+  }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)c, (void)choice;
+    return {{"loss",
+             ToTensor(reference::TokenLosses(
+                 reference::LmHeadLogits(ToMatrix(At(inputs, "hidden")),
+                                         ToMatrix(At(inputs, "head_weight"))),
+                 ToInts(At(inputs, "targets"))))}};
+  }
+  TensorMap Cotangents(const TensorMap& inputs,
+                       const TensorMap& outputs) const override {
+    Tensor d_loss(Dtype::kF64, outputs.at("loss").shape);
+    for (double& x : d_loss.values) x = ScalarOf(inputs, "grad_scale");
+    return {{"loss", d_loss}};
+  }
+};
+
+}  // namespace
+
+const Operation& LmHeadOperation() {
+  static const LmHead operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify
