@@ -161,11 +161,12 @@ std::set<Status> Allowed(const std::vector<std::string>& names) {
   return allowed;
 }
 
-// A comparison: its text, its JSON, and its most severe status.
+// A comparison: its text, its JSON, its most severe status, and that of what is
+// not allowed, which decides the exit code.
 struct Comparison {
   std::string text;
   nlohmann::ordered_json json;
-  Status status = Status::kPass;
+  Status overall = Status::kPass, status = Status::kPass;
 };
 
 Comparison CompareDocument(const Document& results, const Document& golden,
@@ -176,6 +177,7 @@ Comparison CompareDocument(const Document& results, const Document& golden,
                   golden.provenance.source + "\n\n" +
                   DescribeVerdicts(verdicts, allowed),
           .json = VerdictsJson(verdicts, allowed),
+          .overall = verdicts.overall(),
           .status = verdicts.overall(allowed)};
 }
 
@@ -219,10 +221,14 @@ Comparison CompareRecord(const std::filesystem::path& path,
   using namespace softmoe::golden;  // NOLINT: a main
   const auto [recorded, verdicts, regime] = ReadRecord(path);
   Comparison all;
-  all.json = nlohmann::ordered_json::object();
+  const auto count = [&](Status status) {
+    all.overall = Worse(all.overall, status);
+    if (!allowed.contains(status)) all.status = Worse(all.status, status);
+  };
   for (const auto& [name, document] : recorded.documents) {
     const Comparison one = CompareDocument(document, golden, allowed);
     all.text += one.text + "\n";
+    all.overall = Worse(all.overall, one.overall);
     all.status = Worse(all.status, one.status);
     all.json["results"][name] = one.json;
   }
@@ -238,13 +244,11 @@ Comparison CompareRecord(const std::filesystem::path& path,
   }
   if (recorded.documents.empty() && recorded.miniature.runs.empty()) {
     all.text += "The record holds no results: nothing to compare.\n";
-    if (!allowed.contains(Status::kNotComparable)) {
-      all.status = Status::kNotComparable;
-    }
+    count(Status::kNotComparable);
   }
-  if (mistrusted && !allowed.contains(Status::kMistrusted)) {
-    all.status = Worse(all.status, Status::kMistrusted);
-  }
+  if (mistrusted) count(Status::kMistrusted);
+  all.json["overall"] = StatusName(all.overall);
+  all.json["exit_code"] = static_cast<int>(ExitCodeOf(all.status));
   return all;
 }
 

@@ -158,7 +158,7 @@ TEST(Golden, ArithmeticNeedsThePaper) {
   for (const char* check : {"--arithmetic", "--protocol"}) {
     const ProgramResult result =
         RunGolden(std::string("show own.h5 ") + check, folder);
-    EXPECT_TRUE(EndedWith(result, 2, "not of the paper"));
+    EXPECT_TRUE(EndedWith(result, 2, "not of the paper", check));
   }
 }
 
@@ -310,6 +310,8 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   const auto json = nlohmann::json::parse(text);
   EXPECT_EQ(json.at("claims_in_miniature").at("claims").size(), 10u);
   EXPECT_EQ(json.at("results").size(), 1u);
+  EXPECT_EQ(json.at("overall"), "INCONCLUSIVE");
+  EXPECT_EQ(json.at("exit_code"), 4);
 
   // Two seeds have the same bits.
   MiniatureResults twins = MadeUpResults(FrozenClaims());
@@ -318,9 +320,16 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   twins.runs[1].seed = seed;
   WriteRecord(margins, twins, folder / "twins.h5");
   EXPECT_EQ(RunGolden("compare twins.h5 golden.h5", folder).exit_status, 7);
-  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5 --allow mistrusted", folder)
+  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5 --allow mistrusted "
+                      "--json twins.json",
+                      folder)
                 .exit_status,
             4);
+  // As in the JSON of a document: all that was found, and what is allowed.
+  const auto of_twins =
+      nlohmann::json::parse(ReadWholeFile(folder / "twins.json"));
+  EXPECT_EQ(of_twins.at("overall"), "MISTRUSTED");
+  EXPECT_EQ(of_twins.at("exit_code"), 4);
 
   WriteRecord(std::string(64, '0'), twins, folder / "margins.h5");
   const ProgramResult other = RunGolden("compare margins.h5 golden.h5", folder);
@@ -361,8 +370,8 @@ TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
   const ProgramResult printed = RunGolden("claims-table record.h5", folder);
   EXPECT_TRUE(EndedWith(
       printed, 0, "76 of 76 planned runs.\n",
-      "| C1a SoftMoE* has the lower loss in all configurations | SHOWN | "
-      "C1a.group: "));
+      "| C1a | SHOWN | SoftMoE* has the lower loss in all configurations |\n",
+      "| C1a.group | SHOWN | "));
   const std::string begin =
       "<!-- begin: ./bazelw run //:golden -- claims-table -->\n";
   const std::string end = "<!-- end -->\n";

@@ -3,17 +3,15 @@
 // Files made with libhdf5 and sealed again: their checksums hold, but no
 // program of ours writes such contents. They must lead to no other file and
 // allocate nothing.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <functional>
 
 #include "core/errors.h"
-#include "core/hdf5/hdf5_envelope.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/hdf5/hdf5_handles.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/hdf5_test_util.h"
 #include "core/testing/message_test_util.h"
 
 namespace softmoe {
@@ -23,27 +21,14 @@ namespace fs = std::filesystem;
 
 const Hdf5Kind kForgedKind = {"forged", 1};
 
-// A good file with its HDF5 part changed by `change` and a new envelope.
+// A good file, changed by `change`.
 fs::path Forge(const std::string& name,
                const std::function<void(hid_t file)>& change) {
   const fs::path path = FreshFolder(name) / "a.h5";
-  {
-    Hdf5Writer writer(path, kForgedKind);
-    writer.WriteDataset("/group/data", std::vector<double>{1, 2});
-    writer.Commit();
-  }
-  {
-    const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT),
-                          &H5Fclose);
-    EXPECT_TRUE(file.valid());
-    change(file.id());
-  }
-  const int descriptor = open(path.c_str(), O_RDWR);
-  const EnvelopeBytes bytes =
-      EncodeEnvelope({kForgedKind, lseek(descriptor, 0, SEEK_END),
-                      HashContent(descriptor, path)});
-  EXPECT_EQ(pwrite(descriptor, bytes.data(), bytes.size(), 0), kEnvelopeBytes);
-  close(descriptor);
+  Hdf5Writer writer(path, kForgedKind);
+  writer.WriteDataset("/group/data", std::vector<double>{1, 2});
+  writer.Commit();
+  ChangeHdf5(path, kForgedKind, change);
   return path;
 }
 

@@ -25,6 +25,7 @@ projection, router, gradients of the head, attention) are in no sum.
 Exits with 0, 2 if a record is missing or not usable, 5 if a package is.
 """
 import argparse
+import json
 import math
 import pathlib
 import sys
@@ -38,7 +39,6 @@ except ImportError as error:
 
 RECORDS = pathlib.Path(__file__).parents[2] / "golden" / "gpu_runs"
 GPUS = {"NVIDIA H100 80GB HBM3": "H100_SXM", "NVIDIA H200": "H200_SXM"}
-FIELDS = ("precision", "name", "shape", "choice", "seconds")
 KERNELS = 64  # more than there are; the best is not always among the first
 # 10 layers, 32 experts in each; the head takes 2048 of 61,440 tokens at a time.
 EACH_LAYER, EACH_EXPERT, EACH_CHUNK = 10, 10 * 32, 30
@@ -63,35 +63,50 @@ def fail(code, text):
     sys.exit(code)
 
 
-def read(path):
-    """Device and {(precision, name): (shape, {choice: seconds})}."""
-    products = {}
+def lines_of(path):
+    """The lines of a record, of every kind."""
     try:
         with h5py.File(path) as file:
-            device = file["facts/model"].asstr()[0]
-            columns = [file["algorithm"][field][()] for field in FIELDS
-                       if "algorithm" in file]
-    except (OSError, KeyError, IndexError, TypeError) as error:
+            text = bytes(file["lines"][()])
+        return [json.loads(line) for line in text.splitlines()]
+    except (OSError, KeyError, TypeError, ValueError) as error:
         fail(2, f"{path}: not a record of a device: {error}")
-    for precision, name, shape, choice, seconds in zip(*columns):
-        if not math.isnan(seconds):
-            products.setdefault((precision.decode(), name.decode()),
-                                (shape.decode(), {}))[1][choice] = seconds
-    return device, products
+
+
+def read(path):
+    """Device, {(precision, name): (shape, {choice: seconds})}, and the number
+    of stages that did not pass."""
+    device, products, not_passed = None, {}, 0
+    try:
+        for line in lines_of(path):
+            if line["kind"] == "facts":
+                device = line["model"]
+            elif line["kind"] == "stage":
+                not_passed += line["outcome"] != "passed"
+            elif line["kind"] == "algorithm":
+                # What was not measured is left out, or a text: inf, nan.
+                seconds = float(line.get("seconds", "nan"))
+                if not math.isnan(seconds):
+                    key = line["precision"], line["name"]
+                    times = products.setdefault(key, (line["shape"], {}))[1]
+                    times[line["choice"]] = seconds
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        fail(2, f"{path}: not a record of a device: {error!r}")
+    if device is None:
+        fail(2, f"{path}: not a record of a device: no line of kind facts")
+    return device, products, not_passed
 
 
 def latest():
     """Of each device, the record of its latest date with algorithms; of several
-    one with the fewest failed stages."""
+    one with the fewest stages that did not pass."""
     paths = {}
 
     def order(path):  # names begin with the date
-        with h5py.File(path) as file:
-            failed = list(file["stage/outcome"].asstr()[()]).count("failed")
-        return path.name[:10], -failed, path.name
+        return path.name[:10], -read(path)[2], path.name
 
     for path in sorted(RECORDS.glob("*.h5"), key=order):
-        device, products = read(path)
+        device, products, _ = read(path)
         if products:
             paths[device] = path
     if not paths:
@@ -112,7 +127,7 @@ def expected(heuristics, shape, layout, types):
 
 
 def tell(path):
-    device, measured = read(path)
+    device, measured, _ = read(path)
     if device not in GPUS:
         fail(2, f"{path}: {device}; known are {', '.join(GPUS)}")
     heuristics = nvmh.NvMatmulHeuristicsInterfaceEx(

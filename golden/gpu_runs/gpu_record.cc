@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/errors.h"
@@ -15,16 +16,111 @@ namespace softmoe::golden {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Type = GpuField::Type;
 
 constexpr char kRemedy[] =
-    "take the file as run_all.sh wrote it, or run that again";
+    "take the file as run_all.sh wrote it (a kept one: import that again), or "
+    "run that again";
 
 // Reserved for the lines that say how stages ended.
 constexpr int64_t kRoomForTheEnd = int64_t{1} << 20;
 
-const GpuLineKind* FindKind(const std::string& name) {
-  for (const GpuLineKind& kind : GpuLineKinds()) {
+enum class Type { kText, kNumber, kWhole, kYesNo };
+
+struct LineField {
+  std::string name;
+  Type type;
+  // The field is left out if it was not measured: a simulated device has no
+  // times.
+  bool measured = false;
+};
+
+// The contents of a line: exactly the fields of its kind, in this order,
+// besides its number, kind and hashes.
+struct LineKind {
+  std::string name;
+  std::vector<LineField> fields;
+};
+
+const std::vector<LineKind>& LineKinds() {
+  static const std::vector<LineKind> kinds = {
+      // The run that was asked for. `planted`: an operation that was made wrong
+      // on purpose.
+      {"run",
+       {{"version", Type::kWhole},
+        {"backend", Type::kText},  // "cuda" or "simulated"
+        {"program", Type::kText},  // code version
+        {"minutes", Type::kNumber},
+        {"planted", Type::kText}}},
+      {"facts",
+       {{"model", Type::kText},
+        {"architecture", Type::kText},
+        {"libraries", Type::kText},
+        {"memory_bytes", Type::kWhole},
+        {"date", Type::kText}}},  // UTC, "2026-11-22"
+      {"probe",
+       {{"name", Type::kText},
+        {"passed", Type::kYesNo},
+        {"answer", Type::kText}}},
+      {"ceiling",
+       {{"name", Type::kText},  // "copy", "product bf16", "product fp32"
+        {"shape", Type::kText},
+        {"unit", Type::kText},
+        {"value", Type::kNumber, true}}},
+      {"operation",
+       {{"name", Type::kText},
+        {"precision", Type::kText},  // the activations': "fp32", "bf16"
+        {"sources", Type::kText},    // hash, bazel/hash_operation_sources.sh
+        {"passed", Type::kYesNo},
+        {"cases", Type::kWhole},
+        {"failures", Type::kWhole},
+        {"bound", Type::kText},          // id of the most used derivation
+        {"utilisation", Type::kNumber},  // largest error/bound
+        {"text", Type::kText}}},         // the first failure's
+      {"check",
+       {{"name", Type::kText},
+        {"passed", Type::kYesNo},
+        {"utilisation", Type::kNumber},
+        {"text", Type::kText}}},
+      {"time",
+       {{"name", Type::kText},
+        {"operation", Type::kText},
+        {"precision", Type::kText},
+        {"shape", Type::kText},
+        {"flops", Type::kNumber},
+        {"bytes", Type::kNumber},  // least amount to be moved
+        {"seconds", Type::kNumber, true},
+        {"share", Type::kNumber, true}}},  // share of the ceilings
+      {"algorithm",
+       {{"name", Type::kText},
+        {"precision", Type::kText},
+        {"shape", Type::kText},
+        {"choice", Type::kWhole},  // index in the heuristic's list, from 0
+        {"flops", Type::kNumber},
+        {"seconds", Type::kNumber, true},
+        {"share", Type::kNumber, true}}},
+      {"step",
+       {{"row", Type::kText},  // "sparse2": the router, its experts a token
+        {"active_experts", Type::kNumber},  // of the first step
+        {"precision", Type::kText},
+        {"sequences", Type::kWhole},
+        {"recompute", Type::kText},
+        {"loss", Type::kNumber},
+        {"memory_bytes", Type::kWhole},
+        {"seconds", Type::kNumber, true},
+        {"tokens_per_second", Type::kNumber, true}}},
+      // The end of a stage: "passed", "failed", "not run", "crashed", "ran too
+      // long".
+      {"stage",
+       {{"name", Type::kText},
+        {"outcome", Type::kText},
+        {"text", Type::kText},
+        {"seconds", Type::kNumber, true}}},
+      {"end", {{"passed", Type::kYesNo}, {"failed", Type::kText}}}};
+  return kinds;
+}
+
+const LineKind* FindKind(const std::string& name) {
+  for (const LineKind& kind : LineKinds()) {
     if (kind.name == name) return &kind;
   }
   return nullptr;
@@ -33,14 +129,16 @@ const GpuLineKind* FindKind(const std::string& name) {
 bool HasType(const Json& value, Type type) {
   switch (type) {
     case Type::kText:
-    case Type::kLongText:
       return value.is_string();
     case Type::kNumber:
       // Numbers that JSON lacks are texts (json_lines.h).
       return value.is_number() || value == "inf" || value == "-inf" ||
              value == "nan";
     case Type::kWhole:
-      return value.is_number_integer();
+      // JSON may hold whole numbers that no int64_t is.
+      return value.is_number_integer() &&
+             (!value.is_number_unsigned() ||
+              std::in_range<int64_t>(value.get<uint64_t>()));
     case Type::kYesNo:
       return value.is_boolean();
   }
@@ -83,90 +181,67 @@ Json Unwrapped(Json line, int64_t number, const std::string& previous,
   return line;
 }
 
-}  // namespace
-
-const std::vector<GpuLineKind>& GpuLineKinds() {
-  static const std::vector<GpuLineKind> kinds = {
-      // The run that was asked for. `planted`: an operation that was made wrong
-      // on purpose.
-      {"run",
-       {{"version", Type::kWhole},
-        {"backend", Type::kText},  // "cuda" or "simulated"
-        {"program", Type::kText},  // code version
-        {"minutes", Type::kNumber},
-        {"planted", Type::kText}}},
-      {"facts",
-       {{"model", Type::kText},
-        {"architecture", Type::kText},
-        {"libraries", Type::kText},
-        {"memory_bytes", Type::kWhole},
-        {"date", Type::kText}}},  // UTC, "2026-11-22"
-      {"probe",
-       {{"name", Type::kText},
-        {"passed", Type::kYesNo},
-        {"answer", Type::kText}}},
-      {"ceiling",
-       {{"name", Type::kText},  // "copy", "product bf16", "product fp32"
-        {"shape", Type::kText},
-        {"unit", Type::kText},
-        {"value", Type::kNumber, true}}},
-      {"operation",
-       {{"name", Type::kText},
-        {"precision", Type::kText},  // the activations': "fp32", "bf16"
-        {"sources", Type::kText},    // hash, bazel/hash_operation_sources.sh
-        {"passed", Type::kYesNo},
-        {"cases", Type::kWhole},
-        {"failures", Type::kWhole},
-        {"bound", Type::kText},          // id of the most used derivation
-        {"utilisation", Type::kNumber},  // largest error/bound
-        {"text", Type::kLongText}}},     // the first failure's
-      {"check",
-       {{"name", Type::kText},
-        {"passed", Type::kYesNo},
-        {"utilisation", Type::kNumber},
-        {"text", Type::kLongText}}},
-      {"time",
-       {{"name", Type::kText},
-        {"operation", Type::kText},
-        {"precision", Type::kText},
-        {"shape", Type::kText},
-        {"flops", Type::kNumber},
-        {"bytes", Type::kNumber},  // least amount to be moved
-        {"seconds", Type::kNumber, true},
-        {"share", Type::kNumber, true}}},  // share of the ceilings
-      {"algorithm",
-       {{"name", Type::kText},
-        {"precision", Type::kText},
-        {"shape", Type::kText},
-        {"choice", Type::kWhole},  // index in the heuristic's list, from 0
-        {"flops", Type::kNumber},
-        {"seconds", Type::kNumber, true},
-        {"share", Type::kNumber, true}}},
-      {"step",
-       {{"row", Type::kText},  // "sparse2": the router, its experts a token
-        {"active_experts", Type::kNumber},  // of the first step
-        {"precision", Type::kText},
-        {"sequences", Type::kWhole},
-        {"recompute", Type::kText},
-        {"loss", Type::kNumber},
-        {"memory_bytes", Type::kWhole},
-        {"seconds", Type::kNumber, true},
-        {"tokens_per_second", Type::kNumber, true}}},
-      // The end of a stage: "passed", "failed", "not run", "crashed", "ran too
-      // long".
-      {"stage",
-       {{"name", Type::kText},
-        {"outcome", Type::kText},
-        {"text", Type::kLongText},
-        {"seconds", Type::kNumber, true}}},
-      {"end", {{"passed", Type::kYesNo}, {"failed", Type::kLongText}}}};
-  return kinds;
+// The rules that span lines: how a record begins and ends, and that a simulated
+// device has no times.
+void CheckRecord(const GpuRecord& record, const std::string& place) {
+  const std::vector<Json>& lines = record.lines;
+  if (lines.empty() || lines.front()["kind"] != "run") {
+    Refuse(place, "a record begins with a line of kind \"run\"");
+  }
+  if (lines.front()["version"] != kGpuRecordVersion) {
+    Refuse(place,
+           fmt::format("the record is of version {}, and this program "
+                       "reads version {}",
+                       lines.front()["version"].dump(), kGpuRecordVersion));
+  }
+  if (lines.back()["kind"] != "end") {
+    Refuse(place, "the run was cut off: there is no line of kind \"end\"");
+  }
+  const bool simulated = record.Only("run")["backend"] != "cuda";
+  for (const Json& line : lines) {
+    for (const LineField& field : FindKind(line["kind"])->fields) {
+      if (simulated && field.measured && line.contains(field.name)) {
+        Refuse(place,
+               fmt::format("a simulated device has no \"{}\"", field.name));
+      }
+    }
+  }
+  (void)record.Only("end");
 }
+
+// The record that `text` holds, each line as unwrap(line, number, place) leaves
+// it.
+GpuRecord ReadLines(const std::string& text, const std::string& name,
+                    const std::function<Json(const Json&, int64_t,
+                                             const std::string&)>& unwrap) {
+  GpuRecord record;
+  for (size_t begin = 0; begin < text.size();) {
+    const auto number = static_cast<int64_t>(record.lines.size());
+    const std::string place = fmt::format("{}:{}", name, number + 1);
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) {
+      Refuse(place, "the last line is torn: the run was cut off");
+    }
+    const std::string written = text.substr(begin, end - begin);
+    const Json line = ParseJsonObject(written);
+    if (line.is_null()) Refuse(place, "the line is no JSON object");
+    if (JsonLine(line) != written) {
+      Refuse(place, "the line is not spelled as it was written");
+    }
+    record.lines.push_back(unwrap(line, number, place));
+    CheckGpuLine(record.lines.back(), place);
+    begin = end + 1;
+  }
+  CheckRecord(record, name);
+  return record;
+}
+
+}  // namespace
 
 void CheckGpuLine(const Json& line, const std::string& place) {
   const Json kind_name =
       line.is_object() && line.contains("kind") ? line["kind"] : Json(nullptr);
-  const GpuLineKind* kind =
+  const LineKind* kind =
       kind_name.is_string() ? FindKind(kind_name.get<std::string>()) : nullptr;
   if (kind == nullptr) {
     Refuse(place, "a line of kind " + kind_name.dump() +
@@ -192,7 +267,7 @@ void CheckGpuLine(const Json& line, const std::string& place) {
   }
   const auto missing =
       std::find_if(field, kind->fields.end(),
-                   [](const GpuField& each) { return !each.measured; });
+                   [](const LineField& each) { return !each.measured; });
   if (missing != kind->fields.end()) {
     Refuse(place, fmt::format("a line of kind \"{}\" has no \"{}\"", kind->name,
                               missing->name));
@@ -262,55 +337,26 @@ GpuRecord ReadGpuRecord(const std::filesystem::path& path) {
     Refuse(name, fmt::format("{} bytes are too many: a record has at most {}",
                              size, kMaxGpuRecordBytes));
   }
-  const std::string text = ReadWholeFile(path);
-  GpuRecord record;
   std::string previous;
-  for (size_t begin = 0; begin < text.size();) {
-    const auto number = static_cast<int64_t>(record.lines.size());
-    const std::string place = fmt::format("{}:{}", name, number + 1);
-    const size_t end = text.find('\n', begin);
-    if (end == std::string::npos) {
-      Refuse(place, "the last line is torn: the run was cut off");
-    }
-    const std::string written = text.substr(begin, end - begin);
-    const Json line = ParseJsonObject(written);
-    if (line.is_null()) Refuse(place, "the line is no JSON object");
-    if (JsonLine(line) != written) {
-      Refuse(place, "the line is not spelled as it was written");
-    }
-    record.lines.push_back(Unwrapped(line, number, previous, place));
-    CheckGpuLine(record.lines.back(), place);
-    previous = line["sha256"].get<std::string>();
-    begin = end + 1;
-  }
-  CheckGpuRecord(record, name);
-  return record;
+  return ReadLines(
+      ReadWholeFile(path), name,
+      [&](const Json& line, int64_t number, const std::string& place) {
+        Json unwrapped = Unwrapped(line, number, previous, place);
+        previous = line["sha256"].get<std::string>();
+        return unwrapped;
+      });
 }
 
-void CheckGpuRecord(const GpuRecord& record, const std::string& place) {
-  const std::vector<Json>& lines = record.lines;
-  if (lines.empty() || lines.front()["kind"] != "run") {
-    Refuse(place, "a record begins with a line of kind \"run\"");
-  }
-  if (lines.front()["version"] != kGpuRecordVersion) {
-    Refuse(place,
-           fmt::format("the record is of version {}, and this program "
-                       "reads version {}",
-                       lines.front()["version"].dump(), kGpuRecordVersion));
-  }
-  if (lines.back()["kind"] != "end") {
-    Refuse(place, "the run was cut off: there is no line of kind \"end\"");
-  }
-  const bool simulated = record.Only("run")["backend"] != "cuda";
-  for (const Json& line : lines) {
-    for (const GpuField& field : FindKind(line["kind"])->fields) {
-      if (simulated && field.measured && line.contains(field.name)) {
-        Refuse(place,
-               fmt::format("a simulated device has no \"{}\"", field.name));
-      }
-    }
-  }
-  (void)record.Only("end");
+std::string GpuRecordText(const GpuRecord& record) {
+  std::string text;
+  for (const Json& line : record.lines) text += JsonLine(line) + "\n";
+  return text;
+}
+
+GpuRecord ParseGpuRecord(const std::string& text, const std::string& place) {
+  return ReadLines(
+      text, place,
+      [](const Json& line, int64_t, const std::string&) { return line; });
 }
 
 }  // namespace softmoe::golden

@@ -25,26 +25,8 @@ inline constexpr int64_t kMaxGpuRecordBytes = int64_t{16} << 20;
 // Longer texts, such as a tool's output, are cut.
 inline constexpr size_t kMaxGpuTextBytes = 4000;
 
-struct GpuField {
-  // kLongText: many lines, some of them long.
-  enum class Type { kText, kLongText, kNumber, kWhole, kYesNo };
-  std::string name;
-  Type type;
-  // The field is left out if it was not measured: a simulated device has no
-  // times.
-  bool measured = false;
-};
-
-// The contents of a line: exactly the fields of its kind, in this order,
-// besides its number, kind and hashes.
-struct GpuLineKind {
-  std::string name;
-  std::vector<GpuField> fields;
-};
-const std::vector<GpuLineKind>& GpuLineKinds();
-
 // Throws DataError, naming `place`, if `line`, still without number and hashes,
-// is not a line of such a record.
+// is not a line of such a record: of a known kind, with exactly its fields.
 void CheckGpuLine(const nlohmann::ordered_json& line, const std::string& place);
 
 class GpuRecordWriter {
@@ -79,9 +61,12 @@ struct GpuRecord {
 // and the remedy, if it is too large, torn, unfinished, or altered in any byte.
 GpuRecord ReadGpuRecord(const std::filesystem::path& path);
 
-// Checks rules that span lines: how a record begins and ends, and that a
-// simulated device has no times. Throws DataError naming `place`.
-void CheckGpuRecord(const GpuRecord& record, const std::string& place);
+// The lines one below the other: what is kept of a record (gpu_runs.h).
+std::string GpuRecordText(const GpuRecord& record);
+
+// Reads that text, and nothing else: GpuRecordText gives the same bytes again.
+// Throws DataError, with the line after `place`.
+GpuRecord ParseGpuRecord(const std::string& text, const std::string& place);
 
 }  // namespace softmoe::golden
 

@@ -124,6 +124,15 @@ TEST_F(GpuRecordFile, RefusesWhatIsNotWhole) {
                    "too many", "16777216"));
 }
 
+// The hash of a line is that of its members, whatever stands between them.
+TEST_F(GpuRecordFile, RefusesLinesOfAnotherSpelling) {
+  Write({RunLine(), CheckLine(), EndLine()});
+  EXPECT_TRUE(Says(RefusalOf([](std::string* bytes) {
+                     *bytes = Replaced(*bytes, "\"minutes\":", "\"minutes\": ");
+                   }),
+                   ":1: ", "not spelled"));
+}
+
 // A line with a correct hash is refused, too, if no record can contain it.
 TEST_F(GpuRecordFile, RefusesLinesOfAnotherRecord) {
   Write({RunLine(), EndLine()});
@@ -159,6 +168,9 @@ TEST_F(GpuRecordFile, RefusesLinesThatAreNone) {
       Says(refusal(changed(CheckLine(), "passed", 1)), "\"passed\"", "1"));
   EXPECT_TRUE(Says(refusal(changed(CheckLine(), "utilisation", "much")),
                    "\"utilisation\"", "much"));
+  // One more than an int64_t can hold.
+  EXPECT_TRUE(Says(refusal(changed(RunLine(), "version", uint64_t{1} << 63)),
+                   "\"version\"", "9223372036854775808"));
   EXPECT_TRUE(Says(refusal(without(CheckLine(), "text")), "has no \"text\""));
   EXPECT_TRUE(
       Says(refusal(without(CheckLine(), "name")), "\"passed\"", "belong"));

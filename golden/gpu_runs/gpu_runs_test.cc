@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,63 +18,51 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// A value for each type of field.
-Json Example(const GpuField& field, int number) {
-  switch (field.type) {
-    case GpuField::Type::kText:
-    case GpuField::Type::kLongText:
-      return field.name + (number == 0 ? "" : " \"with\"\nmore \xc3\xa4");
-    case GpuField::Type::kNumber:
-      return 0.1 + number;
-    case GpuField::Type::kWhole:
-      return int64_t{1} << (40 + number);
-    case GpuField::Type::kYesNo:
-      return number == 0;
-  }
-  return nullptr;
-}
-
-// Two lines of each kind that may repeat, the second without its optional
-// fields.
-GpuRecord Everything(const std::string& backend = "cuda") {
+// Its minutes are a whole number, which is not the text "9.0", and one text is
+// long.
+GpuRecord ExampleRecord(const std::string& backend = "cuda") {
   GpuRecord record;
-  for (const GpuLineKind& kind : GpuLineKinds()) {
-    const bool once =
-        kind.name == "run" || kind.name == "facts" || kind.name == "end";
-    for (int number = 0; number < (once ? 1 : 2); ++number) {
-      Json line = {{"kind", kind.name}};
-      for (const GpuField& field : kind.fields) {
-        if (field.measured && (number == 1 || backend != "cuda")) continue;
-        line[field.name] = Example(field, number);
-      }
-      if (kind.name == "run") {
-        line["version"] = kGpuRecordVersion;
-        line["backend"] = backend;
-        line["planted"] = "";
-      }
-      record.lines.push_back(line);
-    }
-  }
-  CheckGpuRecord(record, "here");
+  record.lines = {Json{{"kind", "run"},
+                       {"version", kGpuRecordVersion},
+                       {"backend", backend},
+                       {"program", "test"},
+                       {"minutes", 9},
+                       {"planted", ""}},
+                  Json{{"kind", "facts"},
+                       {"model", "H100"},
+                       {"architecture", "sm_90"},
+                       {"libraries", "x"},
+                       {"memory_bytes", int64_t{1} << 40},
+                       {"date", "2026-11-22"}},
+                  Json{{"kind", "check"},
+                       {"name", "repeat"},
+                       {"passed", false},
+                       {"utilisation", "inf"},
+                       {"text", std::string(kMaxGpuTextBytes, 'x') +
+                                    " \"with\"\nmore \xc3\xa4"}},
+                  Json{{"kind", "probe"},
+                       {"name", "order"},
+                       {"passed", true},
+                       {"answer", "yes"}},
+                  Json{{"kind", "check"},
+                       {"name", "update"},
+                       {"passed", true},
+                       {"utilisation", 0.1},
+                       {"text", ""}},
+                  Json{{"kind", "end"}, {"passed", false}, {"failed", "x"}}};
   return record;
 }
 
 TEST(GpuRunFile, ReadsWhatWasWritten) {
   const fs::path path = FreshFolder("gpu_run") / "run.h5";
   for (const char* backend : {"cuda", "simulated"}) {
-    GpuRecord record = Everything(backend);
-    // Lines of one kind need not be adjacent, and numbers may be non-finite.
-    std::swap(record.lines[2], record.lines[7]);
-    for (Json& line : record.lines) {
-      if (line["kind"] == "check") line["utilisation"] = "inf";
-    }
+    const GpuRecord record = ExampleRecord(backend);
     WriteGpuRun(path, record);
     const std::string bytes = ReadWholeFile(path);
     const GpuRecord again = ReadGpuRun(path);
-    ASSERT_EQ(again.lines.size(), record.lines.size());
-    for (size_t i = 0; i < record.lines.size(); ++i) {
-      EXPECT_EQ(JsonLine(again.lines[i]), JsonLine(record.lines[i]));
-    }
+    EXPECT_EQ(GpuRecordText(again), GpuRecordText(record));
+    EXPECT_EQ(GpuRunName(again), GpuRunName(record));
+    EXPECT_EQ(again.lines[1], record.lines[1]);
     WriteGpuRun(path, again);
     EXPECT_EQ(ReadWholeFile(path), bytes);
   }
@@ -85,48 +71,44 @@ TEST(GpuRunFile, ReadsWhatWasWritten) {
 // A file with a valid envelope that none of our programs wrote.
 TEST(GpuRunFile, RefusesWhatNoRecordHolds) {
   const fs::path path = FreshFolder("gpu_run") / "run.h5";
-  const auto refusal = [&](const std::vector<std::string>& order,
-                           const std::function<void(Hdf5Writer*)>& write) {
-    Hdf5Writer file(path, {"gpu-run", 1});
-    file.WriteDataset("/order", order);
-    write(&file);
+  const auto refusal = [&](const std::string& lines) {
+    Hdf5Writer file(path, {"gpu-run", 2});
+    file.Bytes("/lines", lines);
     file.Commit();
     return MessageOf<DataError>([&] { (void)ReadGpuRun(path); });
   };
-  const auto nothing = [](Hdf5Writer*) {};
-  const auto end = [](int count, const std::string& json) {
-    return [=](Hdf5Writer* file) {
-      file->WriteDataset("/end/passed",
-                         std::vector<uint8_t>(static_cast<size_t>(count), 1));
-      file->WriteDataset("/end/failed",
-                         std::vector<uint8_t>(json.begin(), json.end()));
-    };
-  };
-  EXPECT_TRUE(Says(refusal({"dream"}, nothing), "\"dream\""));
-  EXPECT_TRUE(Says(refusal({"end"}, nothing), "/end/passed"));
-  EXPECT_TRUE(Says(refusal({"end"}, end(2, "[\"\"]")), "2 values for 1 lines"));
-  EXPECT_TRUE(
-      Says(refusal({"end"}, end(1, "[\"\",\"\"]")), "2 values for 1 lines"));
-  EXPECT_TRUE(Says(refusal({"end"}, end(1, "[1]")), "no texts"));
-  EXPECT_TRUE(Says(refusal({"end"}, end(1, "[\"")), "no JSON array"));
-  EXPECT_TRUE(Says(refusal({"end"}, end(1, "[\"\"]")), "begins with"));
+  const std::string good = GpuRecordText(ExampleRecord());
+  EXPECT_TRUE(Says(refusal(Replaced(good, "\"probe\"", "\"dream\"")),
+                   "run.h5: /lines:4: ", "\"dream\""));
+  EXPECT_TRUE(Says(refusal(Replaced(good, "1099511627776", "0.5")),
+                   ":2: ", "\"memory_bytes\""));
+  // These lines would have the name of others.
+  EXPECT_TRUE(Says(refusal(Replaced(good, "\"minutes\":", "\"minutes\": ")),
+                   ":1: ", "not spelled"));
+  EXPECT_TRUE(Says(refusal(Replaced(good, "\"kind\":\"facts\"",
+                                    "\"line\":1,\"kind\":\"facts\"")),
+                   ":2: ", "\"line\" does not belong"));
+  EXPECT_TRUE(Says(refusal(good.substr(0, good.size() - 1)), ":6: ", "torn"));
+  EXPECT_TRUE(Says(refusal(good.substr(0, good.find("{\"kind\":\"end\""))),
+                   "run.h5: /lines: ", "cut off"));
+  EXPECT_TRUE(Says(refusal(""), "begins with"));
 }
 
 TEST(GpuRunFile, GoldensAreOfDevices) {
-  RequireGolden(Everything("cuda"), AcceptedRuns::kOfDevices, "here");
-  RequireGolden(Everything("simulated"), AcceptedRuns::kOfTests, "here");
+  RequireGolden(ExampleRecord("cuda"), AcceptedRuns::kOfDevices, "here");
+  RequireGolden(ExampleRecord("simulated"), AcceptedRuns::kOfTests, "here");
   EXPECT_TRUE(Says(MessageOf<DataError>([] {
-                     RequireGolden(Everything("simulated"),
+                     RequireGolden(ExampleRecord("simulated"),
                                    AcceptedRuns::kOfDevices, "here.jsonl");
                    }),
                    "here.jsonl: the record is of a simulated device"));
-  GpuRecord planted = Everything();
+  GpuRecord planted = ExampleRecord();
   planted.lines[0]["planted"] = "gemm";
   EXPECT_TRUE(Says(MessageOf<DataError>([&] {
                      RequireGolden(planted, AcceptedRuns::kOfDevices, "here");
                    }),
                    "gemm was told to be wrong"));
-  GpuRecord without = Everything();
+  GpuRecord without = ExampleRecord();
   std::erase_if(without.lines,
                 [](const Json& line) { return line["kind"] == "facts"; });
   EXPECT_TRUE(Says(MessageOf<DataError>([&] {
@@ -136,13 +118,11 @@ TEST(GpuRunFile, GoldensAreOfDevices) {
 }
 
 TEST(GpuRunFile, NamesAreOfWhatIsInIt) {
-  GpuRecord record = Everything();
-  record.lines[1]["date"] = "2026-11-22";
-  record.lines[1]["architecture"] = "sm_90";
+  GpuRecord record = ExampleRecord();
   const std::string name = GpuRunName(record);
   EXPECT_TRUE(name.starts_with("2026-11-22-sm_90-")) << name;
   EXPECT_EQ(name.size(), std::string("2026-11-22-sm_90-12345678").size());
-  record.lines[2]["answer"] = "another";
+  record.lines[3]["answer"] = "another";
   EXPECT_NE(GpuRunName(record), name);
 }
 

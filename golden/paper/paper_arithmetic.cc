@@ -85,13 +85,28 @@ void AddAtMost(const std::string& rule, const Table& table, const Row& row,
 
 Decimal D(const char* text) { return *Decimal::Parse(text); }
 
+// The units of a number that is divided, divided by, or counts what there must
+// be, rounded to `decimals` digits.
+int64_t Positive(const Decimal& number, int decimals, Rounding rule,
+                 const std::string& place) {
+  const int64_t units = number.Round(decimals, rule).units();
+  if (units > 0) return units;
+  throw DataError(fmt::format("{} is {}; it must be at least {}", place,
+                              number.Text(), Decimal(1, decimals).Text()));
+}
+
+int64_t Integer(const Decimal& number, const std::string& place) {
+  return Positive(number, 0, Rounding::kTruncate, place);
+}
+
 int64_t Integer(const Table& table, const Row& row, const std::string& column) {
-  return NumberOf(table, row, column).Round(0, Rounding::kTruncate).units();
+  return Integer(NumberOf(table, row, column), Place(table, row, column));
 }
 
 int64_t Integer(const Document& paper, const Row& row,
                 const std::string& field) {
-  return FieldNumber(paper, row, field).Round(0, Rounding::kTruncate).units();
+  return Integer(FieldNumber(paper, row, field),
+                 fmt::format("field {} of row {}", field, row.id));
 }
 
 void CheckParameters(const Document& paper, Checks* checks) {
@@ -132,13 +147,14 @@ void CheckHours(const Document& paper, Checks* checks) {
   auto check = [&](const Table& table, const Row& row, int64_t gpus) {
     const Decimal gpu_hours = NumberOf(table, row, "gpu_hours");
     const int decimals = NumberOf(table, row, "train_time").decimals();
+    const int64_t units =
+        Positive(gpu_hours, gpu_hours.decimals(), Rounding::kNearest,
+                 Place(table, row, "gpu_hours"));
     int64_t scale = gpus;
     for (int i = 0; i < gpu_hours.decimals(); ++i) scale *= 10;
     Add("hours", table, row, "train_time",
-        Decimal::Quotient(gpu_hours.units(), scale, decimals,
-                          Rounding::kNearest),
-        "N6", fmt::format("{} GPU h / {} GPUs", gpu_hours.Text(), gpus),
-        checks);
+        Decimal::Quotient(units, scale, decimals, Rounding::kNearest), "N6",
+        fmt::format("{} GPU h / {} GPUs", gpu_hours.Text(), gpus), checks);
   };
   for (const Row& row : compute.rows) {
     check(compute, row, Integer(compute, row, "gpus"));
@@ -155,11 +171,14 @@ void CheckThroughput(const Document& paper, Checks* checks) {
     const int64_t steps = Integer(paper, row, "training.steps");
     const int64_t gpus = Integer(paper, row, "gpus");
     const int64_t tokens =
-        Integer(paper, row, "training.global_batch_sequences") *
-        Integer(paper, row, "model.sequence_length") / gpus;
+        Integer(Decimal(Integer(paper, row, "training.global_batch_sequences") *
+                            Integer(paper, row, "model.sequence_length") / gpus,
+                        0),
+                "tokens per GPU and step of row " + row.id);
     const Decimal iteration = NumberOf(table, row, "iteration_time");
     // Units of 10 us, as printed with two decimals of a millisecond.
-    const int64_t units = iteration.Round(2, Rounding::kNearest).units();
+    const int64_t units = Positive(iteration, 2, Rounding::kNearest,
+                                   Place(table, row, "iteration_time"));
     constexpr int64_t kUnitsPerHour = 360'000'000;
     constexpr int64_t kUnitsPerSecond = 100'000;
     Add("iteration_hours", table, row, "train_time",
@@ -180,7 +199,9 @@ void CheckThroughput(const Document& paper, Checks* checks) {
         fmt::format("{} tokens per GPU and step / {} ms", tokens,
                     iteration.Text()),
         checks);
-    const int64_t printed = NumberOf(table, row, "throughput").units();
+    const int64_t printed =
+        Positive(NumberOf(table, row, "throughput"), 0, Rounding::kTruncate,
+                 Place(table, row, "throughput"));
     const Decimal ratio = Decimal::Quotient(
         printed * units, tokens * kUnitsPerSecond, 4, Rounding::kNearest);
     Append({.rule = "throughput_factor",

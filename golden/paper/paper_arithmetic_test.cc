@@ -229,16 +229,22 @@ TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {
   EXPECT_TRUE(
       Says(MessageOf<DataError>([&] { CheckArithmetic(document); }),
            table.id + "/" + table.rows[2].id + "/hellaswag has no item count"));
-  const std::map<std::string, std::string> kNoNumbers = {
-      {"gpus", "field gpus of row owt/sparse/k2 is no number"},
-      {"training.steps", "field training.steps of row"},
-      {"router.expansion_factor", "field router.expansion_factor of row"},
-      {"paper.expert_budget", "no number in the expert budget 'many'"}};
-  for (const auto& bad : kNoNumbers) {
+  struct Bad {
+    std::string field, value, message;
+  };
+  for (const Bad& bad : std::vector<Bad>{
+           {"gpus", "many", "field gpus of row owt/sparse/k2 is no number"},
+           {"gpus", "0.5", "row owt/sparse/k2 is 0.5; it must be at least 1"},
+           {"gpus", "10000000", "tokens per GPU and step of row"},
+           {"training.steps", "many", "field training.steps of row"},
+           {"router.expansion_factor", "many",
+            "field router.expansion_factor of row"},
+           {"paper.expert_budget", "many",
+            "no number in the expert budget 'many'"}}) {
     document = Paper();
     const auto change = [&](std::vector<Field>* fields) {
       for (Field& field : *fields) {
-        if (field.name == bad.first) field.value = "many";
+        if (field.name == bad.field) field.value = bad.value;
       }
     };
     change(&document.fields);
@@ -246,7 +252,7 @@ TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {
       for (Row& row : each.rows) change(&row.fields);
     }
     EXPECT_TRUE(Says(MessageOf<DataError>([&] { CheckArithmetic(document); }),
-                     bad.second));
+                     bad.message));
   }
 }
 

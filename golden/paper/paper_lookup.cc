@@ -8,21 +8,21 @@
 namespace softmoe::golden {
 namespace {
 
+constexpr char kOnlyThePaper[] =
+    "only the paper's own goldens can be checked like this (golden show paper "
+    "--arithmetic, or --protocol)";
+
 [[noreturn]] void Missing(const std::string& what, const std::string& name) {
-  throw DataError(fmt::format(
-      "the document has no {} '{}': the arithmetic of the paper can only be "
-      "checked on the paper's own goldens (golden show paper --arithmetic)",
-      what, name));
+  throw DataError(fmt::format("the document has no {} '{}': {}", what, name,
+                              kOnlyThePaper));
 }
 
 }  // namespace
 
 void RequirePaper(const Document& document) {
   if (document.provenance.origin == Origin::kPaper) return;
-  throw DataError(fmt::format(
-      "the document is of '{}', not of the paper: only the paper's own goldens "
-      "can be checked like this (golden show paper --arithmetic)",
-      document.provenance.source));
+  throw DataError(fmt::format("the document is of '{}', not of the paper: {}",
+                              document.provenance.source, kOnlyThePaper));
 }
 
 const Table& TableOf(const Document& paper, const std::string& table) {

@@ -86,7 +86,9 @@ SourceColumn ReadColumn(const std::string& id, const toml::table& table) {
   column.metric = reader.Text("metric");
   column.direction = ReadEnum(&reader, "direction", Direction::kNone);
   column.lane = ReadEnum(&reader, "lane", Lane::kReportOnly);
-  column.decimals = static_cast<int>(reader.Integer("decimals"));
+  // Clamped to the range of int; FirstProblem checks the real range.
+  column.decimals = static_cast<int>(
+      std::clamp<int64_t>(reader.Integer("decimals"), -1, 1000));
   column.margin = reader.OptionalNumber("margin");
   column.margin_basis = reader.TextOr("margin_basis", "");
   source.printed_as = reader.TextOr("printed_as", "");

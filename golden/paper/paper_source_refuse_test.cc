@@ -86,6 +86,10 @@ TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
       "row = \"unstated/sparse/k2/jitter0.06\"", "names no cell");
   ExpectSourceRefused("margin", "paper.toml", "margin = 0.03\n", "",
                       "val_loss@margin' is missing");
+  // As 32 bits: 2.
+  ExpectSourceRefused("decimals", "paper.toml", "decimals = 1\n",
+                      "decimals = 4294967298\n",
+                      "@decimals' is 1000; use 0 to 12");
 }
 
 // Otherwise a misspelt margin, rounding or note would be silently lost.

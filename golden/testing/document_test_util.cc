@@ -120,8 +120,8 @@ void SetValue(Cell* cell, double value) {
 Document Reproduction(int64_t runs, double spread) {
   Document results;
   results.provenance = {.origin = Origin::kOurRun,
-                        .source = "verdict_test_util",
-                        .generator = "verdict_test_util",
+                        .source = "document_test_util",
+                        .generator = "document_test_util",
                         .created_utc = "",
                         .git_commit = "",
                         .config_hash = "",

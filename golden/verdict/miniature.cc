@@ -341,8 +341,9 @@ class MiniatureReader {
       compared.insert(compared.end(), others.begin(), others.end());
     }
     RequirePooled(reader, "pooled", compared, measure->pooled);
+    // Rows with a pool of their own are compared seed by seed, too.
+    compared.insert(compared.end(), others.begin(), others.end());
     for (const std::string& corpus : measure->corpora) {
-      compared.insert(compared.end(), others.begin(), others.end());
       for (const std::string& row : compared) {
         if (*claims_.PlannedSeeds(row, corpus) !=
             *claims_.PlannedSeeds(compared[0], corpus)) {

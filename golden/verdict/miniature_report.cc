@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
@@ -156,12 +155,6 @@ std::string Remarks(const MiniatureCase& each) {
   return fmt::format("{}", fmt::join(remarks, "; "));
 }
 
-// The text for p in MiniatureMeasureTable and MiniatureMarkdown.
-std::string TextOfP(const MiniatureMeasureVerdict& measure) {
-  const bool judged = measure.status != MiniatureStatus::kReported;
-  return judged ? fmt::format("{:.2g}", measure.p) : "-";
-}
-
 // Whether a measure has a deciding case.
 bool HasDeciding(const MiniatureMeasureVerdict& measure) {
   return measure.status != MiniatureStatus::kReported &&
@@ -177,27 +170,6 @@ std::string DecidingText(const MiniatureMeasureVerdict& measure) {
                         *deciding.cap_rise);
   }
   return text;
-}
-
-// The cells of a measure in MiniatureMarkdown, after those of its claim.
-std::vector<std::string> MarkdownMeasure(
-    const MiniatureMeasureVerdict& measure) {
-  std::string status =
-      fmt::format("{}: {}", measure.id, MiniatureStatusName(measure.status));
-  if (measure.status == MiniatureStatus::kUndecided) {
-    status += "; seeds needed: " + SeedsNeeded(measure);
-  }
-  const std::string margin = fmt::format("{:.3g}", measure.margin);
-  const MiniatureCase& deciding = measure.cases[measure.deciding];
-  if (!HasDeciding(measure)) return {status, "-", margin, "-", "-", "-"};
-  const std::vector<std::string> effect = EffectTexts(deciding);
-  return {status,
-          fmt::format("{} [{}, {}]{}", effect[0], effect[1], effect[2],
-                      measure.unit == "1" ? "" : " " + measure.unit),
-          margin,
-          fmt::format("{:.3g}", deciding.resolves),
-          TextOfP(measure),
-          DecidingText(measure)};
 }
 
 Json CaseJson(const MiniatureCase& each) {
@@ -385,6 +357,7 @@ TextTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
       const MiniatureCase& deciding = measure.cases[measure.deciding];
       const std::vector<std::string> effect = EffectTexts(deciding);
       const bool tested = HasDeciding(measure);
+      const bool judged = measure.status != MiniatureStatus::kReported;
       auto if_tested = [&](const std::string& text) {
         return tested ? text : "-";
       };
@@ -393,8 +366,9 @@ TextTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
                  if_tested(effect[2]), measure.unit,
                  fmt::format("{:.3g}", measure.margin),
                  if_tested(fmt::format("{:.3g}", deciding.resolves)),
-                 if_tested(effect[3]), TextOfP(measure), SeedsNeeded(measure),
-                 if_tested(DecidingText(measure))});
+                 if_tested(effect[3]),
+                 judged ? fmt::format("{:.2g}", measure.p) : "-",
+                 SeedsNeeded(measure), if_tested(DecidingText(measure))});
     }
   }
   return table;
@@ -512,31 +486,17 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
 }
 
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
-  TextTable claims(
-      {"claim", "verdict",
-       verdicts.recorded_under ? "measure, after the fact" : "measure",
-       "effect in the deciding case, 95 % interval", "margin", "resolves", "p",
-       "deciding case"});
-  for (const MiniatureVerdict& claim : verdicts.claims) {
-    std::string title = fmt::format(
-        "{}{} {}", claim.of_paper ? "" : "hypothesis ", claim.id, claim.title);
-    std::string status = ClaimStatusText(verdicts, claim);
-    const EarlierVerdict* before = Before(verdicts, claim);
-    if (before != nullptr) {
-      status += fmt::format("; {} was {}", before->claim, before->verdict);
-    }
-    for (const MiniatureMeasureVerdict& measure : claim.measures) {
-      // Added once per claim.
-      std::vector<std::string> row = {std::exchange(title, ""),
-                                      std::exchange(status, "")};
-      std::ranges::copy(MarkdownMeasure(measure), std::back_inserter(row));
-      claims.Add(std::move(row));
-    }
-  }
-  std::string text = fmt::format(
-      "{} of {} planned runs.\n\n{}\n{}\n{}", verdicts.finished,
-      verdicts.planned, MiniatureDesignTable(verdicts).Markdown(),
-      claims.Markdown(), MiniatureResolutionTable(verdicts).Markdown());
+  std::string text = fmt::format("{} of {} planned runs.\n", verdicts.finished,
+                                 verdicts.planned);
+  const auto add = [&](const TextTable& table) {
+    if (table.num_rows() > 0) text += "\n" + table.Markdown();
+  };
+  add(MiniatureDesignTable(verdicts));
+  add(MiniatureClaimTable(verdicts, /*of_paper=*/true));
+  add(MiniatureClaimTable(verdicts, /*of_paper=*/false));
+  add(MiniatureMeasureTable(verdicts));
+  text += "\n" + Wrap(MiniatureMeasureLegend(), kWidth, 0) + "\n";
+  add(MiniatureResolutionTable(verdicts));
   const std::string remarks =
       LeftOutRows(verdicts, "- ") + Changes(verdicts, "- ");
   if (!remarks.empty()) text += "\n" + remarks;

@@ -60,9 +60,8 @@ std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts);
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                   const MiniatureResults& results);
 
-// For a document, in Markdown: how many runs are in, MiniatureDesignTable, a
-// table of the claims' measures with the case that decides each, and
-// MiniatureResolutionTable.
+// For a document, in Markdown: how many runs are in, all these tables but that
+// of cases, and how to read them.
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.

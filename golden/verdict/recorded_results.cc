@@ -142,11 +142,11 @@ bool IsRunRecord(const fs::path& path) {
 
 RecordedResults ReadRecordedResults(const fs::path& path) {
   const Hdf5Reader file(path, RunRecordKind());
-  if (!file.Has(kResults) || file.version() < RunRecordKind().version) {
-    throw DataError(fmt::format(
-        "{}: lacks what is judged, as records before version {} do; `./bazelw "
-        "run //:grid -- record GRID --renew --to {}` adds it",
-        path.string(), RunRecordKind().version, path.string()));
+  if (!file.Has(kResults)) {
+    throw DataError(
+        fmt::format("{}: lacks what is judged; `./bazelw run //:grid -- record "
+                    "GRID --renew --to {}` adds it",
+                    path.string(), path.string()));
   }
   RecordedResults results;
   results.margins_sha256 = file.ReadString("/", "margins_sha256");

@@ -17,9 +17,7 @@
 
 namespace softmoe::golden {
 
-// Versions 3 and 4, which the grid's programs still read, held runs alone, and
-// fewer numbers of each.
-inline Hdf5Kind RunRecordKind() { return {"run-record", 5, 3}; }
+inline Hdf5Kind RunRecordKind() { return {"run-record", 5}; }
 
 struct RecordedResults {
   // MiniatureClaims::Hash(), or RegimeDefinitions::Hash() of the experiment
@@ -38,7 +36,7 @@ void WriteRecordedResults(const RecordedResults& results, Hdf5Writer& file);
 bool IsRunRecord(const std::filesystem::path& path);
 
 // Throws EnvironmentError if the file is missing, and DataError with the remedy
-// if it is damaged, or of an earlier version.
+// if it is damaged, or has runs alone.
 RecordedResults ReadRecordedResults(const std::filesystem::path& path);
 
 }  // namespace softmoe::golden

@@ -41,8 +41,9 @@ TEST(RecordedProbes, TheSimulatedDeviceAnswersAsDevicesDid) {
       RunfilePath("golden/gpu_runs/README.md").parent_path();
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() != ".h5") continue;
-    for (const std::string& name :
-         Disagreements(golden::ReadGpuRun(entry.path()))) {
+    const GpuRecord record = golden::ReadGpuRun(entry.path());
+    EXPECT_EQ(entry.path().stem(), golden::GpuRunName(record));
+    for (const std::string& name : Disagreements(record)) {
       ADD_FAILURE() << entry.path().filename() << ": " << name
                     << ": the device says otherwise; kernels/simt/device must "
                        "do as it does";
