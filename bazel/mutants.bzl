@@ -85,7 +85,7 @@ def _listing(target, ctx, own, units, code_files, code_programs, program):
         } for unit in units],
         "program": {
             "path": program.path,
-            # (The tests of planted faults read every program that there is.)
+            # (Not the tests of planted faults, which build programs themselves.)
             "is_test": is_test and not target.label.package.startswith("property_tests/mutation"),
             "units": [unit.key for unit in program.units.to_list()],
             "archives": [file.path for file in program.archives.to_list()],
@@ -236,16 +236,4 @@ mutant_flags = rule(
     },
     fragments = ["cpp"],
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
-)
-
-def _program_files_impl(ctx):
-    runfiles = ctx.runfiles()
-    for program in ctx.attr.programs:
-        runfiles = runfiles.merge(program[DefaultInfo].default_runfiles)
-    return [DefaultInfo(runfiles = runfiles)]
-
-program_files = rule(
-    doc = "Programs whose bytes a test reads: not a dependency in the sense of layering.bzl.",
-    implementation = _program_files_impl,
-    attrs = {"programs": attr.label_list(mandatory = True)},
 )

@@ -6,10 +6,11 @@
 #   bazel/tidy_changed.sh HEAD~20 480     what .ci/run does, if it has the time
 #   bazel/tidy_changed.sh                 what is not committed yet
 #
-# Checks the sources of ours that changed, and those whose header did, a few at a
-# time, and begins none after SECONDS (600); prints findings and how many sources
-# it left out. Ends with 1 on findings, 5 without clang-tidy; running out of time
-# is no finding.
+# Checks the sources of ours that changed, and those whose header did, a batch at
+# a time, and begins none after SECONDS (600); prints findings, Bazel's errors,
+# and how many sources are in batches without either. Ends with 1 on either, at
+# once if Bazel cannot say what compiles a source, and with 5 without clang-tidy;
+# running out of time is no finding.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,41 +31,47 @@ if [ ${#sources[@]} -eq 0 ]; then
   exit 0
 fi
 
-# The targets that compile these sources: rules of a file's own package, some
-# through a target of together.bzl.
-targets_of() {
-  ./bazelw query --noshow_progress -k "let users = same_pkg_direct_rdeps(set($(
-      for file in "$@"; do
-        folder=$(dirname "$file")
-        while [ ! -f "$folder/BUILD" ]; do folder=$(dirname "$folder"); done
-        echo "//${folder#.}:${file#"$folder"/} "
-      done
-    ))) in kind('cc_(library|binary|test) rule',
-      \$users + same_pkg_direct_rdeps(kind('together rule', \$users)))" 2>/dev/null
+labels_of() {
+  for file in "$@"; do
+    folder=$(dirname "$file")
+    while [ ! -f "$folder/BUILD" ]; do folder=$(dirname "$folder"); done
+    echo "//${folder#.}:${file#"$folder"/} "
+  done
 }
 
-status=0 checked=0
-while [ "$checked" -lt "${#sources[@]}" ]; do
+# The targets that compile sources with these labels: rules of a file's own
+# package, some through a target of together.bzl.
+targets_of() {
+  ./bazelw query --noshow_progress "let users = same_pkg_direct_rdeps(set($1))
+    in kind('cc_(library|binary|test) rule',
+      \$users + same_pkg_direct_rdeps(kind('together rule', \$users)))"
+}
+
+status=0 next=0 clean=0
+while [ "$next" -lt "${#sources[@]}" ]; do
   left=$((limit - SECONDS))
   [ "$left" -gt 0 ] || break
-  batch=("${sources[@]:checked:at_a_time}")
-  mapfile -t targets < <(targets_of "${batch[@]}")
-  if [ ${#targets[@]} -gt 0 ]; then
+  batch=("${sources[@]:next:at_a_time}")
+  next=$((next + at_a_time))
+  labels=$(labels_of "${batch[@]}")
+  found=$(targets_of "$labels") || exit 1
+  if [ -n "$found" ]; then
+    mapfile -t targets <<<"$found"
+    compiled=$(./bazelw query --noshow_progress \
+      "set($labels) intersect deps(set($found), 2)" | wc -l)
     timeout --signal=INT "$left" ./bazelw build -k --noshow_progress \
       --aspects=//bazel:tidy.bzl%tidy \
       --output_groups="$(printf 'tidy/%s,' "${batch[@]}")" "${targets[@]}" 2>&1 |
-      grep -E '^[^ ]+:[0-9]+:[0-9]+: (error|warning)|^ERROR.*clang-tidy' |
+      grep -E '^[^ ]+:[0-9]+:[0-9]+: (error|warning)|^ERROR|^bazelw:' |
       sed 's|^/.*/execroot/softmoe/||'
     case ${PIPESTATUS[0]} in
-      0) ;;
+      0) clean=$((clean + compiled)) ;;
       124) break ;;  # these were not all checked
       *) status=1 ;;
     esac
   else
     echo "tidy: no target compiles any of ${batch[*]}"
   fi
-  checked=$((checked + at_a_time))
 done
-[ "$checked" -le "${#sources[@]}" ] || checked=${#sources[@]}
-echo "tidy: $checked of ${#sources[@]} sources that changed since $since checked in $SECONDS s"
+echo "tidy: $clean of ${#sources[@]} sources that changed since $since found clean in $SECONDS s"
 exit $status

@@ -122,6 +122,10 @@ softmoe::ExitCode Run(std::vector<char*> arguments) {
   }
   std::fflush(stdout);
   const Options options = TakeOptions(&arguments);
+  if (options.profile && options.device != "cpu") {
+    throw softmoe::ConfigError(
+        "--profile: a profile is one of the CPU; leave out --device");
+  }
   AddBenchmarks(options.device);
   int count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());

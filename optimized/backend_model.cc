@@ -370,14 +370,14 @@ int64_t BackendModel::MemoryBytes() const {
   return parameters_.bytes() + work_.bytes();
 }
 
-std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater() {
+std::unique_ptr<Updater> BackendModel::MakeUpdater() {
   SOFTMOE_CHECK(!parameters_.shared()) << "a model of one of several ranks";
   RequireMemory(PlanUpdates(config_), FreeBytes());
   return std::make_unique<BackendUpdater>(*this);
 }
 
-std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater(
-    Communicator& communicator, CarrierKind carrier) {
+std::unique_ptr<Updater> BackendModel::MakeUpdater(Communicator& communicator,
+                                                   CarrierKind carrier) {
   // Refuses groups that do not divide, before what they need is planned.
   (void)GroupsOfRank(NumGroups(config_.training), communicator.size(),
                      communicator.rank());
@@ -388,10 +388,10 @@ std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater(
   return std::make_unique<RankedUpdater>(*this, communicator, carrier);
 }
 
-std::unique_ptr<ModelInterface> MakeModel(const Config& config,
-                                          int64_t group_sequences, Queue& queue,
-                                          Recompute recompute,
-                                          Communicator* communicator) {
+std::unique_ptr<Model> MakeBackendModel(const Config& config,
+                                        int64_t group_sequences, Queue& queue,
+                                        Recompute recompute,
+                                        Communicator* communicator) {
   MemoryPlan plan =
       PlanModel(config, communicator == nullptr ? 1 : communicator->size());
   plan.Add(PlanPasses(config,

@@ -17,15 +17,16 @@
 #include "optimized/backend_parameters.h"
 #include "optimized/buffer.h"
 #include "optimized/communicator/communicator.h"
-#include "optimized/model_interface.h"
+#include "optimized/model.h"
 #include "optimized/pass.h"
 #include "optimized/step.h"
+#include "optimized/updater.h"
 #include "optimized/workspace.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-class BackendModel : public ModelInterface {
+class BackendModel : public Model {
  public:
   // Keeps references to `queue` and `communicator` (device.h).
   BackendModel(const Config& config, int64_t group_sequences,
@@ -49,9 +50,9 @@ class BackendModel : public ModelInterface {
   std::span<const int32_t> LastTokensGreedy() override;
   RoutingView LastRouting(int64_t layer) override;
   int64_t MemoryBytes() const override;
-  std::unique_ptr<UpdaterInterface> MakeUpdater() override;
-  std::unique_ptr<UpdaterInterface> MakeUpdater(Communicator& communicator,
-                                                CarrierKind carrier) override;
+  std::unique_ptr<Updater> MakeUpdater() override;
+  std::unique_ptr<Updater> MakeUpdater(Communicator& communicator,
+                                       CarrierKind carrier) override;
 
   Queue& queue() const { return queue_; }
   BackendParameters& parameters() { return parameters_; }
@@ -122,10 +123,10 @@ class BackendModel : public ModelInterface {
 
 // Errors   EnvironmentError if the backend has less memory than planned
 //          (memory_plan.h).
-std::unique_ptr<ModelInterface> MakeModel(const Config& config,
-                                          int64_t group_sequences, Queue& queue,
-                                          Recompute recompute,
-                                          Communicator* communicator);
+std::unique_ptr<Model> MakeBackendModel(const Config& config,
+                                        int64_t group_sequences, Queue& queue,
+                                        Recompute recompute,
+                                        Communicator* communicator);
 
 }  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

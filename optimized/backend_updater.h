@@ -12,14 +12,14 @@
 #include "optimized/backend_model.h"
 #include "optimized/buffer.h"
 #include "optimized/gradient_tree.h"
-#include "optimized/model_interface.h"
 #include "optimized/optimizer.h"
 #include "optimized/step.h"
+#include "optimized/updater.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-class BackendUpdater : public UpdaterInterface {
+class BackendUpdater : public Updater {
  public:
   explicit BackendUpdater(BackendModel& model);
   ~BackendUpdater() override { WaitFor(model_.queue()); }

@@ -200,6 +200,8 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {"--threads=" + too_many, "use at most " + cores},
       {"--profile=midi/sparse9",
        "--profile=midi/sparse9: known are smoke/sparse1 "},
+      {"--profile=smoke/sparse2 --device=cuda",
+       "--profile: a profile is one of the CPU; leave out --device"},
       {"--device=tpu", "--device=tpu: known are cpu and cuda"},
       {"--isa=v9", "v9"},
       {"--benchmark_filter=^nothing$", "--benchmark_list_tests=true lists"},

@@ -19,7 +19,7 @@
 #include "optimized/backend.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/shards.h"
-#include "optimized/model_interface.h"
+#include "optimized/updater.h"
 
 namespace softmoe::optimized {
 

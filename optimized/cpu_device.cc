@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/isa.h"
+#include "optimized/backend_model.h"
 #include "optimized/device.h"
 
 namespace softmoe::optimized {
@@ -19,11 +20,12 @@ class CpuDevice : public Device {
             .model = {},
             .libraries = {}};
   }
-  std::unique_ptr<ModelInterface> MakeModel(
-      const Config& config, int64_t group_sequences, ThreadPool& pool,
-      Recompute recompute, Communicator* communicator) override {
-    return backend_cpu::MakeModel(config, group_sequences, pool, recompute,
-                                  communicator);
+  std::unique_ptr<Model> MakeModel(const Config& config,
+                                   int64_t group_sequences, ThreadPool& pool,
+                                   Recompute recompute,
+                                   Communicator* communicator) override {
+    return backend_cpu::MakeBackendModel(config, group_sequences, pool,
+                                         recompute, communicator);
   }
   int64_t FreeMemory() const override {
     return std::numeric_limits<int64_t>::max();

@@ -13,9 +13,11 @@
 
 #include "core/config/config.h"
 #include "core/parallel_for.h"
-#include "optimized/model_interface.h"
 
 namespace softmoe::optimized {
+
+class Communicator;
+class Model;
 
 // What the bits of a run depend on beside its configuration and its tokens
 // (DESIGN.md, "Determinism").
@@ -40,9 +42,11 @@ class Device {
   //                 each holds only a part of it (backend_parameters.h);
   //                 nullptr if it is not trained, or by one process
   // Errors   std::bad_alloc or EnvironmentError if there is too little memory.
-  virtual std::unique_ptr<ModelInterface> MakeModel(
-      const Config& config, int64_t group_sequences, ThreadPool& pool,
-      Recompute recompute, Communicator* communicator) = 0;
+  virtual std::unique_ptr<Model> MakeModel(const Config& config,
+                                           int64_t group_sequences,
+                                           ThreadPool& pool,
+                                           Recompute recompute,
+                                           Communicator* communicator) = 0;
 
   // Bytes of memory that models may take, as far as is known.
   virtual int64_t FreeMemory() const = 0;

@@ -16,10 +16,10 @@ namespace softmoe::optimized {
 
 // Defined by the other backend of the same device.
 inline namespace SOFTMOE_BF16_BACKEND {
-std::unique_ptr<ModelInterface> MakeModel(const Config& config,
-                                          int64_t group_sequences, Queue& queue,
-                                          Recompute recompute,
-                                          Communicator* communicator);
+std::unique_ptr<Model> MakeBackendModel(const Config& config,
+                                        int64_t group_sequences, Queue& queue,
+                                        Recompute recompute,
+                                        Communicator* communicator);
 }
 
 inline namespace SOFTMOE_BACKEND {
@@ -74,12 +74,13 @@ class GpuDevice : public Device {
             .model = facts_.model,
             .libraries = facts_.libraries};
   }
-  std::unique_ptr<ModelInterface> MakeModel(
-      const Config& config, int64_t group_sequences, ThreadPool& /*pool*/,
-      Recompute recompute, Communicator* communicator) override {
+  std::unique_ptr<Model> MakeModel(const Config& config,
+                                   int64_t group_sequences,
+                                   ThreadPool& /*pool*/, Recompute recompute,
+                                   Communicator* communicator) override {
     const auto make_model = config.training.precision == Precision::kFp32
-                                ? &SOFTMOE_BACKEND::MakeModel
-                                : &SOFTMOE_BF16_BACKEND::MakeModel;
+                                ? &SOFTMOE_BACKEND::MakeBackendModel
+                                : &SOFTMOE_BF16_BACKEND::MakeBackendModel;
     return make_model(config, group_sequences, *queue_, recompute,
                       communicator);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/philox.h"
@@ -68,6 +69,15 @@ void InitializeTensor(const Config& config, const ParameterLayout& layout,
                              });
       break;
     }
+  }
+}
+
+void InitializeParameters(Model& model, uint64_t seed, ThreadPool& pool) {
+  for (size_t i = 0; i < model.layout().tensors.size(); ++i) {
+    const ParameterTensor& tensor = model.layout().tensors[i];
+    std::vector<float> values(static_cast<size_t>(tensor.size));
+    InitializeTensor(model.config(), model.layout(), i, seed, values, pool);
+    model.WriteParameters(values, tensor.offset);
   }
 }
 

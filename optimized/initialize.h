@@ -21,6 +21,7 @@
 #include "core/config/config.h"
 #include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
+#include "optimized/model.h"
 
 namespace softmoe::optimized {
 
@@ -28,6 +29,10 @@ namespace softmoe::optimized {
 void InitializeTensor(const Config& config, const ParameterLayout& layout,
                       size_t tensor_index, uint64_t seed,
                       std::span<float> values, ThreadPool& pool);
+
+// Draws the parameters of `model` from `seed` (Philox stream kParameters), with
+// the threads of `pool`.
+void InitializeParameters(Model& model, uint64_t seed, ThreadPool& pool);
 
 }  // namespace softmoe::optimized
 

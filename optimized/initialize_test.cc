@@ -22,9 +22,9 @@ Config TwoLayers() {
 
 std::vector<float> Initial(const Config& config, uint64_t seed, int threads) {
   ThreadPool pool(threads);
-  Model model(config, /*group_sequences=*/1, pool);
-  model.InitializeParameters(seed);
-  return model.ReadParameters();
+  const auto model = MakeModel(config, /*group_sequences=*/1, pool);
+  InitializeParameters(*model, seed, pool);
+  return model->ReadParameters();
 }
 
 // The key changes the router's weights, and nothing when it repeats the

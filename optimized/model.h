@@ -18,41 +18,32 @@
 #include "core/parallel_for.h"
 #include "optimized/allocation.h"
 #include "optimized/device.h"
-#include "optimized/model_interface.h"
 #include "optimized/step.h"
+#include "optimized/updater.h"
 
 namespace softmoe::optimized {
 
 class Model {
  public:
-  // Keeps references to `pool` and `device`, on which it computes. Allocates
-  // what a group of `group_sequences` sequences needs; a smaller group is fine.
-  // `recompute` changes no bit.
-  //
-  //   communicator  of the ranks that will train it; nullptr if they are not
-  //                 several
-  // Errors   as Device::MakeModel.
-  Model(const Config& config, int64_t group_sequences, ThreadPool& pool,
-        Device& device = Cpu(), Recompute recompute = Recompute::kNone,
-        Communicator* communicator = nullptr);
+  virtual ~Model() = default;
 
-  const Config& config() const;
-  const ParameterLayout& layout() const;
+  virtual const Config& config() const = 0;
+  virtual const ParameterLayout& layout() const = 0;
 
   // Copies of the parameters, in the order of layout(): all of them, and those
   // from `first` on. The originals live where the model computes. With a
   // communicator, all ranks call these, with the same values.
-  std::vector<float> ReadParameters() const;
-  void WriteParameters(std::span<const float> values, int64_t first = 0);
-
-  // Draws the initial parameters of SPEC.md 3.2 (Philox stream kParameters).
-  void InitializeParameters(uint64_t seed);
+  virtual std::vector<float> ReadParameters() const = 0;
+  virtual void WriteParameters(std::span<const float> values,
+                               int64_t first) = 0;
 
   // k_l, cutoff and cap of each layer for the current parameters.
-  std::vector<LayerAllocation> Allocations(const RoutingState& routing) const;
+  virtual std::vector<LayerAllocation> Allocations(
+      const RoutingState& routing) const = 0;
 
   // Loss and statistics only.
-  StepStats Forward(const Batch& batch, const RoutingState& routing);
+  virtual StepStats Forward(const Batch& batch,
+                            const RoutingState& routing) = 0;
 
   // Also overwrites `gradients` [layout().total] with the gradient of
   //   loss_sum * loss_scale + group_scale * sum_l (load balance + z loss).
@@ -60,36 +51,61 @@ class Model {
   // group_scale = 1/G.
   // Errors   NumericsError if a score or the loss is not finite: names layer,
   //          token and expert. `gradients` then mean nothing.
-  StepStats ForwardBackward(const Batch& batch, const RoutingState& routing,
-                            double loss_scale, double group_scale,
-                            std::span<float> gradients);
+  virtual StepStats ForwardBackward(const Batch& batch,
+                                    const RoutingState& routing,
+                                    double loss_scale, double group_scale,
+                                    std::span<float> gradients) = 0;
 
   // The largest max_active soft weights of every token and layer, each divided
   // by k_l/num_experts, from a forward pass with tau = 0: what tau is
   // calibrated on. Soft routers only.
-  std::vector<float> CollectSoftWeightRatios(const Batch& batch,
-                                             const RoutingState& routing);
+  virtual std::vector<float> CollectSoftWeightRatios(
+      const Batch& batch, const RoutingState& routing) = 0;
 
   // The loss of each token in the last pass, in nats [num_tokens]; valid until
   // the next one.
-  std::span<const float> LastTokenLosses();
+  virtual std::span<const float> LastTokenLosses() = 0;
 
   // For each token of the last Forward, whether its target is the most likely
   // one, of equals the first: 1 or 0 [num_tokens]; valid until the next pass.
-  std::span<const int32_t> LastTokensGreedy();
+  virtual std::span<const int32_t> LastTokensGreedy() = 0;
 
   // The routing of `layer` in the last pass; valid until the next one.
-  RoutingView LastRouting(int64_t layer);
+  virtual RoutingView LastRouting(int64_t layer) = 0;
 
   // Bytes held for activations and parameters.
-  int64_t MemoryBytes() const;
+  virtual int64_t MemoryBytes() const = 0;
 
- private:
-  friend class Updater;
-
-  ThreadPool& pool_;  // of the host
-  std::unique_ptr<ModelInterface> on_backend_;
+  // Keeps a reference to this model. The moments start at zero.
+  virtual std::unique_ptr<Updater> MakeUpdater() = 0;
+  // Does the same on several ranks, each with a model of its own that was made
+  // with `communicator`; they hold the same parameters. All ranks call every
+  // function (ranked_updater.h). Also keeps a reference to `communicator`.
+  //
+  //   carrier  the same on all ranks; NCCL is for models on devices, where each
+  //            rank has one of its own
+  // Errors     ConfigError if the groups do not divide among the ranks;
+  //            EnvironmentError if there is too little memory, or NCCL fails.
+  virtual std::unique_ptr<Updater> MakeUpdater(Communicator& communicator,
+                                               CarrierKind carrier) = 0;
 };
+
+// A model that keeps references to `pool` and `device`, on which it computes.
+// It has memory for a group of `group_sequences` sequences; a smaller group is
+// fine. `recompute` changes no bit.
+//
+//   communicator  of the ranks that will train it; nullptr if they are not
+//                 several
+// Errors   as Device::MakeModel.
+inline std::unique_ptr<Model> MakeModel(const Config& config,
+                                        int64_t group_sequences,
+                                        ThreadPool& pool,
+                                        Device& device = Cpu(),
+                                        Recompute recompute = Recompute::kNone,
+                                        Communicator* communicator = nullptr) {
+  return device.MakeModel(config, group_sequences, pool, recompute,
+                          communicator);
+}
 
 }  // namespace softmoe::optimized
 

@@ -35,6 +35,7 @@
 #include "kernels/benchmark_sizes.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/device.h"
+#include "optimized/initialize.h"
 #include "optimized/memory_plan.h"
 #include "optimized/model.h"
 #include "optimized/paper_shapes.h"
@@ -103,10 +104,11 @@ class Trainee {
           Recompute recompute = Recompute::kNone)
       : group_sequences_(config.training.balance_group_sequences),
         group_tokens_(group_sequences_ * config.model.sequence_length),
-        model_(config, group_sequences_, pool, device, recompute),
-        updater_(communicator == nullptr ? Updater(model_)
-                                         : Updater(model_, *communicator)) {
-    model_.InitializeParameters(1);
+        model_(MakeModel(config, group_sequences_, pool, device, recompute)),
+        updater_(communicator == nullptr
+                     ? model_->MakeUpdater()
+                     : model_->MakeUpdater(*communicator, CarrierKind::kHost)) {
+    InitializeParameters(*model_, 1, pool);
     const int64_t tokens =
         config.training.global_batch_sequences * config.model.sequence_length;
     for (int64_t t = 0; t <= tokens; ++t) {
@@ -118,13 +120,13 @@ class Trainee {
   // One step. On a device the update is still to be done when it returns: the
   // next step waits for it.
   UpdateGradient Step() {
-    UpdateGradient gradient = updater_.ComputeGradient(
+    UpdateGradient gradient = updater_->ComputeGradient(
         routing_, [&](int64_t group) { return Text(group); });
     // A rate of 0 costs the same, and keeps the routing as initialised.
-    updater_.Apply(0.0, step_++);
+    updater_->Apply(0.0, step_++);
     return gradient;
   }
-  int64_t MemoryBytes() const { return model_.MemoryBytes(); }
+  int64_t MemoryBytes() const { return model_->MemoryBytes(); }
 
  private:
   Batch Text(int64_t group) const {
@@ -141,14 +143,14 @@ class Trainee {
     for (int i = 0; i < 24; ++i) {
       routing_.tau = (low + high) / 2;
       const double active =
-          model_.Forward(Text(0), routing_).MeanActiveExperts();
+          model_->Forward(Text(0), routing_).MeanActiveExperts();
       (active > active_experts ? low : high) = routing_.tau;
     }
   }
 
   const int64_t group_sequences_, group_tokens_;
-  Model model_;
-  Updater updater_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Updater> updater_;
   std::vector<int32_t> text_;
   // A cutoff that leaves about mean_active_experts active.
   RoutingState routing_{.temperature = 1.5, .tau = 1.0};

@@ -21,6 +21,7 @@
 #include "core/testing/config_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "kernels/router.h"
+#include "optimized/initialize.h"
 #include "optimized/testing/ranked_training.h"
 
 namespace softmoe::optimized {
@@ -57,13 +58,13 @@ struct Step {
 Step RunStep(const Config& config, int threads, const RoutingState& routing,
              int64_t capacity_sequences = 4) {
   ThreadPool pool(threads);
-  Model model(config, capacity_sequences, pool);
-  model.InitializeParameters(9);
+  const auto model = MakeModel(config, capacity_sequences, pool);
+  InitializeParameters(*model, 9, pool);
   const Tokens tokens(config, 4);
   Step step;
-  step.gradients.assign(static_cast<size_t>(model.layout().total), NAN);
-  step.stats = model.ForwardBackward(tokens.batch(4), routing, 1.0 / 76, 1.0,
-                                     step.gradients);
+  step.gradients.assign(static_cast<size_t>(model->layout().total), NAN);
+  step.stats = model->ForwardBackward(tokens.batch(4), routing, 1.0 / 76, 1.0,
+                                      step.gradients);
   return step;
 }
 
@@ -137,18 +138,18 @@ TEST_P(ModelTest, GivesTheSameBitsForAnyNumberOfThreadsAndAnyCapacity) {
 
 TEST_P(ModelTest, ForwardAloneSeesTheSameLossAndRouting) {
   ThreadPool pool(2);
-  Model model(config_, 4, pool);
-  model.InitializeParameters(9);
+  const auto model = MakeModel(config_, 4, pool);
+  InitializeParameters(*model, 9, pool);
   const Tokens tokens(config_, 4);
   EXPECT_TRUE(SameStats(RunStep(config_, 2, routing_).stats,
-                        model.Forward(tokens.batch(4), routing_)));
+                        model->Forward(tokens.batch(4), routing_)));
 }
 
 TEST_P(ModelTest, CountsAreConsistent) {
   const Step step = RunStep(config_, 2, routing_);
   ThreadPool pool(1);
-  Model model(config_, 1, pool);
-  const auto allocations = model.Allocations(routing_);
+  const auto model = MakeModel(config_, 1, pool);
+  const auto allocations = model->Allocations(routing_);
   int64_t all_active = 0;
   for (size_t l = 0; l < step.stats.layers.size(); ++l) {
     const LayerStats& layer = step.stats.layers[l];
@@ -176,18 +177,18 @@ TEST_P(ModelTest, SequencesAreIndependentAndNoiseIsGlobal) {
   config_.router.noise = NoiseKind::kLogitGauss;
   config_.router.noise_amplitude = 0.3;
   ThreadPool pool(2);
-  Model model(config_, 4, pool);
-  model.InitializeParameters(9);
+  const auto model = MakeModel(config_, 4, pool);
+  InitializeParameters(*model, 9, pool);
   const Tokens tokens(config_, 4);
-  const double whole = model.Forward(tokens.batch(4), routing_).loss_sum;
+  const double whole = model->Forward(tokens.batch(4), routing_).loss_sum;
   double sum = 0;
   for (int64_t s = 0; s < 4; ++s) {
     const auto part = [&](const std::vector<int32_t>& ids) {
       return std::span<const int32_t>(ids).subspan(s * 19, 19);
     };
     sum += model
-               .Forward({1, part(tokens.inputs), part(tokens.targets), s * 19},
-                        routing_)
+               ->Forward({1, part(tokens.inputs), part(tokens.targets), s * 19},
+                         routing_)
                .loss_sum;
   }
   // Equal token losses; two orders of summation of 76 doubles.
@@ -196,52 +197,52 @@ TEST_P(ModelTest, SequencesAreIndependentAndNoiseIsGlobal) {
 
 TEST_P(ModelTest, NamesLayerTokenAndExpertOfABadScore) {
   ThreadPool pool(2);
-  Model model(config_, 4, pool);
-  model.InitializeParameters(9);
-  const int64_t weight = model.layout().layers[1].router_weight;
+  const auto model = MakeModel(config_, 4, pool);
+  InitializeParameters(*model, 9, pool);
+  const int64_t weight = model->layout().layers[1].router_weight;
   const float infinity[] = {std::numeric_limits<float>::infinity()};
-  model.WriteParameters(infinity, weight + 3);
+  model->WriteParameters(infinity, weight + 3);
   const Tokens tokens(config_, 4);
-  std::vector<float> gradients(static_cast<size_t>(model.layout().total));
+  std::vector<float> gradients(static_cast<size_t>(model->layout().total));
   EXPECT_TRUE(Says(MessageOf<NumericsError>([&] {
-                     model.ForwardBackward(tokens.batch(4, 1000), routing_, 1,
-                                           1, gradients);
+                     model->ForwardBackward(tokens.batch(4, 1000), routing_, 1,
+                                            1, gradients);
                    }),
                    "layer 1, token 1000 ", "expert 3", "inf"));
-  EXPECT_THROW(model.Forward(tokens.batch(4), routing_), NumericsError);
+  EXPECT_THROW(model->Forward(tokens.batch(4), routing_), NumericsError);
   if (config_.router.kind != RouterKind::kSparse) {
-    EXPECT_THROW(model.CollectSoftWeightRatios(tokens.batch(4), routing_),
+    EXPECT_THROW(model->CollectSoftWeightRatios(tokens.batch(4), routing_),
                  NumericsError);
   }
 }
 
 TEST_P(ModelTest, RefusesTokensOutsideTheVocabularyAndPartialSequences) {
   ThreadPool pool(1);
-  Model model(config_, 4, pool);
-  model.InitializeParameters(9);
+  const auto model = MakeModel(config_, 4, pool);
+  InitializeParameters(*model, 9, pool);
   for (const int32_t bad : {-1, 61}) {
     Tokens tokens(config_, 4);
     tokens.inputs[20] = bad;
-    EXPECT_THROW(model.Forward(tokens.batch(4), routing_), DataError);
+    EXPECT_THROW(model->Forward(tokens.batch(4), routing_), DataError);
     tokens = Tokens(config_, 4);
     tokens.targets[75] = bad;
-    EXPECT_THROW(model.Forward(tokens.batch(4), routing_), DataError);
+    EXPECT_THROW(model->Forward(tokens.batch(4), routing_), DataError);
   }
   Tokens tokens(config_, 4);
   tokens.targets.pop_back();
-  EXPECT_THROW(model.Forward(tokens.batch(4), routing_), DataError);
-  EXPECT_THROW(model.Forward(Tokens(config_, 5).batch(5), routing_),
+  EXPECT_THROW(model->Forward(tokens.batch(4), routing_), DataError);
+  EXPECT_THROW(model->Forward(Tokens(config_, 5).batch(5), routing_),
                InternalError);
 }
 
 TEST(Model, RatiosAreThoseOfTheCappedSoftWeights) {
   Config config = WithZLoss(RouterKind::kSoftFixed);
   ThreadPool pool(2);
-  Model model(config, 4, pool);
-  model.InitializeParameters(9);
+  const auto model = MakeModel(config, 4, pool);
+  InitializeParameters(*model, 9, pool);
   const Tokens tokens(config, 4);
   RoutingState routing{.temperature = 5.0};
-  const auto ratios = model.CollectSoftWeightRatios(tokens.batch(4), routing);
+  const auto ratios = model->CollectSoftWeightRatios(tokens.batch(4), routing);
   ASSERT_EQ(ratios.size(), 3u * 76 * 3);  // layers, tokens, cap
   // With tau between two ratios, as many experts are active as lie above it.
   std::vector<float> sorted = ratios;
@@ -250,13 +251,13 @@ TEST(Model, RatiosAreThoseOfTheCappedSoftWeights) {
   ASSERT_LT(sorted[middle - 1], sorted[middle]);
   // Only the first layer sees the same input as with tau = 0, so count there.
   routing.tau = 0.5 * (sorted[middle - 1] + sorted[middle]);
-  const StepStats stats = model.Forward(tokens.batch(4), routing);
+  const StepStats stats = model->Forward(tokens.batch(4), routing);
   int64_t above = 0, active = 0;
   for (size_t i = 0; i < 76 * 3; ++i) above += ratios[i] > routing.tau;
   for (const int64_t count : stats.layers[0].tokens_per_expert) active += count;
   EXPECT_EQ(active, above);
-  EXPECT_THROW(Model(WithZLoss(RouterKind::kSparse), 1, pool)
-                   .CollectSoftWeightRatios(tokens.batch(1), routing),
+  EXPECT_THROW(MakeModel(WithZLoss(RouterKind::kSparse), 1, pool)
+                   ->CollectSoftWeightRatios(tokens.batch(1), routing),
                InternalError);
 }
 
@@ -266,13 +267,13 @@ TEST(Model, RatiosAreDividedByTheirOwnLayersShareWithoutTau) {
   Config config = WithZLoss(RouterKind::kSoftLearned);
   config.router.expansion_factor = 1.6;  // caps 4, 2, 3
   ThreadPool pool(2);
-  Model model(config, 4, pool);
-  model.InitializeParameters(9);
+  const auto model = MakeModel(config, 4, pool);
+  InitializeParameters(*model, 9, pool);
   const std::vector<float> logits = {1.5f, -0.5f, 0.25f};
-  model.WriteParameters(logits, model.layout().budget_logits);
+  model->WriteParameters(logits, model->layout().budget_logits);
   const Tokens tokens(config, 4);
   const RoutingState with_tau{.temperature = 1.5, .tau = 1.25};
-  const auto ratios = model.CollectSoftWeightRatios(tokens.batch(4), with_tau);
+  const auto ratios = model->CollectSoftWeightRatios(tokens.batch(4), with_tau);
 
   const auto allocations = ComputeAllocations(config, logits, 0);
   ASSERT_EQ(allocations[0].max_active, 4);
@@ -281,8 +282,9 @@ TEST(Model, RatiosAreDividedByTheirOwnLayersShareWithoutTau) {
   size_t at = 0;
   for (int64_t l = 0; l < 3; ++l) {
     const LayerAllocation& layer = allocations[static_cast<size_t>(l)];
-    const std::vector<float> gates = GatesWithoutCutoff(
-        config, layer, with_tau.temperature, model.LastRouting(l).scores, pool);
+    const std::vector<float> gates =
+        GatesWithoutCutoff(config, layer, with_tau.temperature,
+                           model->LastRouting(l).scores, pool);
     for (const float gate : gates) {
       ASSERT_LT(at, ratios.size());
       // Only the division is left to round.

@@ -28,11 +28,11 @@
 #include "optimized/communicator/communicator.h"
 #include "optimized/gradient_exchange.h"
 #include "optimized/gradient_tree.h"
-#include "optimized/model_interface.h"
 #include "optimized/optimizer.h"
 #include "optimized/parameter_shards.h"
 #include "optimized/rank_groups.h"
 #include "optimized/step.h"
+#include "optimized/updater.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
@@ -40,7 +40,7 @@ inline namespace SOFTMOE_BACKEND {
 // Updater (updater.h) says what the functions mean. All ranks call each of
 // them: those that read an array gather its shards; a rank keeps its own shards
 // of what is written to the moments.
-class RankedUpdater : public UpdaterInterface {
+class RankedUpdater : public Updater {
  public:
   // Keeps references. The moments start at zero.
   // Errors   ConfigError if the groups do not divide among the ranks.

@@ -10,6 +10,7 @@
 
 #include "core/errors.h"
 #include "optimized/communicator/in_process.h"
+#include "optimized/initialize.h"
 #include "optimized/model.h"
 #include "optimized/testing/ranked_training.h"
 #include "optimized/updater.h"
@@ -90,19 +91,19 @@ TEST(RankedUpdater, AsksForTheGroupsOfItsRankOnly) {
   const Config config = GroupsOfOneSequence(6);
   RunInProcessRanks(3, [&](Communicator& communicator) {
     ThreadPool pool(1);
-    Model model(config, 1, pool);
-    model.InitializeParameters(4);
-    Updater updater(model, communicator);
+    const auto model = MakeModel(config, 1, pool);
+    InitializeParameters(*model, 4, pool);
+    const auto updater = model->MakeUpdater(communicator, CarrierKind::kHost);
     const UpdateText text(0, 6);
     std::vector<int64_t> asked;
     const UpdateGradient gradient =
-        updater.ComputeGradient({.tau = 1.0}, [&](int64_t group) {
+        updater->ComputeGradient({.tau = 1.0}, [&](int64_t group) {
           asked.push_back(group);
           return text.Group(group);
         });
     const int64_t first = 2 * communicator.rank();
     SOFTMOE_CHECK((asked == std::vector<int64_t>{first, first + 1}));
-    SOFTMOE_CHECK(gradient.groups.size() == 6 && updater.num_groups() == 6);
+    SOFTMOE_CHECK(gradient.groups.size() == 6 && updater->num_groups() == 6);
     SOFTMOE_CHECK(gradient.model_seconds > 0);
   });
 }
@@ -110,14 +111,14 @@ TEST(RankedUpdater, AsksForTheGroupsOfItsRankOnly) {
 TEST(RankedUpdater, ANumberThatIsNotFiniteChangesNothingOnAnyRank) {
   const Config config = LargerConfig(4);
   std::vector<int> unchanged(2, 0);
-  EXPECT_THROW(RunInProcessRanks(2,
-                                 [&](Communicator& communicator) {
-                                   ThreadPool pool(1);
-                                   Model model(config, 1, pool);
-                                   UpdateWithInfinity(model, communicator,
-                                                      unchanged);
-                                 }),
-               NumericsError);
+  EXPECT_THROW(
+      RunInProcessRanks(2,
+                        [&](Communicator& communicator) {
+                          ThreadPool pool(1);
+                          const auto model = MakeModel(config, 1, pool);
+                          UpdateWithInfinity(*model, communicator, unchanged);
+                        }),
+      NumericsError);
   EXPECT_EQ(unchanged, (std::vector<int>{1, 1}));
 }
 
@@ -127,11 +128,11 @@ TEST(RankedUpdater, RefusesGroupsThatDoNotDivideAndArraysOfAnotherSize) {
   const auto write = [&](int64_t first, int64_t second) {
     RunInProcessRanks(2, [&](Communicator& communicator) {
       ThreadPool pool(1);
-      Model model(config, 1, pool);
-      Updater updater(model, communicator);
-      const int64_t total = model.layout().total;
-      updater.WriteMoments(Floats(static_cast<size_t>(total + first)),
-                           Floats(static_cast<size_t>(total + second)));
+      const auto model = MakeModel(config, 1, pool);
+      const auto updater = model->MakeUpdater(communicator, CarrierKind::kHost);
+      const int64_t total = model->layout().total;
+      updater->WriteMoments(Floats(static_cast<size_t>(total + first)),
+                            Floats(static_cast<size_t>(total + second)));
     });
   };
   write(0, 0);

@@ -7,27 +7,41 @@
 // what fails: "memory=65536 driver=12040 cudaStreamCreateWithFlags=100" is a
 // device of 64 KiB with a driver for CUDA 12.4, and the first such call returns
 // that error.
+#include <cstdint>
 #include <cstdlib>
 #include <list>
 #include <sstream>
 #include <string>
 
+#include "core/errors.h"
 #include "kernels/simt/device/device.h"
 #include "optimized/device.h"
 
 namespace softmoe::optimized {
 namespace {
 
-// Whether a test has told this program anything.
+// Whether a test has told this program anything. Words that are not as above
+// would leave that test a healthy device: throws. (A call that does not exist,
+// such as cudaMemcpyAsnc, is not noticed.)
 bool ReadEnvironment() {
   const char* const told = std::getenv("SOFTMOE_SIMULATED_DEVICE");
   if (told == nullptr) return false;
   static std::list<std::string> calls;  // their names are kept
   simt::DeviceLimits limits;
   std::istringstream words(told);
-  std::string name;
-  int64_t number = 0;
-  while (std::getline(words >> std::ws, name, '=') && words >> number) {
+  for (std::string word; words >> word;) {
+    std::istringstream pair(word);
+    std::string name;
+    int64_t number = 0;
+    const bool is_pair =
+        std::getline(pair, name, '=') && pair >> number && pair.eof();
+    const bool is_known =
+        name == "memory" || name == "driver" || name.starts_with("cuda") ||
+        name.starts_with("cublas") || name.starts_with("nccl");
+    SOFTMOE_CHECK(is_pair && is_known)
+        << "SOFTMOE_SIMULATED_DEVICE: '" << word
+        << "': expected memory=N, driver=N or CALL=N, a call of CUDA, cuBLAS "
+           "or NCCL";
     if (name == "memory") {
       limits.memory = static_cast<size_t>(number);
     } else if (name == "driver") {

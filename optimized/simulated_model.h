@@ -10,7 +10,7 @@
 
 #include "core/config/config.h"
 #include "kernels/cuda/queue.h"
-#include "optimized/model_interface.h"
+#include "optimized/model.h"
 
 namespace softmoe::optimized {
 inline namespace backend_simulated {
@@ -18,19 +18,21 @@ inline namespace backend_simulated {
 // Keeps references to `queue` and `communicator` (device.h).
 // Errors   EnvironmentError if the device has less memory than planned
 //          (memory_plan.h).
-std::unique_ptr<ModelInterface> MakeModel(
-    const Config& config, int64_t group_sequences, kernels::Queue& queue,
-    Recompute recompute = Recompute::kNone,
-    Communicator* communicator = nullptr);
+std::unique_ptr<Model> MakeBackendModel(const Config& config,
+                                        int64_t group_sequences,
+                                        kernels::Queue& queue,
+                                        Recompute recompute = Recompute::kNone,
+                                        Communicator* communicator = nullptr);
 
 }  // namespace backend_simulated
 
 // Does the same for a configuration of bf16.
 inline namespace backend_simulated_bf16 {
-std::unique_ptr<ModelInterface> MakeModel(
-    const Config& config, int64_t group_sequences, kernels::Queue& queue,
-    Recompute recompute = Recompute::kNone,
-    Communicator* communicator = nullptr);
+std::unique_ptr<Model> MakeBackendModel(const Config& config,
+                                        int64_t group_sequences,
+                                        kernels::Queue& queue,
+                                        Recompute recompute = Recompute::kNone,
+                                        Communicator* communicator = nullptr);
 }
 }  // namespace softmoe::optimized
 

@@ -19,6 +19,7 @@
 #include "optimized/allocation.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/device.h"
+#include "optimized/initialize.h"
 #include "optimized/memory_plan.h"
 #include "optimized/model.h"
 #include "optimized/parameter_shards.h"
@@ -136,30 +137,31 @@ TEST_F(SimulatedRanks, ReadInBf16WhatOneProcessReads) {
   const std::vector<double> expected = [&] {
     const auto device = MakeDevice(OnCuda());
     ThreadPool pool(1);
-    Model model(config, 1, pool, *device);
-    model.WriteParameters(state.parameters);
-    return passes(model);
+    const auto model = MakeModel(config, 1, pool, *device);
+    model->WriteParameters(state.parameters, 0);
+    return passes(*model);
   }();
   for (const int ranks : {2, 4}) {
     std::vector<std::vector<double>> losses(static_cast<size_t>(2 * ranks));
     RunInProcessRanks(ranks, [&](Communicator& communicator) {
       const auto device = MakeDevice(OnCuda(), communicator.rank());
       ThreadPool pool(1);
-      Model model(config, 1, pool, *device, Recompute::kNone, &communicator);
+      const auto model =
+          MakeModel(config, 1, pool, *device, Recompute::kNone, &communicator);
       // The parameters were updated, then written in parts that are neither
       // tensors nor shards.
-      Updater updater(model, communicator);
-      model.InitializeParameters(4);
+      const auto updater = model->MakeUpdater(communicator, CarrierKind::kHost);
+      InitializeParameters(*model, 4, pool);
       for (int update = 0; update < kFew; ++update) {
-        TrainUpdate(updater, update);
+        TrainUpdate(*updater, update);
       }
       const auto r = static_cast<size_t>(communicator.rank());
-      losses[r] = passes(model);
+      losses[r] = passes(*model);
       const std::span<const float> all = state.parameters;
-      model.WriteParameters(std::vector<float>(all.size(), 0.25f));
-      model.WriteParameters(all.subspan(5001), 5001);
-      model.WriteParameters(all.first(5001), 0);
-      losses[static_cast<size_t>(ranks) + r] = passes(model);
+      model->WriteParameters(std::vector<float>(all.size(), 0.25f), 0);
+      model->WriteParameters(all.subspan(5001), 5001);
+      model->WriteParameters(all.first(5001), 0);
+      losses[static_cast<size_t>(ranks) + r] = passes(*model);
     });
     for (const std::vector<double>& of_rank : losses) {
       EXPECT_EQ(of_rank, expected) << ranks << " ranks";
@@ -290,9 +292,9 @@ TEST_F(SimulatedRanks, TakeTheMemoryThatIsPlanned) {
           communicator.Barrier();
           if (rank != communicator.rank()) continue;
           const auto before = static_cast<int64_t>(simt::LiveBytes());
-          model = std::make_unique<Model>(config, 1, pool, *device,
-                                          Recompute::kNone, &communicator);
-          updater = std::make_unique<Updater>(*model, communicator);
+          model = MakeModel(config, 1, pool, *device, Recompute::kNone,
+                            &communicator);
+          updater = model->MakeUpdater(communicator, CarrierKind::kHost);
           taken[static_cast<size_t>(rank)] =
               static_cast<int64_t>(simt::LiveBytes()) - before;
         }
@@ -313,8 +315,10 @@ TEST_F(SimulatedRanks, OverNcclTakeTheMemoryThatIsPlanned) {
         const auto device = MakeDevice(OnCuda(), communicator.rank());
         ThreadPool pool(1);
         const int64_t before = device->FreeMemory();
-        Model model(config, 1, pool, *device, Recompute::kNone, &communicator);
-        const Updater updater(model, communicator, CarrierKind::kNccl);
+        const auto model = MakeModel(config, 1, pool, *device, Recompute::kNone,
+                                     &communicator);
+        const auto updater =
+            model->MakeUpdater(communicator, CarrierKind::kNccl);
         taken[static_cast<size_t>(communicator.rank())] =
             before - device->FreeMemory();
       });
@@ -337,11 +341,12 @@ TEST_F(SimulatedRanks, NeedNoMoreMemoryThanIsPlanned) {
                      static_cast<size_t>(kRanks * Planned(config, kRanks))});
     }
     communicator.Barrier();
-    Model model(config, 1, pool, *device, Recompute::kNone, &communicator);
-    Updater updater(model, communicator);
-    model.InitializeParameters(4);
-    TrainUpdate(updater, 0);
-    model.WriteParameters(model.ReadParameters());
+    const auto model =
+        MakeModel(config, 1, pool, *device, Recompute::kNone, &communicator);
+    const auto updater = model->MakeUpdater(communicator, CarrierKind::kHost);
+    InitializeParameters(*model, 4, pool);
+    TrainUpdate(*updater, 0);
+    model->WriteParameters(model->ReadParameters(), 0);
   });
 }
 
@@ -353,11 +358,12 @@ TEST_F(SimulatedRanks, SendWhatIsPlannedInBf16) {
   RunInProcessRanks(kRanks, [&](Communicator& communicator) {
     const auto device = MakeDevice(OnCuda(), communicator.rank());
     ThreadPool pool(1);
-    Model model(config, 1, pool, *device, Recompute::kNone, &communicator);
-    Updater updater(model, communicator);
-    model.InitializeParameters(4);
+    const auto model =
+        MakeModel(config, 1, pool, *device, Recompute::kNone, &communicator);
+    const auto updater = model->MakeUpdater(communicator, CarrierKind::kHost);
+    InitializeParameters(*model, 4, pool);
     const int64_t before = communicator.sent_bytes();
-    TrainUpdate(updater, 0);
+    TrainUpdate(*updater, 0);
     sent[static_cast<size_t>(communicator.rank())] =
         communicator.sent_bytes() - before;
   });
@@ -384,8 +390,10 @@ TEST_F(SimulatedRanks, HaveModelsThatWereMadeForThem) {
                                    const auto device = MakeDevice(
                                        OnCuda(), communicator.rank());
                                    ThreadPool pool(1);
-                                   Model model(config, 1, pool, *device);
-                                   Updater updater(model, communicator);
+                                   const auto model =
+                                       MakeModel(config, 1, pool, *device);
+                                   const auto updater = model->MakeUpdater(
+                                       communicator, CarrierKind::kHost);
                                  }),
                InternalError);
   EXPECT_THROW(RunInProcessRanks(2,
@@ -393,9 +401,10 @@ TEST_F(SimulatedRanks, HaveModelsThatWereMadeForThem) {
                                    const auto device = MakeDevice(
                                        OnCuda(), communicator.rank());
                                    ThreadPool pool(1);
-                                   Model model(config, 1, pool, *device,
-                                               Recompute::kNone, &communicator);
-                                   Updater updater(model);
+                                   const auto model = MakeModel(
+                                       config, 1, pool, *device,
+                                       Recompute::kNone, &communicator);
+                                   const auto updater = model->MakeUpdater();
                                  }),
                InternalError);
 }
@@ -409,12 +418,13 @@ TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {
                      const auto device =
                          MakeDevice(OnCuda(), communicator.rank());
                      ThreadPool pool(1);
-                     Model model(config, 1, pool, *device);
+                     const auto model = MakeModel(config, 1, pool, *device);
                      communicator.Barrier();
                      simt::SetDeviceLimits(
                          {.memory = simt::LiveBytes() +
                                     static_cast<size_t>(plan.bytes() / 2)});
-                     Updater updater(model, communicator);
+                     const auto updater =
+                         model->MakeUpdater(communicator, CarrierKind::kHost);
                    }),
                EnvironmentError);
 }
@@ -428,18 +438,18 @@ std::vector<std::string> WhereACallFails(CarrierKind carrier, const char* call,
   const auto train = [&](Communicator& communicator) {
     const auto device = MakeDevice(OnCuda(), communicator.rank());
     ThreadPool pool(1);
-    Model model(config, 1, pool, *device);
-    model.InitializeParameters(4);
+    const auto model = MakeModel(config, 1, pool, *device);
+    InitializeParameters(*model, 4, pool);
     try {
-      Updater updater(model, communicator, carrier);
+      const auto updater = model->MakeUpdater(communicator, carrier);
       const UpdateText text(0, 4);
       communicator.Barrier();
       if (communicator.rank() == 0) simt::FailCall(call, n, error);
       communicator.Barrier();
       for (int update = 0; update < 2; ++update) {
-        updater.ComputeGradient(
+        updater->ComputeGradient(
             {.tau = 1.0}, [&](int64_t group) { return text.Group(group); });
-        updater.Apply(0.05, update);
+        updater->Apply(0.05, update);
       }
     } catch (const Error& error) {
       texts[static_cast<size_t>(communicator.rank())] = error.what();
@@ -472,17 +482,17 @@ int ProductsBeforeTheExchange(const Config& config) {
   const auto train = [&](Communicator& communicator) {
     const auto device = MakeDevice(OnCuda(), communicator.rank());
     ThreadPool pool(1);
-    Model model(config, 1, pool, *device);
-    model.InitializeParameters(4);
-    Updater updater(model, communicator, CarrierKind::kNccl);
-    const UpdateText text(0, updater.num_groups());
+    const auto model = MakeModel(config, 1, pool, *device);
+    InitializeParameters(*model, 4, pool);
+    const auto updater = model->MakeUpdater(communicator, CarrierKind::kNccl);
+    const UpdateText text(0, updater->num_groups());
     communicator.Barrier();
     if (communicator.rank() == 0) {
       simt::FailCall("ncclGroupStart", 1, kSystemError);
     }
     const int before = simt::CallsOf("cublasLtMatmul");
     try {
-      updater.ComputeGradient({.tau = 1.0}, [&](int64_t group) {
+      updater->ComputeGradient({.tau = 1.0}, [&](int64_t group) {
         while (communicator.rank() == 1) communicator.CheckOthers();
         return text.Group(group);
       });
@@ -502,13 +512,13 @@ TEST_F(SimulatedRanks, OverNcclExchangeWhileTheyCompute) {
     const int all = [&] {
       const auto device = MakeDevice(OnCuda());
       ThreadPool pool(1);
-      Model model(config, 1, pool, *device);
-      model.InitializeParameters(4);
-      std::vector<float> gradients(static_cast<size_t>(model.layout().total));
+      const auto model = MakeModel(config, 1, pool, *device);
+      InitializeParameters(*model, 4, pool);
+      std::vector<float> gradients(static_cast<size_t>(model->layout().total));
       const int before = simt::CallsOf("cublasLtMatmul");
       for (int64_t group = 0; group < own_groups; ++group) {
-        model.ForwardBackward(UpdateText(0, 2 * own_groups).Group(group),
-                              {.tau = 1.0}, 1, 1, gradients);
+        model->ForwardBackward(UpdateText(0, 2 * own_groups).Group(group),
+                               {.tau = 1.0}, 1, 1, gradients);
       }
       return simt::CallsOf("cublasLtMatmul") - before;
     }();
@@ -554,18 +564,18 @@ TEST_F(SimulatedRanks, OverNcclEndWhenOneFailsElsewhere) {
     const auto train = [&](Communicator& communicator) {
       const auto device = MakeDevice(OnCuda(), communicator.rank());
       ThreadPool pool(1);
-      Model model(config, 1, pool, *device);
-      Updater updater(model, communicator, CarrierKind::kNccl);
+      const auto model = MakeModel(config, 1, pool, *device);
+      const auto updater = model->MakeUpdater(communicator, CarrierKind::kNccl);
       const UpdateText tokens(0, 4);
       try {
         for (int done = 0; done < 2; ++done) {
-          updater.ComputeGradient({.tau = 1.0}, [&](int64_t group) {
+          updater->ComputeGradient({.tau = 1.0}, [&](int64_t group) {
             if (communicator.rank() == 1 && done == update) {
               throw DataError("token 7");
             }
             return tokens.Group(group);
           });
-          updater.Apply(0.05, done);
+          updater->Apply(0.05, done);
         }
       } catch (const RankError& error) {
         text = error.what();
@@ -585,10 +595,10 @@ TEST_F(SimulatedRanks, OverNcclEndWhenOneHasTooLittleMemory) {
   const auto train = [&](Communicator& communicator) {
     const auto device = MakeDevice(OnCuda(), communicator.rank());
     ThreadPool pool(1);
-    Model model(config, 1, pool, *device);
+    const auto model = MakeModel(config, 1, pool, *device);
     try {
       if (communicator.rank() == 1) throw EnvironmentError("no memory");
-      const Updater updater(model, communicator, CarrierKind::kNccl);
+      const auto updater = model->MakeUpdater(communicator, CarrierKind::kNccl);
     } catch (const RankError& error) {
       text = error.what();
       throw;
@@ -611,16 +621,16 @@ TEST_F(SimulatedRanks, OverNcclRefuseToShareADevice) {
 TEST_F(SimulatedRanks, ANumberThatIsNotFiniteChangesNothingOnAnyRank) {
   const Config config = DeviceConfig(4);
   std::vector<int> unchanged(2, 0);
-  EXPECT_THROW(
-      RunInProcessRanks(2,
-                        [&](Communicator& communicator) {
-                          const auto device =
-                              MakeDevice(OnCuda(), communicator.rank());
-                          ThreadPool pool(1);
-                          Model model(config, 1, pool, *device);
-                          UpdateWithInfinity(model, communicator, unchanged);
-                        }),
-      NumericsError);
+  EXPECT_THROW(RunInProcessRanks(
+                   2,
+                   [&](Communicator& communicator) {
+                     const auto device =
+                         MakeDevice(OnCuda(), communicator.rank());
+                     ThreadPool pool(1);
+                     const auto model = MakeModel(config, 1, pool, *device);
+                     UpdateWithInfinity(*model, communicator, unchanged);
+                   }),
+               NumericsError);
   EXPECT_EQ(unchanged, (std::vector<int>{1, 1}));
 }
 

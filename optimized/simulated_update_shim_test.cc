@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
@@ -60,17 +59,12 @@ State TrainOn(CUstream_st* stream, const Config& config, Recompute recompute,
   const auto queue =
       kernels::isa_shim::MakeQueue(stream, /*workspace=*/1 << 16);
   const auto model = config.training.precision == Precision::kFp32
-                         ? backend_simulated::MakeModel(config, 1, *queue,
-                                                        recompute, communicator)
-                         : backend_simulated_bf16::MakeModel(
+                         ? backend_simulated::MakeBackendModel(
+                               config, 1, *queue, recompute, communicator)
+                         : backend_simulated_bf16::MakeBackendModel(
                                config, 1, *queue, recompute, communicator);
-  const ParameterLayout& layout = model->layout();
   ThreadPool pool(1);
-  for (size_t i = 0; i < layout.tensors.size(); ++i) {
-    std::vector<float> values(static_cast<size_t>(layout.tensors[i].size));
-    InitializeTensor(config, layout, i, /*seed=*/1, values, pool);
-    model->WriteParameters(values, layout.tensors[i].offset);
-  }
+  InitializeParameters(*model, /*seed=*/1, pool);
   const auto updater = communicator == nullptr
                            ? model->MakeUpdater()
                            : model->MakeUpdater(*communicator, carrier);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "core/errors.h"
 #include "core/testing/config_test_util.h"
 #include "optimized/expected_step.h"
+#include "optimized/initialize.h"
 #include "optimized/model.h"
 #include "optimized/updater.h"
 
@@ -90,28 +92,28 @@ struct SmallStep {
   explicit SmallStep(int threads, int64_t group_sequences = 4)
       : group_sequences(group_sequences),
         pool(threads),
-        model(FourSequences(group_sequences), group_sequences, pool),
-        updater(model),
+        model(MakeModel(FourSequences(group_sequences), group_sequences, pool)),
+        updater(model->MakeUpdater()),
         ids(77) {
-    model.InitializeParameters(9);
+    InitializeParameters(*model, 9, pool);
     std::iota(ids.begin(), ids.end(), 0);
     for (int32_t& id : ids) id = id * 17 % 61;
   }
   void Run() {
     const std::span<const int32_t> text = ids;
     const auto length = static_cast<size_t>(19 * group_sequences);
-    updater.ComputeGradient({}, [&](int64_t) {
+    updater->ComputeGradient({}, [&](int64_t) {
       return Batch{group_sequences, text.first(length),
                    text.subspan(1, length)};
     });
-    updater.Apply(1e-2, step++);
+    updater->Apply(1e-2, step++);
   }
-  std::vector<float> Parameters() const { return model.ReadParameters(); }
+  std::vector<float> Parameters() const { return model->ReadParameters(); }
 
   int64_t group_sequences;
   ThreadPool pool;
-  Model model;
-  Updater updater;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Updater> updater;
   std::vector<int32_t> ids;
   int64_t step = 0;
 };
@@ -125,7 +127,7 @@ TEST(Profile, ChangesNoBit) {
       profiled.Run();
       EXPECT_FALSE(profile.Take().empty());
     }
-    EXPECT_EQ(plain.updater.ReadGradient(), profiled.updater.ReadGradient());
+    EXPECT_EQ(plain.updater->ReadGradient(), profiled.updater->ReadGradient());
     EXPECT_EQ(plain.Parameters(), profiled.Parameters());
   }
 }

@@ -11,51 +11,41 @@
 #define SOFTMOE_OPTIMIZED_UPDATER_H_
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "optimized/communicator/communicator.h"
-#include "optimized/model.h"
-#include "optimized/model_interface.h"
 #include "optimized/step.h"
 
 namespace softmoe::optimized {
 
+// What carries arrays as large as the parameters from rank to rank (carrier.h).
+// It changes no bit.
+enum class CarrierKind {
+  kHost,  // the communicator, through memory of the host
+  kNccl,  // from device to device, where each rank has one of its own
+};
+
+// Made by Model::MakeUpdater.
 class Updater {
  public:
-  // Keeps a reference to `model`. The moments start at zero.
-  explicit Updater(Model& model);
-  // Does the same on several ranks, each with a model of its own that was made
-  // with `communicator`; they hold the same parameters. All ranks call every
-  // function (ranked_updater.h). Keeps references.
-  //
-  //   carrier  the same on all ranks; NCCL is for models on devices, where each
-  //            rank has one of its own
-  // Errors     ConfigError if the groups do not divide among the ranks;
-  //            EnvironmentError if there is too little memory, or NCCL fails.
-  Updater(Model& model, Communicator& communicator,
-          CarrierKind carrier = CarrierKind::kHost);
+  virtual ~Updater() = default;
 
   // The gradient of the mean loss over all groups (DESIGN.md, ruling 6).
   // Errors   NumericsError if a score, a loss or the norm is not finite.
-  UpdateGradient ComputeGradient(const RoutingState& routing,
-                                 const GroupBatch& batch);
+  virtual UpdateGradient ComputeGradient(const RoutingState& routing,
+                                         const GroupBatch& batch) = 0;
 
   // Takes the step along the last gradient: optimizer.h says how.
-  void Apply(double learning_rate, int64_t completed_updates);
+  virtual void Apply(double learning_rate, int64_t completed_updates) = 0;
 
   // Copies; all [layout.total].
-  std::vector<float> ReadGradient() const;
-  std::vector<float> ReadFirstMoment() const;
-  std::vector<float> ReadSecondMoment() const;
-  void WriteMoments(std::span<const float> first,
-                    std::span<const float> second);
+  virtual std::vector<float> ReadGradient() const = 0;
+  virtual std::vector<float> ReadFirstMoment() const = 0;
+  virtual std::vector<float> ReadSecondMoment() const = 0;
+  virtual void WriteMoments(std::span<const float> first,
+                            std::span<const float> second) = 0;
 
-  int64_t num_groups() const;
-
- private:
-  std::unique_ptr<UpdaterInterface> on_backend_;
+  virtual int64_t num_groups() const = 0;
 };
 
 }  // namespace softmoe::optimized

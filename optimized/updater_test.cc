@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
 #include "optimized/allocation.h"
+#include "optimized/initialize.h"
+#include "optimized/model.h"
 #include "optimized/optimizer.h"
 #include "optimized/testing/ranked_training.h"
 
@@ -37,7 +40,7 @@ const RoutingState kRouting{.temperature = 1.5, .tau = 1.0};
 class UpdaterTest : public ::testing::Test {
  protected:
   UpdaterTest() {
-    model_.InitializeParameters(4);
+    InitializeParameters(*model_, 4, pool_);
     for (int64_t i = 0; i <= kGroups * kLength; ++i) {
       text_.push_back(static_cast<int32_t>(i * i * 7 % 17));
     }
@@ -48,49 +51,49 @@ class UpdaterTest : public ::testing::Test {
     return {1, tokens.first(kLength), tokens.subspan(1), group * kLength};
   }
   UpdateGradient Compute() {
-    return updater_.ComputeGradient(
+    return updater_->ComputeGradient(
         kRouting, [&](int64_t group) { return GroupText(group); });
   }
 
   ThreadPool pool_{2};
   const Config config_ = WithoutNoise();
-  Model model_{config_, 1, pool_};
-  Updater updater_{model_};
+  const std::unique_ptr<Model> model_ = MakeModel(config_, 1, pool_);
+  const std::unique_ptr<Updater> updater_ = model_->MakeUpdater();
   std::vector<int32_t> text_;
 };
 
 TEST_F(UpdaterTest, SumsGroupsAlongTheTreeAndClipsByTheNorm) {
-  const int64_t total = model_.layout().total;
+  const int64_t total = model_->layout().total;
   std::vector<Floats> groups(kGroups, Floats(total));
   for (int64_t g = 0; g < kGroups; ++g) {
-    model_.ForwardBackward(GroupText(g), kRouting, 1.0 / (kGroups * kLength),
-                           1.0 / kGroups, groups[g]);
+    model_->ForwardBackward(GroupText(g), kRouting, 1.0 / (kGroups * kLength),
+                            1.0 / kGroups, groups[g]);
   }
   Floats sum(total);  // g0 + (g1 + g2)
   for (int64_t i = 0; i < total; ++i) {
     sum[i] = groups[0][i] + (groups[1][i] + groups[2][i]);
   }
   const UpdateGradient gradient = Compute();
-  EXPECT_EQ(updater_.ReadGradient(), sum);
+  EXPECT_EQ(updater_->ReadGradient(), sum);
 
-  Optimizer optimizer(config_.training, model_.layout(), pool_);
+  Optimizer optimizer(config_.training, model_->layout(), pool_);
   const double norm = optimizer.GradientNorm(sum);
   EXPECT_EQ(gradient.norm, norm);
   ASSERT_GT(norm, config_.training.clip_norm);
-  Floats parameters = model_.ReadParameters();
+  Floats parameters = model_->ReadParameters();
   optimizer.Update(0.5, 7, norm, sum, parameters);
-  updater_.Apply(0.5, 7);
-  EXPECT_EQ(model_.ReadParameters(), parameters);
+  updater_->Apply(0.5, 7);
+  EXPECT_EQ(model_->ReadParameters(), parameters);
   const std::span<const float> first = optimizer.first_moment();
   const std::span<const float> second = optimizer.second_moment();
-  EXPECT_EQ(updater_.ReadFirstMoment(), Floats(first.begin(), first.end()));
-  EXPECT_EQ(updater_.ReadSecondMoment(), Floats(second.begin(), second.end()));
+  EXPECT_EQ(updater_->ReadFirstMoment(), Floats(first.begin(), first.end()));
+  EXPECT_EQ(updater_->ReadSecondMoment(), Floats(second.begin(), second.end()));
 }
 
 TEST_F(UpdaterTest, AsksForTheGroupsInOrderAndReportsEach) {
   std::vector<int64_t> asked;
   const UpdateGradient gradient =
-      updater_.ComputeGradient(kRouting, [&](int64_t group) {
+      updater_->ComputeGradient(kRouting, [&](int64_t group) {
         asked.push_back(group);
         return GroupText(group);
       });
@@ -98,25 +101,26 @@ TEST_F(UpdaterTest, AsksForTheGroupsInOrderAndReportsEach) {
   ASSERT_EQ(gradient.groups.size(), kGroups);
   for (int64_t g = 0; g < kGroups; ++g) {
     EXPECT_EQ(gradient.groups[g].loss_sum,
-              model_.Forward(GroupText(g), kRouting).loss_sum);
+              model_->Forward(GroupText(g), kRouting).loss_sum);
   }
   EXPECT_GT(gradient.model_seconds, 0);
 }
 
 TEST_F(UpdaterTest, GoesOnFromWrittenParametersAndMoments) {
   Compute();
-  updater_.Apply(0.5, 0);
-  Model other_model(config_, 1, pool_);
-  Updater other(other_model);
-  other_model.WriteParameters(model_.ReadParameters());
-  other.WriteMoments(updater_.ReadFirstMoment(), updater_.ReadSecondMoment());
+  updater_->Apply(0.5, 0);
+  const auto other_model = MakeModel(config_, 1, pool_);
+  const auto other = other_model->MakeUpdater();
+  other_model->WriteParameters(model_->ReadParameters(), 0);
+  other->WriteMoments(updater_->ReadFirstMoment(),
+                      updater_->ReadSecondMoment());
   Compute();
-  updater_.Apply(0.25, 1);
-  other.ComputeGradient(kRouting,
-                        [&](int64_t group) { return GroupText(group); });
-  other.Apply(0.25, 1);
-  EXPECT_EQ(other_model.ReadParameters(), model_.ReadParameters());
-  EXPECT_EQ(other.ReadSecondMoment(), updater_.ReadSecondMoment());
+  updater_->Apply(0.25, 1);
+  other->ComputeGradient(kRouting,
+                         [&](int64_t group) { return GroupText(group); });
+  other->Apply(0.25, 1);
+  EXPECT_EQ(other_model->ReadParameters(), model_->ReadParameters());
+  EXPECT_EQ(other->ReadSecondMoment(), updater_->ReadSecondMoment());
 }
 
 // Caps are computed from the host's copy of the budget logits.
@@ -134,26 +138,26 @@ TEST_F(UpdaterTest, AllocatesByTheBudgetLogitsAsTheyAre) {
   };
   for (int64_t update = 0; update < 3; ++update) {
     Compute();
-    updater_.Apply(0.1, update);
-    expect_same(model_);
+    updater_->Apply(0.1, update);
+    expect_same(*model_);
   }
-  Model other(config_, 1, pool_);
-  Updater other_updater(other);
-  other.WriteParameters(model_.ReadParameters());
-  other_updater.WriteMoments(updater_.ReadFirstMoment(),
-                             updater_.ReadSecondMoment());
-  expect_same(other);
-  other_updater.ComputeGradient(
+  const auto other = MakeModel(config_, 1, pool_);
+  const auto other_updater = other->MakeUpdater();
+  other->WriteParameters(model_->ReadParameters(), 0);
+  other_updater->WriteMoments(updater_->ReadFirstMoment(),
+                              updater_->ReadSecondMoment());
+  expect_same(*other);
+  other_updater->ComputeGradient(
       kRouting, [&](int64_t group) { return GroupText(group); });
-  other_updater.Apply(0.1, 3);
-  expect_same(other);
+  other_updater->Apply(0.1, 3);
+  expect_same(*other);
 }
 
 // It does not matter which group it is in. (Attention carries a NaN to all of
 // its sequence: it multiplies what a token must not see by 0.)
 TEST_F(UpdaterTest, NamesTheFirstBadScoreOfAllGroups) {
   const Floats row(8, std::numeric_limits<float>::quiet_NaN());
-  model_.WriteParameters(row, model_.layout().embedding + 16 * 8);
+  model_->WriteParameters(row, model_->layout().embedding + 16 * 8);
   for (int32_t& id : text_) id %= 16;
   text_[kLength + 3] = 16;
   text_[2 * kLength + 1] = 16;
@@ -164,21 +168,21 @@ TEST_F(UpdaterTest, NamesTheFirstBadScoreOfAllGroups) {
 
 TEST_F(UpdaterTest, ANumberThatIsNotFiniteChangesNothing) {
   const float infinity[] = {std::numeric_limits<float>::infinity()};
-  model_.WriteParameters(infinity, model_.layout().head_weight + 2);
-  const Floats before = model_.ReadParameters();
+  model_->WriteParameters(infinity, model_->layout().head_weight + 2);
+  const Floats before = model_->ReadParameters();
   EXPECT_THROW(Compute(), NumericsError);
-  EXPECT_EQ(model_.ReadParameters(), before);
-  for (const float m : updater_.ReadFirstMoment()) ASSERT_EQ(m, 0.0f);
+  EXPECT_EQ(model_->ReadParameters(), before);
+  for (const float m : updater_->ReadFirstMoment()) ASSERT_EQ(m, 0.0f);
 }
 
 TEST_F(UpdaterTest, RefusesArraysOfAnotherSize) {
-  const int64_t total = model_.layout().total;
-  EXPECT_THROW(updater_.WriteMoments(Floats(total), Floats(total - 1)),
+  const int64_t total = model_->layout().total;
+  EXPECT_THROW(updater_->WriteMoments(Floats(total), Floats(total - 1)),
                InternalError);
-  EXPECT_THROW(updater_.WriteMoments(Floats(total + 1), Floats(total)),
+  EXPECT_THROW(updater_->WriteMoments(Floats(total + 1), Floats(total)),
                InternalError);
-  EXPECT_THROW(model_.WriteParameters(Floats(2), total - 1), InternalError);
-  EXPECT_THROW(model_.WriteParameters(Floats(1), -1), InternalError);
+  EXPECT_THROW(model_->WriteParameters(Floats(2), total - 1), InternalError);
+  EXPECT_THROW(model_->WriteParameters(Floats(1), -1), InternalError);
 }
 
 }  // namespace

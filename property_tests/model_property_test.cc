@@ -15,7 +15,6 @@
 #include "core/testing/config_test_util.h"
 #include "kernels/isa.h"
 #include "optimized/model.h"
-#include "optimized/updater.h"
 #include "property_tests/testing/model_difference.h"
 
 namespace softmoe::property_tests {
@@ -108,13 +107,13 @@ TEST_P(AcrossInstructionSets, EveryUpdateOfARunAgrees) {
   config.training.global_batch_sequences = 2;
   config.training.balance_group_sequences = 2;
   ThreadPool pool(2);
-  optimized::Model model(config, 2, pool);
-  optimized::Updater updater(model);
+  const auto model = optimized::MakeModel(config, 2, pool);
+  const auto updater = model->MakeUpdater();
   ModelCase state = MakeModelCase(config, 2, 1);
-  model.WriteParameters(state.parameters);
+  model->WriteParameters(state.parameters, 0);
   for (int64_t update = 0; update < 5; ++update) {
     ModelCase batch = MakeModelCase(config, 2, 10 + update);
-    batch.parameters = model.ReadParameters();
+    batch.parameters = model->ReadParameters();
     batch.step = update;
     for (const char* level : {"v3", "v4"}) {
       kernels::SelectIsa(level);
@@ -122,7 +121,7 @@ TEST_P(AcrossInstructionSets, EveryUpdateOfARunAgrees) {
       ExpectAgreement(batch);
     }
     kernels::SelectIsa("v3");
-    updater.ComputeGradient(
+    updater->ComputeGradient(
         {.temperature = batch.temperature, .tau = batch.tau, .step = update},
         [&](int64_t) {
           return optimized::Batch{.num_sequences = 2,
@@ -130,8 +129,8 @@ TEST_P(AcrossInstructionSets, EveryUpdateOfARunAgrees) {
                                   .targets = batch.targets,
                                   .first_token = batch.first_token};
         });
-    updater.Apply(1e-2, update);
-    EXPECT_NE(model.ReadParameters(), batch.parameters);
+    updater->Apply(1e-2, update);
+    EXPECT_NE(model->ReadParameters(), batch.parameters);
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "core/comparator.h"
 #include "core/parallel_for.h"
+#include "optimized/initialize.h"
 #include "optimized/model.h"
 #include "property_tests/testing/training_oracle.h"
 #include "reference/adamw.h"
@@ -85,9 +86,11 @@ TEST(InitializationOracle, ParametersAreTheSame) {
       file.ReadDataset<double>("/initial_parameters").values;
   ASSERT_EQ(static_cast<int64_t>(expected.size()), c.layout.total);
   ThreadPool pool(2);
-  optimized::Model model(c.config, /*group_sequences=*/1, pool);
-  model.InitializeParameters(static_cast<uint64_t>(c.config.training.seed));
-  const std::vector<float> got = model.ReadParameters();
+  const auto model =
+      optimized::MakeModel(c.config, /*group_sequences=*/1, pool);
+  optimized::InitializeParameters(
+      *model, static_cast<uint64_t>(c.config.training.seed), pool);
+  const std::vector<float> got = model->ReadParameters();
   std::vector<double> bounds;
   for (const double value : expected) {
     // Rounded to float once; before that, in double, 20 roundings and

@@ -29,6 +29,7 @@
 #include "kernels/simt/shim/simulator.h"
 #include "optimized/allocation.h"
 #include "optimized/memory_plan.h"
+#include "optimized/model.h"
 #include "property_tests/testing/model_difference.h"
 #include "property_tests/testing/small_training.h"
 
@@ -52,13 +53,13 @@ std::unique_ptr<kernels::Queue> MakeQueue() {
                                       /*workspace=*/1 << 16);
 }
 
-std::unique_ptr<optimized::ModelInterface> MakeSimulated(
+std::unique_ptr<optimized::Model> MakeSimulated(
     const Config& config, int64_t group_sequences, kernels::Queue& queue,
     Recompute recompute = Recompute::kNone) {
   return config.training.precision == Precision::kFp32
-             ? optimized::backend_simulated::MakeModel(config, group_sequences,
-                                                       queue, recompute)
-             : optimized::backend_simulated_bf16::MakeModel(
+             ? optimized::backend_simulated::MakeBackendModel(
+                   config, group_sequences, queue, recompute)
+             : optimized::backend_simulated_bf16::MakeBackendModel(
                    config, group_sequences, queue, recompute);
 }
 
@@ -100,7 +101,7 @@ TEST_P(SimulatedModel, HasTheSameBitsInEachSchedule) {
 
 // The host's allocation, from its own copy of the budget logits, has the
 // device's bits.
-void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
+void ExpectTheDevicesAllocation(const optimized::Model& model) {
   const int64_t first = model.layout().budget_logits;
   std::vector<float> logits;
   if (first >= 0) {
@@ -119,8 +120,7 @@ void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
 }
 
 // Trains with noise.
-TrainingState Train(const Config& config, bool interrupted,
-                    int64_t updates = 20,
+TrainingState Train(const Config& config, bool interrupted, int64_t updates = 6,
                     Recompute recompute = Recompute::kNone) {
   const auto queue = MakeQueue();
   const auto make = [&] { return MakeSimulated(config, 1, *queue, recompute); };
@@ -135,6 +135,7 @@ TEST_P(SimulatedModel, RepeatsUpdatesBitForBitAlsoInterrupted) {
   EXPECT_NE(once.parameters, SmallParameters(config));
   simt::SetSchedule(simt::Schedule::kRandom, 7);
   EXPECT_EQ(once, Train(config, /*interrupted=*/false));
+  simt::SetSchedule(simt::Schedule::kDescending);
   EXPECT_EQ(once, Train(config, /*interrupted=*/true));
 }
 
@@ -162,8 +163,8 @@ TEST(CpuModel, RecomputationChangesNoBit) {
     std::vector<float> kept;
     for (const Recompute recompute :
          {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
-      const auto model = optimized::backend_cpu::MakeModel(
-          config, c.num_sequences, pool, recompute);
+      const auto model = optimized::MakeModel(config, c.num_sequences, pool,
+                                              optimized::Cpu(), recompute);
       model->WriteParameters(c.parameters, 0);
       std::vector<float> gradient(c.parameters.size());
       (void)model->ForwardBackward(
@@ -342,7 +343,7 @@ TEST_P(SimulatedModel, WaitsOnceInAnUpdateButForOffsets) {
 
 // The error message of an update that ends early; its parameters stay
 // unchanged.
-std::string UpdateError(optimized::ModelInterface& model,
+std::string UpdateError(optimized::Model& model,
                         const std::vector<float>& parameters,
                         const std::vector<ModelCase>& groups) {
   const auto updater = model.MakeUpdater();
@@ -379,7 +380,7 @@ TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
     std::vector<float> parameters = SmallParameters(config);
     std::fill_n(parameters.begin() + first, size, value);
     const auto simulated = MakeSimulated(config, 1, *queue);
-    const auto cpu = optimized::backend_cpu::MakeModel(on_cpu, 1, pool);
+    const auto cpu = optimized::MakeModel(on_cpu, 1, pool);
     const std::string text = UpdateError(*simulated, parameters, groups);
     const std::string expected = UpdateError(*cpu, parameters, groups);
     const std::string value_of = "router score is ";
@@ -412,7 +413,7 @@ TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
       TrainingConfigOf({RouterKind::kSoftLearned, Precision::kBf16});
   const auto queue = MakeQueue();
   SmallGroups batch(config, 9);
-  const auto loss = [&](optimized::ModelInterface& model) {
+  const auto loss = [&](optimized::Model& model) {
     return model.Forward(batch(0), SmallRouting(9)).loss_sum;
   };
   const auto fresh_loss = [&](const std::vector<float>& parameters) {

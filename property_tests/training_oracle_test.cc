@@ -22,7 +22,7 @@
 #include "core/parallel_for.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
-#include "optimized/model_interface.h"
+#include "optimized/model.h"
 #include "optimized/simulated_model.h"
 #include "reference/calibration.h"
 #include "reference/metrics.h"
@@ -40,7 +40,7 @@ using reference::Vector;
 
 class TrainingOracle : public ::testing::TestWithParam<const char*> {
  protected:
-  void ExpectModelAgrees(optimized::ModelInterface& model);
+  void ExpectModelAgrees(optimized::Model& model);
 
   const Hdf5Reader file_ = OpenTrainingOracle();
   const TrainedCase case_{file_, GetParam()};
@@ -135,7 +135,7 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
 }
 
 // Compares every recorded step, starting from the recorded parameters.
-void TrainingOracle::ExpectModelAgrees(optimized::ModelInterface& model) {
+void TrainingOracle::ExpectModelAgrees(optimized::Model& model) {
   const TrainedCase& c = case_;
   for (int64_t step = 0; step < steps_; ++step) {
     // Rounded to float, as in the oracle's own float32 runs.
@@ -170,14 +170,14 @@ void TrainingOracle::ExpectModelAgrees(optimized::ModelInterface& model) {
 
 TEST_P(TrainingOracle, OptimizedModelAndTrainersTotalsAgree) {
   ThreadPool pool(2);
-  ExpectModelAgrees(*optimized::backend_cpu::MakeModel(
+  ExpectModelAgrees(*optimized::MakeModel(
       case_.config, case_.config.training.balance_group_sequences, pool));
 }
 
 TEST_P(TrainingOracle, SimulatedDeviceAgrees) {
   const auto queue = kernels::isa_shim::MakeQueue(
       kernels::isa_shim::DeviceStream(), /*workspace=*/1 << 16);
-  ExpectModelAgrees(*optimized::backend_simulated::MakeModel(
+  ExpectModelAgrees(*optimized::backend_simulated::MakeBackendModel(
       case_.config, case_.config.training.balance_group_sequences, *queue));
 }
 

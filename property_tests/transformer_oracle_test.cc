@@ -142,13 +142,13 @@ TEST_P(TransformerOracle, ReferenceAgrees) {
 TEST_P(TransformerOracle, OptimizedModelAgrees) {
   const OracleCase& c = case_;
   ThreadPool pool(2);
-  optimized::Model model(c.config, c.num_sequences(), pool);
+  const auto model = optimized::MakeModel(c.config, c.num_sequences(), pool);
   // Exact: the oracle's parameters are multiples of 2^-12.
   const Eigen::VectorXf parameters = c.parameters.cast<float>();
-  model.WriteParameters(
-      {parameters.data(), static_cast<size_t>(parameters.size())});
+  model->WriteParameters(
+      {parameters.data(), static_cast<size_t>(parameters.size())}, 0);
   std::vector<float> gradients(static_cast<size_t>(c.layout.total));
-  const optimized::StepStats stats = model.ForwardBackward(
+  const optimized::StepStats stats = model->ForwardBackward(
       {c.num_sequences(), c.inputs, c.targets},
       {.temperature = c.Scalar("temperature"), .tau = c.Scalar("tau")},
       c.Scalar("loss_scale"), c.Scalar("group_scale"), gradients);

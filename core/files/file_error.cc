@@ -2,6 +2,7 @@
 #include "core/files/file_error.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -60,6 +61,12 @@ int WriteAll(int file, std::string_view bytes, int64_t offset) {
     if (offset >= 0) offset += count;
   }
   return 0;
+}
+
+bool StillNames(const std::filesystem::path& path, int file) {
+  struct stat named, opened;
+  return stat(path.c_str(), &named) == 0 && fstat(file, &opened) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
 void RequireRegularOrAbsent(const std::filesystem::path& path) {

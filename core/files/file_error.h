@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // file_error.h - an errno about a file as an EnvironmentError with a remedy,
-// and writing all bytes.
+// and what is asked of an open file.
 #ifndef SOFTMOE_CORE_FILES_FILE_ERROR_H_
 #define SOFTMOE_CORE_FILES_FILE_ERROR_H_
 
@@ -22,6 +22,9 @@ EnvironmentError FileError(const std::string& action,
 // Writes all bytes, at `offset` or (-1) where the file stands. Returns 0, or
 // the errno that says why not; a write of nothing is ENOSPC.
 int WriteAll(int file, std::string_view bytes, int64_t offset = -1);
+
+// Whether `path` still names the open file or folder: others move or delete.
+bool StillNames(const std::filesystem::path& path, int file);
 
 // Throws EnvironmentError if `path` exists and is not a regular file: a file
 // written whole would replace a folder or device, and a pipe cannot hold one.

@@ -128,14 +128,6 @@ Leftover Judge(const LockHolder& left, int descriptor, bool kernel,
                        kernel && LocksOfFileReachAll(descriptor, mountinfo));
 }
 
-// Whether `path` still names the open file: its holder deletes it in the end.
-bool StillNamed(int descriptor, const fs::path& path) {
-  struct stat open_file, named;
-  return fstat(descriptor, &open_file) == 0 &&
-         stat(path.c_str(), &named) == 0 && open_file.st_ino == named.st_ino &&
-         open_file.st_dev == named.st_dev;
-}
-
 }  // namespace
 
 std::string Describe(const LockHolder& holder) {
@@ -218,7 +210,7 @@ FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
     return Attempt::kBusy;
   };
   const int error = TryLock(file);
-  if (error == EWOULDBLOCK || !StillNamed(file, path)) return give_up();
+  if (error == EWOULDBLOCK || !StillNames(path, file)) return give_up();
   const bool kernel = error == 0;
   if (const auto left = ReadHolder(file)) {
     switch (Judge(*left, file, kernel, mountinfo)) {

@@ -4,11 +4,12 @@
 //
 // The process that works there holds the kernel's lock (flock) on the file
 // lock.json in the folder, which names the process, and on the folder itself,
-// for versions that lock nothing else. The kernel releases both when a process
-// ends, however it ends. So a lock.json that nobody holds was left by a process
-// that is gone, and is taken over, unless it names a process on another machine
-// and the file system is not known to carry locks between machines: whether
-// that process is alive cannot be asked from here.
+// which stays locked while the folder is emptied, lock.json too. The kernel
+// releases both when a process ends, however it ends. So a lock.json that
+// nobody holds was left by a process that is gone, and is taken over, unless it
+// names a process on another machine and the file system is not known to carry
+// locks between machines: whether that process is alive cannot be asked from
+// here.
 #ifndef SOFTMOE_CORE_FILES_FOLDER_LOCK_H_
 #define SOFTMOE_CORE_FILES_FOLDER_LOCK_H_
 

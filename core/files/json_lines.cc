@@ -40,17 +40,17 @@ bool Take(const Json& object, const std::string& key, Fits fits, T* field) {
 }
 
 // `value` with every number that JSON cannot express as a string.
-Json WithoutNonFinite(const Json& value) {
+Json WithoutNonFinite(Json value) {
   if (value.is_number_float()) {
     const double number = value.get<double>();
     if (std::isnan(number)) return "nan";
     if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
     return value;
   }
-  if (!value.is_structured()) return value;
-  Json copy = value;
-  for (Json& child : copy) child = WithoutNonFinite(child);
-  return copy;
+  if (value.is_structured()) {
+    for (Json& child : value) child = WithoutNonFinite(std::move(child));
+  }
+  return value;
 }
 
 // Calls visit(record, line, end) for every whole line of `text`, with its

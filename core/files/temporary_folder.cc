@@ -55,14 +55,6 @@ void RemoveLeftovers(const fs::path& parent,
   }
 }
 
-// Whether `path` still names the open `folder`.
-bool IsStill(const fs::path& path, int folder) {
-  struct stat named {
-  }, opened{};
-  return stat(path.c_str(), &named) == 0 && fstat(folder, &opened) == 0 &&
-         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
-}
-
 // Whether a folder could not get a name because something has it.
 bool IsTaken(int error) {
   return error == ENOTEMPTY || error == EEXIST || error == ENOTDIR;
@@ -94,7 +86,7 @@ TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
     if (lock_ < 0 && errno == ENOENT) continue;
     if (lock_ < 0) throw FileError("open", name, errno);
     flock(lock_, LOCK_EX);
-    if (IsStill(name, lock_)) {
+    if (StillNames(name, lock_)) {
       path_ = name;
     } else {
       close(lock_);
@@ -152,10 +144,8 @@ void RemoveLeftoverFolders(const fs::path& parent) {
   });
 }
 
-PrivateFolder::PrivateFolder() : PrivateFolder(UsualParent()) {}
-
-PrivateFolder::PrivateFolder(const fs::path& parent) {
-  std::string name = (parent / "softmoe-XXXXXX").string();
+PrivateFolder::PrivateFolder() {
+  std::string name = (UsualParent() / "softmoe-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
     throw EnvironmentError(
         fmt::format("cannot make a folder like {}: {}; name a folder that can "

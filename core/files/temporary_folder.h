@@ -42,10 +42,8 @@ void RemoveLeftoverFolders(const std::filesystem::path& parent);
 // A folder of this process alone, which is removed with the object.
 class PrivateFolder {
  public:
-  // Makes the folder below `parent`, or else below $TMPDIR or /tmp. Throws
-  // EnvironmentError.
+  // Makes the folder below $TMPDIR or /tmp. Throws EnvironmentError.
   PrivateFolder();
-  explicit PrivateFolder(const std::filesystem::path& parent);
   ~PrivateFolder();
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;

@@ -164,12 +164,6 @@ TEST(PrivateFolder, IsTheOwnersAloneAndGoesWithItsContent) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST(PrivateFolder, IsBelowTheParentThatIsNamed) {
-  const PrivateFolder parent;
-  const PrivateFolder folder(parent.path());
-  EXPECT_EQ(folder.path().parent_path(), parent.path());
-}
-
 TEST(PrivateFolder, SaysWhereItCannotBeMade) {
   // Not even root can make a folder there.
   ASSERT_EQ(::setenv("TMPDIR", "/proc", 1), 0);

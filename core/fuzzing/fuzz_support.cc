@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "core/errors.h"
+#include "core/files/file_error.h"
 #include "core/files/temporary_folder.h"
 
 namespace softmoe::fuzz {
@@ -127,19 +128,15 @@ fs::path ParentOfScratch() {
 }  // namespace
 
 const fs::path& ScratchFolder() {
-  // Removed when the process exits normally.
-  static const PrivateFolder folder(ParentOfScratch());
+  // Removed when the process exits normally, or else when the next one begins.
+  static const TemporaryFolder folder(ParentOfScratch() / "softmoe");
   return folder.path();
 }
 
 void WriteScratch(const fs::path& path, std::string_view bytes) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   Require(file >= 0, "cannot write " + path.string());
-  while (!bytes.empty()) {
-    const ssize_t count = write(file, bytes.data(), bytes.size());
-    Require(count > 0, "cannot write " + path.string());
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
+  Require(WriteAll(file, bytes) == 0, "cannot write " + path.string());
   close(file);
 }
 

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "core/errors.h"
+#include "core/files/file_error.h"
 
 namespace softmoe {
 namespace {
@@ -107,21 +108,13 @@ herr_t Read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size,
 herr_t Write(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size,
              const void* buffer) {
   OpenFile* open = Cast(file);
-  const auto* bytes = static_cast<const char*>(buffer);
-  const haddr_t end = address + size;
-  while (size > 0 && open->file->error == 0) {
-    const ssize_t count = pwrite(open->file->descriptor, bytes, size,
-                                 static_cast<off_t>(address));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      NoteError(open, count < 0 ? errno : ENOSPC);
-      break;
-    }
-    bytes += count;
-    size -= static_cast<size_t>(count);
-    address += static_cast<haddr_t>(count);
+  if (open->file->error == 0) {
+    const int error = WriteAll(open->file->descriptor,
+                               {static_cast<const char*>(buffer), size},
+                               static_cast<int64_t>(address));
+    if (error != 0) NoteError(open, error);
   }
-  open->end_of_file = std::max(open->end_of_file, end);
+  open->end_of_file = std::max(open->end_of_file, address + size);
   return 0;  // see the head of hdf5_driver.h
 }
 

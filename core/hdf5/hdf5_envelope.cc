@@ -157,17 +157,11 @@ Hdf5Envelope CheckEnvelope(int descriptor, const fs::path& path,
         "'{}' is a '{}' file, but a '{}' file is needed; give another path",
         name, envelope.kind.name, expected.name));
   }
-  const uint32_t oldest =
-      expected.oldest_version == 0 ? expected.version : expected.oldest_version;
-  if (envelope.kind.version < oldest ||
-      envelope.kind.version > expected.version) {
+  if (envelope.kind.version != expected.version) {
     throw DataError(fmt::format(
         "'{}' is a '{}' file of version {}, this program reads version {}; use "
         "the program version that wrote it, or make it anew",
-        name, expected.name, envelope.kind.version,
-        oldest == expected.version
-            ? fmt::format("{}", expected.version)
-            : fmt::format("{} to {}", oldest, expected.version)));
+        name, expected.name, envelope.kind.version, expected.version));
   }
   if (EncodeEnvelope(envelope) != bytes) {
     throw DataError(fmt::format(

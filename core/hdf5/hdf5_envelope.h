@@ -21,9 +21,6 @@ namespace softmoe {
 struct Hdf5Kind {
   std::string name;  // "checkpoint", "row-result", "golden", ... (<= 31 chars)
   uint32_t version = 1;
-  // The oldest version that the reader also knows; 0 if it knows only
-  // `version`.
-  uint32_t oldest_version = 0;
 };
 
 constexpr int64_t kEnvelopeBytes = 512;
@@ -48,8 +45,7 @@ Sha256Digest HashContent(int descriptor, const std::filesystem::path& path);
 
 // Checks the open file `descriptor` completely: magic, envelope version,
 // envelope checksum, kind, version, length and content. Throws DataError whose
-// message names `path`, says what is wrong, and what to do. The version in the
-// result's kind is that of the file.
+// message names `path`, says what is wrong, and what to do.
 Hdf5Envelope CheckEnvelope(int descriptor, const std::filesystem::path& path,
                            const Hdf5Kind& expected);
 

@@ -137,7 +137,6 @@ class Hdf5Reader {
   }
 
   const std::filesystem::path& path() const;
-  uint32_t version() const;  // of the file, see Hdf5Kind
   // SHA-256 of the HDF5 part, hex: identifies the content.
   const std::string& content_sha256() const;
 

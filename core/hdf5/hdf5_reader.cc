@@ -188,8 +188,6 @@ Hdf5Reader::~Hdf5Reader() = default;
 
 const fs::path& Hdf5Reader::path() const { return impl_->path; }
 
-uint32_t Hdf5Reader::version() const { return impl_->envelope.kind.version; }
-
 const std::string& Hdf5Reader::content_sha256() const {
   return impl_->content_sha256;
 }

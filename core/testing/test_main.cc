@@ -22,6 +22,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/errors.h"
 #include "core/files/temporary_folder.h"
 
 namespace {
@@ -29,14 +30,21 @@ namespace {
 // A folder in memory, if the machine lends some as a file system, or null. What
 // tests write is synced as a user's files are, and a disk takes ten times as
 // long for that as the tests do.
-std::unique_ptr<softmoe::PrivateFolder> MakeMemoryFolder() {
+std::unique_ptr<softmoe::TemporaryFolder> MakeMemoryFolder() {
   const std::filesystem::path memory = "/dev/shm";
   constexpr uintmax_t kWanted = uintmax_t{1} << 30;  // bytes
-  std::error_code error;
-  const auto space = std::filesystem::space(memory, error);
-  if (error || space.available < kWanted) return nullptr;
   if (access(memory.c_str(), W_OK) != 0) return nullptr;
-  return std::make_unique<softmoe::PrivateFolder>(memory);
+  try {
+    // Removes what tests that were killed left there.
+    auto folder =
+        std::make_unique<softmoe::TemporaryFolder>(memory / "softmoe");
+    std::error_code error;
+    const auto space = std::filesystem::space(memory, error);
+    if (error || space.available < kWanted) return nullptr;
+    return folder;
+  } catch (const softmoe::EnvironmentError&) {
+    return nullptr;  // not even room for a folder
+  }
 }
 
 constexpr std::string_view kFile = "--file=";

@@ -144,9 +144,9 @@ TEST(CostModel, CpuMemoryIsWhatTheModelReserves) {
     config.router.mean_active_experts = 1.5;
     if (jitter) config.router.noise = NoiseKind::kInputJitter;
     config.training.balance_group_sequences = 16;
-    const optimized::Model model(config, 16, pool);
+    const auto model = optimized::MakeModel(config, 16, pool);
     const double reserved = static_cast<double>(
-        model.MemoryBytes() - 4 * ParameterLayout(config).total);
+        model->MemoryBytes() - 4 * ParameterLayout(config).total);
     EXPECT_LE(CpuActivationBytes(config), reserved);
     EXPECT_GE(CpuActivationBytes(config), 0.97 * reserved);
   }

@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/philox.h"
+#include "optimized/initialize.h"
 #include "optimized/model.h"
 #include "trainer/run/schedules.h"
 
@@ -164,8 +165,9 @@ Config SmallModel(const ModelCase& test) {
 double FirstStepActivity(Config config, int64_t seed) {
   config.training.seed = seed;
   ThreadPool pool(2);
-  optimized::Model model(config, config.training.global_batch_sequences, pool);
-  model.InitializeParameters(static_cast<uint64_t>(seed));
+  const auto model = optimized::MakeModel(
+      config, config.training.global_batch_sequences, pool);
+  optimized::InitializeParameters(*model, static_cast<uint64_t>(seed), pool);
   const int64_t tokens =
       config.training.global_batch_sequences * config.model.sequence_length;
   std::vector<int32_t> ids(static_cast<size_t>(tokens) + 1);
@@ -176,13 +178,13 @@ double FirstStepActivity(Config config, int64_t seed) {
   }
   const std::span<const int32_t> all(ids);
   return model
-      .Forward({.num_sequences = config.training.global_batch_sequences,
-                .inputs = all.first(ids.size() - 1),
-                .targets = all.subspan(1)},
-               {.temperature = trainer::Temperature(config, 0),
-                .tau = *config.router.tau,
-                .noise = config.router.noise != NoiseKind::kNone,
-                .step = 0})
+      ->Forward({.num_sequences = config.training.global_batch_sequences,
+                 .inputs = all.first(ids.size() - 1),
+                 .targets = all.subspan(1)},
+                {.temperature = trainer::Temperature(config, 0),
+                 .tau = *config.router.tau,
+                 .noise = config.router.noise != NoiseKind::kNone,
+                 .step = 0})
       .MeanActiveExperts();
 }
 

@@ -160,8 +160,6 @@ void VisitRun(File& file, const std::string& group, Run& run,
 }
 
 RunRecord Read(const fs::path& path) {
-  // Version 3 had neither a benchmark nor results, version 4 fewer numbers of
-  // each run in the latter.
   const Hdf5Reader file(path, golden::RunRecordKind());
   RunRecord record;
   record.path = path;

@@ -332,26 +332,6 @@ TEST(RunRecord, RefusesMixedReadings) {
   EXPECT_EQ(ReadWholeFile(path), before);  // written by WriteRunRecord alone
 }
 
-TEST(RunRecord, ReadsVersion3) {
-  RunRecord record =
-      ReadRunRecord("experiments/run/testdata/version_3/mini.h5");
-  ASSERT_EQ(record.runs.size(), 1u);
-  EXPECT_EQ(record.runs[0].id, "gcide/sparse-1/seed1234");
-  EXPECT_EQ(record.planned.size(), 76u);
-  EXPECT_EQ(record.bench, "");
-  RequireKnownMargins(record);
-  // The record keeps the margins of procedure 1.
-  const std::string margins = record.margins_sha256;
-  EXPECT_TRUE(margins.starts_with("f40f63b9")) << margins;
-  // Rewritten, it has today's version and the same runs.
-  record.path = FreshFolder("version_3") / "mini.h5";
-  WriteRunRecord(record);
-  const RunRecord again = ReadRunRecord(record.path);
-  trainer::ExpectSameResult(record.runs[0].result, again.runs[0].result);
-  EXPECT_EQ(again.runs[0].training_sha256, record.runs[0].training_sha256);
-  EXPECT_EQ(again.margins_sha256, margins);
-}
-
 TEST(RunRecord, StandsInForFolders) {
   const fs::path path = FreshFolder("stands") / "example.h5";
   const GridOutcome all = FinishedGrid();

@@ -5,21 +5,20 @@
 
 #include "core/errors.h"
 #include "core/files/sha256.h"
-#include "optimized/model.h"
-#include "optimized/updater.h"
+#include "optimized/initialize.h"
 
 namespace softmoe::optimized {
 namespace {
 
 constexpr int64_t kLength = 5, kVocabulary = 17;
 
-Trained Train(Model& model, Updater& updater, int begin, int end,
-              const TrainedState* from) {
+Trained Train(Model& model, Updater& updater, ThreadPool& pool, int begin,
+              int end, const TrainedState* from) {
   if (from != nullptr) {
-    model.WriteParameters(from->parameters);
+    model.WriteParameters(from->parameters, 0);
     updater.WriteMoments(from->first_moment, from->second_moment);
   } else {
-    model.InitializeParameters(4);
+    InitializeParameters(model, 4, pool);
   }
   Trained trained;
   for (int update = begin; update < end; ++update) {
@@ -96,24 +95,26 @@ UpdateGradient TrainUpdate(Updater& updater, int update) {
 Trained TrainAlone(const Config& config, int threads, int begin, int end,
                    const TrainedState* from, Device& device) {
   ThreadPool pool(threads);
-  Model model(config, 1, pool, device);
-  Updater updater(model);
-  return Train(model, updater, begin, end, from);
+  const auto model = MakeModel(config, 1, pool, device);
+  const auto updater = model->MakeUpdater();
+  return Train(*model, *updater, pool, begin, end, from);
 }
 
 Trained TrainRank(const Config& config, int threads, Communicator& communicator,
                   int begin, int end, const TrainedState* from, Device& device,
                   CarrierKind carrier) {
   ThreadPool pool(threads);
-  Model model(config, 1, pool, device, Recompute::kNone, &communicator);
-  Updater updater(model, communicator, carrier);
-  return Train(model, updater, begin, end, from);
+  const auto model =
+      MakeModel(config, 1, pool, device, Recompute::kNone, &communicator);
+  const auto updater = model->MakeUpdater(communicator, carrier);
+  return Train(*model, *updater, pool, begin, end, from);
 }
 
 void UpdateWithInfinity(Model& model, Communicator& communicator,
                         std::span<int> unchanged) {
-  model.InitializeParameters(4);
-  Updater updater(model, communicator);
+  ThreadPool pool(1);
+  InitializeParameters(model, 4, pool);
+  const auto updater = model.MakeUpdater(communicator, CarrierKind::kHost);
   if (communicator.rank() == 1) {
     const float infinity[] = {std::numeric_limits<float>::infinity()};
     model.WriteParameters(infinity, model.layout().head_weight + 2);
@@ -121,8 +122,8 @@ void UpdateWithInfinity(Model& model, Communicator& communicator,
   const std::vector<float> before = model.ReadParameters();
   const UpdateText text(0, 4);
   try {
-    updater.ComputeGradient({.tau = 1.0},
-                            [&](int64_t group) { return text.Group(group); });
+    updater->ComputeGradient({.tau = 1.0},
+                             [&](int64_t group) { return text.Group(group); });
   } catch (const Error& error) {
     unchanged[static_cast<size_t>(communicator.rank())] =
         model.ReadParameters() == before && error.code() == ExitCode::kFailed;

@@ -14,7 +14,7 @@
 #include "core/config/config.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
-#include "optimized/model_interface.h"
+#include "optimized/model.h"
 #include "optimized/step.h"
 #include "optimized/updater.h"
 

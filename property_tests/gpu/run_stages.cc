@@ -112,7 +112,7 @@ std::vector<std::string> CommandOf(const Stage& stage, double seconds) {
 }
 
 // Hands on what follows from the report of `stage`, and removes it. Throws
-// DataError if there is none.
+// DataError if there is none, or one of another shape.
 void ReadReport(const Stage& stage, const OnLine& on_line) {
   if (!std::filesystem::exists(stage.report)) {
     throw DataError("the stage left no report");
@@ -120,7 +120,16 @@ void ReadReport(const Stage& stage, const OnLine& on_line) {
   const Line report = ParseJsonObject(ReadWholeFile(stage.report));
   std::filesystem::remove(stage.report);
   if (!report.is_object()) throw DataError("the stage's report is no JSON");
-  for (Line& line : stage.lines_of(report)) on_line(std::move(line));
+  std::vector<Line> lines;
+  try {
+    lines = stage.lines_of(report);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // at(), get(), stoi(), ...
+    throw DataError(fmt::format(
+        "the stage's report is not of the expected shape: {}", error.what()));
+  }
+  for (Line& line : lines) on_line(std::move(line));
 }
 
 StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
@@ -328,7 +337,8 @@ class Run {
     }
     const std::string failed = fmt::format("{}", fmt::join(failed_, "; "));
     writer_->Write({{"kind", "end"},
-                    {"passed", failed_.empty() && !signal_.requested()},
+                    {"passed", failed_.empty() && no_time_.empty() &&
+                                   !signal_.requested()},
                     {"failed", failed}});
     fmt::print("record: {}\n", options_.record.string());
     signal_.ThrowIfRequested("what was found so far is in the record");

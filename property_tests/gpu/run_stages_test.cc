@@ -139,9 +139,9 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
     stage.lines_of = [name](const Line& report) {
       return std::vector<Line>{{{"kind", "check"},
                                 {"name", name},
-                                {"passed", report["fine"]},
+                                {"passed", report.at("fine")},
                                 {"utilisation", 0},
-                                {"text", report["given"]}}};
+                                {"text", report.at("given")}}};
     };
     return stage;
   };
@@ -151,7 +151,8 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
               R"(echo "{\"fine\":true,\"given\":\"$0=$1\"}" >report.json)"),
        leaves("not fine",
               R"(echo '{"fine":false,"given":""}' >report.json; exit 1)"),
-       leaves("none", "exit 0"), leaves("no JSON", "echo '{' >report.json")},
+       leaves("none", "exit 0"), leaves("no JSON", "echo '{' >report.json"),
+       leaves("other JSON", "echo '{}' >report.json")},
       options_);
   EXPECT_EQ(code, ExitCode::kFailed);
   auto ends = Ends();
@@ -159,9 +160,11 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
   EXPECT_EQ(ends["not fine"]["outcome"], "failed");
   EXPECT_EQ(ends["none"]["outcome"], "failed");
   EXPECT_EQ(ends["no JSON"]["outcome"], "failed");
+  EXPECT_EQ(ends["other JSON"]["outcome"], "failed");
+  EXPECT_TRUE(Says(ends["other JSON"]["text"].get<std::string>(), "'fine'"));
   EXPECT_EQ(ends["end"]["failed"],
             "check \"not fine\"; stage \"none\" (failed); stage \"no JSON\" "
-            "(failed)");
+            "(failed); stage \"other JSON\" (failed)");
   EXPECT_FALSE(fs::exists(options_.record.parent_path() / "report.json"));
   // It is told how long it may take.
   EXPECT_EQ(ReadJsonLines(options_.record)[2]["text"], "--seconds=30.000000");

@@ -98,33 +98,36 @@ std::string Planted(const std::string& operation, const std::string& base) {
 
 // The line of the record that the report of `verify run` comes to.
 Line OperationLine(const OperationRun& run, const Line& report) {
-  const Line& unit = report["units"].at(0);
-  if (unit["ran"] == 0) throw DataError(unit["unsupported"].get<std::string>());
+  const Line& unit = report.at("units").at(0);
+  if (unit.at("ran") == 0) {
+    throw DataError(unit.at("unsupported").get<std::string>());
+  }
   double utilisation = 0;
   std::string bound;
-  for (const Line& output : unit["outputs"]) {
+  for (const Line& output : unit.at("outputs")) {
     // JSON has no infinity.
-    const double largest = output["utilisation"].is_number()
-                               ? output["utilisation"].get<double>()
-                               : INFINITY;
+    const Line& number = output.at("utilisation");
+    const double largest = number.is_number() ? number.get<double>() : INFINITY;
     if (bound.empty() || largest > utilisation) {
       utilisation = largest;
-      bound = output["derivation"];
+      bound = output.at("derivation");
     }
   }
   std::string text;
-  if (!report["failures"].empty()) text = report["failures"][0]["text"];
-  for (const std::string output : report["mistrusted"]) {
+  if (const Line& failures = report.at("failures"); !failures.empty()) {
+    text = failures.at(0).at("text");
+  }
+  for (const std::string output : report.at("mistrusted")) {
     text += "MISTRUSTED: " + output + "\n";
   }
-  const bool passed = report["verdict"] == "PASS";
+  const bool passed = report.at("verdict") == "PASS";
   return {{"kind", "operation"},
           {"name", run.operation},
           {"precision", run.precision},
           {"sources", SourceHash(run.operation)},
           {"passed", passed},
-          {"cases", unit["ran"]},
-          {"failures", unit["cases"].value("FAIL", 0)},
+          {"cases", unit.at("ran")},
+          {"failures", unit.at("cases").value("FAIL", 0)},
           {"bound", bound},
           {"utilisation", utilisation},
           {"text", text}};
@@ -201,7 +204,7 @@ Stage BitsStage(const OperationRun& run, const StageOptions& options) {
 // The line that one benchmark comes to; null if cuBLASLt has fewer algorithms.
 Line TimeLine(const Line& entry, bool simulated) {
   std::vector<std::string> words;  // of KIND/OPERATION/PRECISION/NAME/SHAPE
-  std::istringstream name(entry["run_name"].get<std::string>());
+  std::istringstream name(entry.at("run_name").get<std::string>());
   for (std::string word; std::getline(name, word, '/');) words.push_back(word);
   const std::string& kind = words.at(0);
   if (entry.contains("error_message")) {
@@ -210,12 +213,12 @@ Line TimeLine(const Line& entry, bool simulated) {
             {"name", name.str()},
             {"passed", false},
             {"utilisation", 0},
-            {"text", entry["error_message"]}};
+            {"text", entry.at("error_message")}};
   }
-  const double unit = entry["time_unit"] == "ms" ? 1e-3 : 1e-9;
-  const double seconds = unit * entry["real_time"].get<double>();
+  const double unit = entry.at("time_unit") == "ms" ? 1e-3 : 1e-9;
+  const double seconds = unit * entry.at("real_time").get<double>();
   const auto whole = [&](const char* counter) {
-    return static_cast<int64_t>(entry[counter].get<double>());
+    return static_cast<int64_t>(entry.at(counter).get<double>());
   };
   Line line = {{"kind", kind}};
   const auto measured = [&](const char* field, double value) {
@@ -223,14 +226,14 @@ Line TimeLine(const Line& entry, bool simulated) {
   };
   if (kind == "step") {
     line.update({{"row", words.at(1)},
-                 {"active_experts", entry["active_experts"]},
+                 {"active_experts", entry.at("active_experts")},
                  {"precision", words.at(2)},
                  {"sequences", whole("sequences")},
-                 {"recompute", entry["label"]},
-                 {"loss", entry["loss"]},
+                 {"recompute", entry.at("label")},
+                 {"loss", entry.at("loss")},
                  {"memory_bytes", whole("memory_bytes")}});
     measured("seconds", seconds);
-    measured("tokens_per_second", entry["tokens/s"].get<double>());
+    measured("tokens_per_second", entry.at("tokens/s").get<double>());
     return line;
   }
   const double flops = entry.value("flops", 0.0);
@@ -377,7 +380,7 @@ Stage GridStage(const StageOptions& options) {
 
 std::vector<Line> TimeLines(const Line& report, bool simulated) {
   std::vector<Line> lines;
-  for (const Line& entry : report["benchmarks"]) {
+  for (const Line& entry : report.at("benchmarks")) {
     // One that failed is there as often as it was to be repeated.
     const bool counts = entry.value("aggregate_name", "median") == "median" &&
                         entry.value("repetition_index", 0) == 0;

@@ -235,6 +235,19 @@ TEST(TimeStage, RecordsWhatBenchCannotRun) {
             "\n");
 }
 
+// The stage has failed then (run_stages_test).
+TEST(StageList, RefusesReportsOfAnotherShape) {
+  for (const char* text : {"{}", R"({"units":[]})", R"({"units":[{}]})"}) {
+    EXPECT_THROW((void)OperationLineOf(Line::parse(text)), Line::exception)
+        << text;
+  }
+  for (const char* text : {"{}", R"({"benchmarks":[{}]})"}) {
+    EXPECT_THROW((void)TimeLines(Line::parse(text), /*simulated=*/false),
+                 Line::exception)
+        << text;
+  }
+}
+
 TEST(NcclStage, GoesThroughEveryCall) {
   const std::vector<std::string> calls = {
       "ncclGetVersion", "ncclGetUniqueId",       "ncclCommInitRankConfig",

@@ -50,7 +50,7 @@ bool TellModel(const StageContext& context);
 // One update of each: gradient, norm and parameters against the CPU kernels',
 // within the bounds of the gradient and of AdamW.
 bool TellUpdate(const StageContext& context);
-// 20 updates of each (6 on the simulated device), twice, and once interrupted:
+// 20 updates of each (2 on the simulated device), twice, and once interrupted:
 // the same bits.
 bool TellRepeat(const StageContext& context);
 

@@ -318,8 +318,11 @@ void Build::Link(const Program& program) {
     arguments.insert(arguments.end(), project_.linkopts.begin(),
                      project_.linkopts.end());
   }
-  // The objects' names identify their content.
+  // The objects' names identify their content, those of archives do not.
   std::string key;
+  for (const std::string& archive : program.archives) {
+    key += Sha256OfFile(archive) + "\n";
+  }
   for (const auto* part : {&archiving, &arguments}) {
     for (const std::string& argument : *part) key += argument + "\n";
   }

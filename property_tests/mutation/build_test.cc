@@ -13,6 +13,8 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "core/process/process.h"
+#include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "property_tests/mutation/compile.h"
 #include "property_tests/mutation/kill.h"
@@ -177,6 +179,49 @@ TEST_F(BuildTest, ProvesEquivalenceByEqualObjects) {
       build_.HasEqualObjects(Planted("s1.3", "golden/a.h", "a > b", "a < b")));
   EXPECT_FALSE(
       build_.HasEqualObjects(Planted("s1.4", "golden/b.cc", "2 * x", "3 * y")));
+}
+
+// What nvcc has made keeps its name when it changes.
+TEST(Build, LinksAgainWhatHasAnotherArchive) {
+  const std::map<std::string, std::string> sources = {
+      {"golden/e_test.cc", "int Limit();\nint main() { return Limit(); }\n"}};
+  const TestProject test(sources);
+  Project project = test.project();
+  // (To a linker an object will do.)
+  const std::string archive = (test.folder() / "limit.o").string();
+  project.programs.at("golden/e_test").archives = {archive};
+  SourceTree tree(project, test.folder() / "tree");
+  const Compiler compiler(project, tree, "compiler");
+  Build build(project, tree, compiler, {.folder = test.folder() / "build"});
+  for (const int limit : {0, 1}) {
+    WriteFileAtomically(
+        test.folder() / "limit.cc",
+        "int Limit() { return " + std::to_string(limit) + "; }\n");
+    ASSERT_EQ(RunProgram({project.compiler, "-c", "limit.cc", "-o", archive},
+                         test.folder())
+                  .exit_status,
+              0);
+    ASSERT_TRUE(build.Make({}, {"golden/e_test"}).empty());
+    const std::string program = (build.Runfiles() / "golden/e_test").string();
+    EXPECT_EQ(RunProgram({program}, test.folder()).exit_status, limit);
+  }
+}
+
+TEST(RunSuite, BeginsInAFreshFolder) {
+  const std::filesystem::path scratch = FreshFolder("scratch");
+  const Suite suite = {
+      .name = "s",
+      .program = "bin/sh",
+      .arguments = {"-c", "basename $TEST_TMPDIR; ! test -e $TEST_TMPDIR/left"},
+      .runfiles = "/"};
+  const int number = std::stoi(RunSuite(suite, "", 60, scratch).output);
+  // What a driver that was killed left where the next run will be.
+  const auto next = scratch / std::to_string(number + 1);
+  MakeFolder(next);
+  WritePlain(next / "left", "");
+  const SuiteRun run = RunSuite(suite, "", 60, scratch);
+  EXPECT_EQ(run.output, std::to_string(number + 1) + "\n");
+  EXPECT_EQ(run.code, 0);
 }
 
 TEST(SourceTree, KnowsWhatAUnitIncludes) {

@@ -7,11 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "core/files/atomic_file.h"
-#include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
 #include "property_tests/mutation/build.h"
 #include "property_tests/mutation/testing.h"
@@ -22,60 +22,129 @@ namespace {
 constexpr char kEquivalentCanary[] = "canary.equivalent";
 constexpr char kGrossCanary[] = "canary.gross";
 
-TEST(Driver, SeesWhatBecomesOfAFault) {
-  const std::map<std::string, Fate> expected = {
-      {"fixture.crashes", Fate::kCrashed},
-      {"fixture.hangs", Fate::kTimedOut},
-      {"fixture.lacks_a_file", Fate::kOtherError},
-      {"fixture.is_never_reached", Fate::kNotReached},
-      {"fixture.in_a_child", Fate::kFailed},
-      {"fixture.in_a_fault", Fate::kFailed},
-      {"fixture.in_a_header", Fate::kFailed},
-      {"fixture.statement_left_out", Fate::kFailed},
-      {"fixture.survives", Fate::kSurvived},
-  };
-  const TestProject test = FixtureProject();
-  std::vector<Fault> faults =
-      ReadFaults(RunfilePath("property_tests/mutation/fixture.toml"));
-  for (size_t i = faults.size(); i-- > 0;) {
-    // Places of canaries, too.
-    Fault fault = faults[i];
-    if (fault.id == "fixture.in_a_fault") {
-      fault.id = kGrossCanary;
-      faults.push_back(fault);
-    } else if (fault.id == "fixture.survives") {
-      fault.id = kEquivalentCanary;
-      fault.equivalent_because = "nobody looks at the sum";
-      faults.push_back(fault);
-    }
+// A fault of the suite "tests".
+Fault Of(const std::string& id, const std::string& text = "",
+         const std::string& equivalent_because = "",
+         const std::string& counts_with = "") {
+  return {id, "tests", text, equivalent_because, counts_with};
+}
+
+// A program to which faults do everything that they can do. If one of its own
+// assertions fails, it ends with exit code 1.
+constexpr char kFixtureHeader[] = "a/twice.h",
+               kFixtureTest[] = "a/fixture_test.cc";
+const std::map<std::string, std::string>& FixtureSources() {
+  static const std::map<std::string, std::string> sources = {
+      {kFixtureHeader, "inline int Twice(int x) { return 2 * x; }\n"},
+      {kFixtureTest, R"(
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cstdlib>
+#include "a/twice.h"
+int main(int argc, char**) {
+  if (argc > 3) std::abort();
+  while (argc > 4) ::pause();
+  if (argc > 5) return 5;
+  if (argc > 1) return 0;
+
+  // Tests that start programs fork, too.
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) != 0) return 1;
+
+  int calls = 0;
+  ++calls;
+  if (calls != 1) return 1;
+  if (Twice(3) != 6) return 1;
+  // A hole in this test: nothing checks the sum.
+  int sum = 0;
+  for (int i = 0; i < 10; ++i) {
+    sum += i;
   }
+  return sum >= 0 ? 0 : 1;
+}
+)"}};
+  return sources;
+}
+
+// The text `pattern.original`, which is there once, becomes `instead`.
+PlacedFault PlantedInFixture(const std::string& id, const std::string& file,
+                             const Pattern& pattern, const std::string& instead,
+                             Syntax syntax = Syntax::kExpression) {
+  return {id,     file,     FindOnce(FixtureSources().at(file), pattern),
+          syntax, "chosen", instead};
+}
+
+TEST(Driver, SeesWhatBecomesOfAFault) {
+  const PlacedFault in_a_fault = PlantedInFixture(
+      "a.in_a_fault", kFixtureHeader, {"return ", "2", ""}, "4");
+  const PlacedFault survives = PlantedInFixture("a.survives", kFixtureTest,
+                                                {"sum += ", "i", ""}, "i + 1");
+  const std::vector<std::pair<PlacedFault, Fate>> faults = {
+      {PlantedInFixture("a.crashes", kFixtureTest, {"", "argc > 3", ""},
+                        "true"),
+       Fate::kCrashed},
+      {PlantedInFixture("a.hangs", kFixtureTest, {"", "argc > 4", ""}, "true"),
+       Fate::kTimedOut},
+      // Ends with another exit code than that of a failed test.
+      {PlantedInFixture("a.lacks_a_file", kFixtureTest, {"", "argc > 5", ""},
+                        "true"),
+       Fate::kOtherError},
+      {PlantedInFixture("a.is_never_reached", kFixtureTest,
+                        {"(argc > 1) return ", "0", ""}, "1"),
+       Fate::kNotReached},
+      {PlantedInFixture("a.in_a_child", kFixtureTest, {"::_exit(", "0", ""},
+                        "3"),
+       Fate::kFailed},
+      {PlantedInFixture("a.statement_left_out", kFixtureTest,
+                        {"", "++calls;", ""}, "", Syntax::kStatement),
+       Fate::kFailed},
+      {PlantedInFixture("a.in_a_header", kFixtureHeader, {"", "2 * x", ""},
+                        "3 * x"),
+       Fate::kFailed},
+      {in_a_fault, Fate::kFailed},
+      {survives, Fate::kSurvived},
+  };
+  const TestProject test(FixtureSources());
   SourceTree tree(test.project(), test.folder() / "tree");
+  std::vector<PlacedFault> placed;
+  std::map<std::string, Fate> expected;
+  ChosenOptions options;
+  const auto add = [&](PlacedFault place, const Fault& fault) {
+    place.id = fault.id;
+    placed.push_back(place);
+    options.faults.push_back({fault, Describe(tree, place)});
+  };
+  for (const auto& [place, fate] : faults) {
+    add(place, Of(place.id));
+    expected[place.id] = fate;
+  }
+  // Canaries may have the places of others.
+  add(in_a_fault, Of(kGrossCanary));
+  add(survives, Of(kEquivalentCanary, "", "nobody looks at the sum"));
+
   const Compiler compiler(test.project(), tree, "compiler");
   Build build(test.project(), tree, compiler,
               {.folder = test.folder() / "build"});
-  const std::string program = "property_tests/mutation/fixture_main";
-  const std::vector<PlacedFault> placed = PlaceFaults(faults, tree.Reader());
+  const std::string program = "a/fixture_test";
   ASSERT_TRUE(build.Make(placed, {program}).empty());
-
-  ChosenOptions options;
-  options.suites = {{"fixture", program}};
+  options.suites = {{"tests", program}};
   options.suites[0].runfiles = build.Runfiles();
   options.kill.jobs = 2;
   options.kill.least_timeout = 1;
   options.kill.run = [&](const Suite& suite, const std::string& id,
                          double timeout) {
     const SuiteRun run = RunSuite(suite, id, timeout, test.folder());
-    if (id == "fixture.survives") {
+    if (id == survives.id) {
       EXPECT_EQ(run.hits, 10u);
     }
-    if (id == "fixture.in_a_child") {
+    if (id == "a.in_a_child") {
       EXPECT_EQ(run.hits, 1u);
     }
     return run;
   };
-  for (size_t i = 0; i < faults.size(); ++i) {
-    options.faults.push_back({faults[i], Describe(tree, placed[i])});
-  }
   const ChosenScore score = Measure(options);
   EXPECT_EQ(score.exit_code(), ExitCode::kFailed) << score.Text();
   ASSERT_EQ(score.results.size(), expected.size());
@@ -115,13 +184,6 @@ TEST(JudgeRun, GoesByHitsAndExitCodes) {
 
 // Exit codes by fault; the id of a run without a fault is "".
 using Codes = std::map<std::string, int>;
-
-// A fault of the suite "tests".
-Fault Of(const std::string& id, const std::string& text = "",
-         const std::string& equivalent_because = "",
-         const std::string& counts_with = "") {
-  return {id, "tests", text, equivalent_because, counts_with};
-}
 
 ChosenOptions OptionsFor(const Codes& codes, std::vector<Fault> faults) {
   faults.push_back(Of(kEquivalentCanary, "same", "it is the same"));

@@ -44,17 +44,8 @@ const std::string* ReadSource(const std::string& file) {
   return &found->second;
 }
 
-std::vector<Fault> EveryFault() {
-  std::vector<Fault> faults = AllFaults();
-  for (Fault& fault :
-       ReadFaults(RunfilePath("property_tests/mutation/fixture.toml"))) {
-    faults.push_back(std::move(fault));
-  }
-  return faults;
-}
-
 TEST(Faults, CanBePlantedInTodaysSources) {
-  const std::vector<Fault> faults = EveryFault();
+  const std::vector<Fault>& faults = AllFaults();
   std::vector<PlacedFault> placed;
   ASSERT_NO_THROW(placed = PlaceFaults(faults, ReadSource));
   std::map<std::string, std::string> copies;
@@ -113,7 +104,7 @@ TEST(Suites, HaveSources) {
   for (const Fault& fault : AllFaults()) {
     std::string source = fault.suite;
     if (source.starts_with("verify ")) continue;  // refuses unknown ones
-    for (const char* variant : {"_plain", "_tsan", "_msan"}) {
+    for (const char* variant : {"_asan", "_tsan", "_msan"}) {
       if (source.ends_with(variant)) source.erase(source.rfind('_'));
     }
     EXPECT_TRUE(Files().contains(source + ".cc") ||
@@ -146,6 +137,9 @@ TEST(Suites, AreProgramsWithArguments) {
   EXPECT_EQ(
       SuiteOf("trainer/run/simulated_device_test").arguments,
       (Words{"--gtest_fail_fast", "--gtest_filter=*Bf16*:*IsInterrupted*"}));
+  EXPECT_EQ(SuiteOf("kernels/x_shim_test_asan").program,
+            "kernels/x_shim_test_asan");
+  EXPECT_EQ(SuiteOf("kernels/x_shim_test_asan").failing_exit, 1);
   EXPECT_EQ(SuiteOf("kernels/x_shim_test_tsan").failing_exit, 43);
   EXPECT_EQ(SuiteOf("verify lapsum fill=plateau").arguments,
             (Words{"run", "op=lapsum", "--no-shrink", "impl=cpu:v3",

@@ -90,9 +90,8 @@ class Scan {
           return;
         }
         i = at + end.size() - 1;
-      } else if (c == '"' || (c == '\'' && (i == 0 || !IsWord(text[i - 1])))) {
-        // (A digit separator, as in 1'000, is not a quotation mark.)
-        for (++i; i < text.size() && text[i] != c; ++i) i += text[i] == '\\';
+      } else if (const size_t end = QuotationEnd(text, i); end != i) {
+        i = end;
         is_closed = is_closed && i < text.size();
       } else if (c == '#') {
         has_directive = true;
@@ -185,6 +184,16 @@ class Writer {
 };
 
 }  // namespace
+
+size_t QuotationEnd(std::string_view text, size_t i) {
+  const char mark = text[i];
+  // A digit separator, as in 1'000, is not a quotation mark.
+  const bool begins =
+      mark == '"' || (mark == '\'' && (i == 0 || !IsWord(text[i - 1])));
+  if (!begins) return i;
+  for (++i; i < text.size() && text[i] != mark; ++i) i += text[i] == '\\';
+  return std::min(i, text.size());
+}
 
 int LineOf(std::string_view text, size_t offset) {
   return 1 +

@@ -31,6 +31,10 @@ struct Pattern {
 // than once, naming the lines.
 Span FindOnce(std::string_view text, const Pattern& pattern);
 
+// Where the string or the character that begins at `i` has its other quotation
+// mark, or the end of a text without one; `i` itself if neither begins there.
+size_t QuotationEnd(std::string_view text, size_t i);
+
 // A line of the text, from 1.
 int LineOf(std::string_view text, size_t offset);
 

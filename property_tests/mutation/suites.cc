@@ -171,7 +171,7 @@ Suite SuiteOf(const std::string& name) {
   if (name.starts_with(kVerify)) {
     return Verify(name, name.substr(sizeof(kVerify) - 1));
   }
-  if (name.ends_with("_plain")) return {name, name};
+  if (name.ends_with("_asan")) return {name, name};
   if (name.ends_with("_tsan") || name.ends_with("_msan")) {
     // The sanitizers' exit code (kernels/simt/shim/sanitizer_options.cc).
     return {name, name, {}, 43};
@@ -194,6 +194,7 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
                   const std::vector<std::string>& ids) {
   static std::atomic<int> number = 0;
   const fs::path folder = scratch / std::to_string(++number);
+  fs::remove_all(folder);  // of a driver that was killed
   MakeFolder(folder);
   const uint64_t none = 0;
   std::ofstream(folder / "hits", std::ios::binary)

@@ -30,13 +30,14 @@ struct Suite {
 //
 //   ROOM/x_test          the tests of that file, of which a few are enough for
 //                        some (suites.cc), in the test program of their room
-//   ROOM/x_shim_test_V   a simulated CUDA test: V is plain, tsan or msan
+//   ROOM/x_shim_test_V   a simulated CUDA test: V is asan, tsan or msan
 //   verify OP            cases of an operation in the verification engine, on
 //                        the CPU's kernels and on CUDA source in the simulator
 //   verify OP fill=F     the same with this data
 //   verify OP bf16       on the CUDA source alone, with bf16 activations
 //   verify OP double     on the kernels' bodies alone, at double
 //   verify OP edges      the sizes that are never drawn (Operation::edges)
+//   verify OP bf16 edges these on the CUDA source alone, with bf16 activations
 //
 // Whether there is such a source, a test says (faults_test.cc).
 Suite SuiteOf(const std::string& name);

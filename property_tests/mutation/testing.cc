@@ -27,8 +27,7 @@ TestProject::TestProject(const std::map<std::string, std::string>& sources) {
     const bool is_switch = path.ends_with("/switch.cc");
     const std::string key =
         is_switch ? "property_tests/mutation/switch/switch.cc.o" : path + ".o";
-    const bool is_test =
-        path.ends_with("_test.cc") || path.ends_with("/fixture_main.cc");
+    const bool is_test = path.ends_with("_test.cc");
     project_.units[key] = {key, path, {}, is_test, "", is_test};
   }
   for (const auto& [key, unit] : project_.units) {
@@ -44,15 +43,6 @@ TestProject::TestProject(const std::map<std::string, std::string>& sources) {
     }
     project_.programs[program.path] = program;
   }
-}
-
-TestProject FixtureProject() {
-  std::map<std::string, std::string> sources;
-  for (const char* name : {"fixture_main.cc", "fixture.h"}) {
-    const std::string path = std::string("property_tests/mutation/") + name;
-    sources[path] = ReadWholeFile(RunfilePath(path));
-  }
-  return TestProject(sources);
 }
 
 }  // namespace softmoe::mutation

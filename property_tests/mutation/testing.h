@@ -13,8 +13,8 @@
 namespace softmoe::mutation {
 
 // Sources by their paths, in a folder of its own, with the switch. Each .cc
-// file is a unit; that of a test, or of the fixture, is a program, too, linked
-// with what it asks for of the units that are no tests.
+// file is a unit; that of a test is a program, too, linked with what it asks
+// for of the units that are no tests.
 class TestProject {
  public:
   explicit TestProject(const std::map<std::string, std::string>& sources);
@@ -26,10 +26,6 @@ class TestProject {
   std::filesystem::path folder_;
   Project project_;
 };
-
-// A program to which the faults of fixture.toml do everything that faults can
-// do: program property_tests/mutation/fixture_main.
-TestProject FixtureProject();
 
 }  // namespace softmoe::mutation
 

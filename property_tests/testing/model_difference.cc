@@ -121,9 +121,21 @@ struct ModelPass {
   std::vector<Vector> scores;  // of each layer
 };
 
+// The experts that a layer selected [num_tokens, num_experts].
+BoolMatrix SelectionOf(const optimized::RoutingView& view, int64_t num_tokens,
+                       int64_t num_experts) {
+  BoolMatrix selection = BoolMatrix::Constant(num_tokens, num_experts, false);
+  for (size_t i = 0; i < view.selected.size(); ++i) {
+    if (view.selected[i] < 0) continue;
+    selection(static_cast<int64_t>(i) / view.max_active, view.selected[i]) =
+        true;
+  }
+  return selection;
+}
+
 ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
   const auto owned = make_model(c.config, c.num_sequences);
-  optimized::ModelInterface& model = *owned;
+  optimized::Model& model = *owned;
   model.WriteParameters(c.parameters, 0);
   const optimized::RoutingState routing = {c.temperature, c.tau, c.noise,
                                            c.step};
@@ -371,17 +383,6 @@ class Comparison {
 
 }  // namespace
 
-BoolMatrix SelectionOf(const optimized::RoutingView& view, int64_t num_tokens,
-                       int64_t num_experts) {
-  BoolMatrix selection = BoolMatrix::Constant(num_tokens, num_experts, false);
-  for (size_t i = 0; i < view.selected.size(); ++i) {
-    if (view.selected[i] < 0) continue;
-    selection(static_cast<int64_t>(i) / view.max_active, view.selected[i]) =
-        true;
-  }
-  return selection;
-}
-
 ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
                         uint64_t seed) {
   ModelCase c;
@@ -450,8 +451,7 @@ ModelDifference CompareModels(const ModelCase& model_case,
                               ThreadPool& pool) {
   return Compare(model_case, reference_case,
                  [&pool](const Config& config, int64_t group_sequences) {
-                   return optimized::backend_cpu::MakeModel(
-                       config, group_sequences, pool);
+                   return optimized::MakeModel(config, group_sequences, pool);
                  });
 }
 

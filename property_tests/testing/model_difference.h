@@ -50,7 +50,7 @@
 
 #include "core/config/config.h"
 #include "core/parallel_for.h"
-#include "optimized/model_interface.h"
+#include "optimized/model.h"
 #include "reference/matrix.h"
 #include "reference/transformer.h"
 
@@ -75,10 +75,6 @@ struct ModelCase {
 ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
                         uint64_t seed);
 
-// The experts that a layer selected [num_tokens, num_experts].
-reference::BoolMatrix SelectionOf(const optimized::RoutingView& view,
-                                  int64_t num_tokens, int64_t num_experts);
-
 struct ModelDifference {
   std::vector<std::string> defects;     // empty: all outputs agree
   std::vector<std::string> mistrusted;  // outputs that could not tell
@@ -94,7 +90,7 @@ struct ModelDifference {
 };
 
 // Makes the model to compare, for groups of this many sequences.
-using ModelMaker = std::function<std::unique_ptr<optimized::ModelInterface>(
+using ModelMaker = std::function<std::unique_ptr<optimized::Model>(
     const Config& config, int64_t group_sequences)>;
 
 // Runs the model on `pool` and the reference, and compares.

@@ -52,9 +52,9 @@ optimized::Batch SmallGroups::operator()(int64_t group) {
 
 TrainingState TrainSmall(
     const Config& config,
-    const std::function<std::unique_ptr<optimized::ModelInterface>()>& make,
+    const std::function<std::unique_ptr<optimized::Model>()>& make,
     int64_t updates, bool interrupted,
-    const std::function<void(const optimized::ModelInterface&)>& after_each) {
+    const std::function<void(const optimized::Model&)>& after_each) {
   auto model = make();
   auto updater = model->MakeUpdater();
   std::vector<double> norms;

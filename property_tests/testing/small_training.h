@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/config/config.h"
-#include "optimized/model_interface.h"
+#include "optimized/model.h"
 #include "property_tests/testing/model_difference.h"
 
 namespace softmoe::property_tests {
@@ -60,10 +60,10 @@ struct TrainingState {
 //   after_each  called with the model after each update
 TrainingState TrainSmall(
     const Config& config,
-    const std::function<std::unique_ptr<optimized::ModelInterface>()>& make,
+    const std::function<std::unique_ptr<optimized::Model>()>& make,
     int64_t updates, bool interrupted,
-    const std::function<void(const optimized::ModelInterface&)>& after_each =
-        [](const optimized::ModelInterface&) {});
+    const std::function<void(const optimized::Model&)>& after_each =
+        [](const optimized::Model&) {});
 
 }  // namespace softmoe::property_tests
 

@@ -149,7 +149,7 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
     form = FilesOf::kJson;
   }
   const Files paths = FindCorpusFiles(form, place);
-  const std::vector<DigestedFile> files = DigestFiles(paths);
+  const std::vector<DigestedFile> files = DigestFiles(form, paths);
   const std::string extent = CompareWithPublishers(kind, files);
   Corpus corpus;
   corpus.name = name;
@@ -163,13 +163,12 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
                   paths.size() == 1 ? "" : " .. " + paths.back().string(),
                   extent.empty() ? "" : ": " + extent);
   corpus.key = KeyOf(files);
-  const std::string publisher = kind == FilesOf::kOwt  ? "owt"
-                                : kind == FilesOf::kC4 ? "c4"
-                                                       : "";
   const std::string& text_key = options.read.text_key;
-  corpus.kind = publisher.empty() ? "jsonl" : publisher;
+  const bool published = kind != FilesOf::kJson;
+  const std::string publisher = published ? Published(kind).name : "";
+  corpus.kind = published ? publisher : "jsonl";
   if (form != FilesOf::kOwt) corpus.kind += " " + text_key;
-  corpus.current_key = [=] { return KeyOf(DigestFiles(paths)); };
+  corpus.current_key = [=] { return KeyOf(DigestFiles(form, paths)); };
   for (const DigestedFile& file : files) corpus.bytes += file.bytes;
   // An archive of OpenWebText has some 20,000 members.
   corpus.parallel_shards =
@@ -177,7 +176,7 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
   corpus.shards = [=, read = options.read, normalise = options.normalise] {
     return Prepared(FileShards(form, files, read), normalise);
   };
-  if (!publisher.empty()) {
+  if (published) {
     // Publishers count the documents of their own string.
     const bool other =
         form != FilesOf::kOwt && text_key != ReadOptions().text_key;

@@ -166,8 +166,7 @@ struct PublishedFile {
   std::string sha256;
 };
 
-// The publishers' shards of C4 by their names.
-std::map<std::string, PublishedFile> C4Shards() {
+std::map<std::string, PublishedFile> ReadC4Table() {
   std::istringstream table(ReadWholeFile(RunfilePath(kC4Table)));
   std::map<std::string, PublishedFile> shards;
   std::string name;
@@ -175,6 +174,12 @@ std::map<std::string, PublishedFile> C4Shards() {
   std::getline(table, name);  // titles
   while (table >> name >> shard.bytes >> shard.sha256) shards[name] = shard;
   SOFTMOE_CHECK(shards.size() == 1024) << shards.size() << " shards of C4";
+  return shards;
+}
+
+// The publishers' shards of C4 by their names.
+const std::map<std::string, PublishedFile>& C4Shards() {
+  static const std::map<std::string, PublishedFile> shards = ReadC4Table();
   return shards;
 }
 
@@ -190,7 +195,7 @@ std::string Missing(const std::vector<std::string>& names) {
 }
 
 std::string CompareC4(const std::vector<DigestedFile>& files) {
-  const auto shards = C4Shards();
+  const auto& shards = C4Shards();
   int64_t right = 0;
   const DigestedFile* wrong = nullptr;
   std::set<std::string> there;
@@ -298,12 +303,12 @@ bool HasFiles(FilesOf kind, const fs::path& folder) {
   return !files.empty();
 }
 
-DigestedFile Digest(const fs::path& path) {
+DigestedFile Digest(FilesOf kind, const fs::path& path) {
   const InputFile file(path);
   RefuseForeign(file);
   DigestedFile result{path, file.size(), ""};
-  const FileForm form = FormOf(file);
-  if (form != FileForm::kGzip && form != FileForm::kXz) {
+  if (kind != FilesOf::kC4 || !C4Shards().contains(NameOf(path)) ||
+      FormOf(file) != FileForm::kGzip) {
     result.digest = Sha256OfFile(path);
     return result;
   }
@@ -318,14 +323,15 @@ DigestedFile Digest(const fs::path& path) {
   return result;
 }
 
-std::vector<DigestedFile> DigestFiles(const Files& paths) {
+std::vector<DigestedFile> DigestFiles(FilesOf kind, const Files& paths) {
   std::vector<DigestedFile> files(paths.size());
   ThreadPool pool;
   pool.ParallelFor(static_cast<int64_t>(paths.size()), [&](int64_t i) {
-    files[static_cast<size_t>(i)] = Digest(paths[static_cast<size_t>(i)]);
+    files[static_cast<size_t>(i)] = Digest(kind, paths[static_cast<size_t>(i)]);
   });
   std::map<std::string, const fs::path*> contents;
   for (const DigestedFile& file : files) {
+    if (file.bytes == 0) continue;
     const auto [there, is_new] = contents.emplace(file.digest, &file.path);
     if (!is_new) RefuseDouble(*there->second, file.path);
   }
@@ -369,22 +375,22 @@ std::string VerifyFiles(FilesOf kind, const Files& paths) {
 
 std::string TextOf(FilesOf kind, int64_t documents, int64_t bad) {
   if (kind == FilesOf::kJson) return "";
-  const bool owt = kind == FilesOf::kOwt;
-  const char* name = owt ? "owt" : "c4";
-  const int64_t all = owt ? kOwtDocuments : kC4Documents;
-  if (documents == all && bad == 0) return name;
-  if (documents + bad > all) {
-    return fmt::format("not {}: {} documents, its publishers count {}", name,
-                       documents + bad, all);
+  const PublishedCorpus whole = Published(kind);
+  if (documents == whole.documents && bad == 0) return whole.name;
+  if (documents + bad > whole.documents) {
+    return fmt::format("not {}: {} documents, its publishers count {}",
+                       whole.name, documents + bad, whole.documents);
   }
-  return fmt::format("a part of {}: {} of {} documents", name, documents, all);
+  return fmt::format("a part of {}: {} of {} documents", whole.name, documents,
+                     whole.documents);
 }
 
 PublishedCorpus Published(FilesOf kind) {
   SOFTMOE_CHECK(kind != FilesOf::kJson);
   return kind == FilesOf::kOwt
-             ? PublishedCorpus{kOwtArchiveBytes, kOwtTextBytes, kOwtDocuments}
-             : PublishedCorpus{kC4Bytes, kC4TextBytes, kC4Documents};
+             ? PublishedCorpus{"owt", kOwtArchiveBytes, kOwtTextBytes,
+                               kOwtDocuments}
+             : PublishedCorpus{"c4", kC4Bytes, kC4TextBytes, kC4Documents};
 }
 
 std::string HowToGet(FilesOf kind) {

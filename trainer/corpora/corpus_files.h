@@ -36,14 +36,16 @@ struct DigestedFile {
   std::string digest;  // of the content
 };
 
-// Hashes the content of a file. Files of gzip and xz end with checksums of what
-// they hold, so of these the size, the ends and blocks in between are enough:
-// C4 would take minutes where its disk is fast, and an hour where it is not.
-DigestedFile Digest(const std::filesystem::path& path);
+// Hashes the content of a file. A file of gzip ends with a checksum of its last
+// member, which in the publishers' shards of C4 is the only one: of files with
+// their names the size, the ends and blocks in between are enough. All of C4
+// would take minutes where its disk is fast, and an hour where it is not.
+DigestedFile Digest(FilesOf kind, const std::filesystem::path& path);
 
-// All of them, by several threads. Throws DataError if two have one content.
+// All of them, by several threads. Throws DataError if two have one content,
+// unless they are empty.
 std::vector<DigestedFile> DigestFiles(
-    const std::vector<std::filesystem::path>& paths);
+    FilesOf kind, const std::vector<std::filesystem::path>& paths);
 
 // What the sizes and names of files say about their being the publishers', for
 // provenance: "all 1024 shards", "3 of 1024 shards (missing: ...)", or "" where
@@ -63,6 +65,7 @@ std::string TextOf(FilesOf kind, int64_t documents, int64_t bad);
 
 // A published corpus, whole.
 struct PublishedCorpus {
+  std::string name;        // "owt" or "c4"
   int64_t file_bytes = 0;  // of its archive or shards
   int64_t text_bytes = 0;  // of all documents, about
   int64_t documents = 0;

@@ -108,35 +108,69 @@ TEST(FindCorpusFiles, RefusesATextThatIsThereTwice) {
 
 TEST(DigestFiles, RefusesTwoFilesOfOneContent) {
   const fs::path folder = Folder("copies", {"a.json", "b.json"});
-  EXPECT_EQ(DigestFiles(FindCorpusFiles(FilesOf::kJson, folder)).size(), 2u);
+  const auto digest = [&] {
+    return DigestFiles(FilesOf::kJson, FindCorpusFiles(FilesOf::kJson, folder));
+  };
+  EXPECT_EQ(digest().size(), 2u);
   WriteFileAtomically(folder / "b.json", "a.json");
-  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
-                     DigestFiles(FindCorpusFiles(FilesOf::kJson, folder));
-                   }),
-                   "a.json and ", "b.json hold the same text"));
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { digest(); }), "a.json and ",
+                   "b.json hold the same text"));
+  // Nothing is read twice.
+  for (const char* name : {"a.json", "b.json"}) {
+    WriteFileAtomically(folder / name, "");
+  }
+  EXPECT_EQ(digest().size(), 2u);
+}
+
+std::string ManyNumbers() {
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += std::to_string(i * 7919) + "\n";
+  return text;
 }
 
 TEST(Digest, FollowsTheContentAndNotTheName) {
   const fs::path folder = FreshFolder("digest");
-  std::string text;
-  for (int i = 0; i < 200000; ++i) text += std::to_string(i * 7919) + "\n";
+  const fs::path a = folder / "c4-train.00000-of-01024.json.gz";
+  const fs::path b = folder / "c4-train.00001-of-01024.json.gz";
+  const std::string text = ManyNumbers();
   for (const std::string form : {"plain", "gzip", "xz", "zstd"}) {
-    WritePacked(folder / "a", text, form);
-    fs::copy_file(folder / "a", folder / "b",
-                  fs::copy_options::overwrite_existing);
-    const std::string digest = Digest(folder / "a").digest;
-    EXPECT_EQ(Digest(folder / "b").digest, digest) << form;
+    WritePacked(a, text, form);
+    fs::copy_file(a, b, fs::copy_options::overwrite_existing);
+    const std::string digest = Digest(FilesOf::kC4, a).digest;
+    EXPECT_EQ(Digest(FilesOf::kC4, b).digest, digest) << form;
     std::string other = text;
     other[other.size() / 2] ^= 1;
-    WritePacked(folder / "b", other, form);
-    EXPECT_NE(Digest(folder / "b").digest, digest) << form;
+    WritePacked(b, other, form);
+    EXPECT_NE(Digest(FilesOf::kC4, b).digest, digest) << form;
     // Of a large file, the first and the last bytes are among those looked at.
     for (const bool last : {false, true}) {
-      std::string bytes = ReadWholeFile(folder / "a");
+      std::string bytes = ReadWholeFile(a);
       ASSERT_GT(bytes.size(), size_t{200'000}) << form;
       bytes[last ? bytes.size() - 1 : 20] ^= 1;
-      WriteFileAtomically(folder / "b", bytes);
-      EXPECT_NE(Digest(folder / "b").digest, digest) << form << last;
+      WriteFileAtomically(b, bytes);
+      EXPECT_NE(Digest(FilesOf::kC4, b).digest, digest) << form << last;
+    }
+  }
+}
+
+// The checksums at the end are those of the last member, or of none: what
+// changes in one before it changes no other byte.
+TEST(Digest, SeesEachOfSeveralMembers) {
+  const fs::path folder = FreshFolder("members");
+  for (const std::string form : {"gzip", "xz"}) {
+    const auto packed = [&](const std::string& text) {
+      WritePacked(folder / "member", text, form);
+      return ReadWholeFile(folder / "member");
+    };
+    const std::string large = packed(ManyNumbers());
+    const std::string one = packed("one"), two = packed("two");
+    ASSERT_EQ(one.size(), two.size()) << form;
+    WriteFileAtomically(folder / "one", large + one + large + large);
+    WriteFileAtomically(folder / "two", large + two + large + large);
+    for (const FilesOf kind : {FilesOf::kOwt, FilesOf::kC4, FilesOf::kJson}) {
+      EXPECT_NE(Digest(kind, folder / "one").digest,
+                Digest(kind, folder / "two").digest)
+          << form;
     }
   }
 }

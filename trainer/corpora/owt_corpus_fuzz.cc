@@ -66,7 +66,8 @@ void FuzzOne(std::string_view input) {
   const auto path = ScratchFolder() / "owt.tar.xz";
   WriteScratch(path, bytes);
   Accepts([&] {
-    const auto next = trainer::OwtShards({trainer::Digest(path)}, {});
+    const auto next =
+        trainer::OwtShards({trainer::Digest(trainer::FilesOf::kOwt, path)}, {});
     for (trainer::Shard shard; next(&shard);) {
       const auto source = shard.open();
       std::string document;

@@ -65,11 +65,14 @@ std::string NestedTar(const Documents& documents) {
              true);
 }
 
+std::vector<DigestedFile> DigestOwt(const fs::path& path) {
+  return DigestFiles(FilesOf::kOwt, FindCorpusFiles(FilesOf::kOwt, path));
+}
+
 // Reads all shards in order. Their names go to `*names`.
 Documents ReadOwt(const fs::path& path, Documents* names = nullptr,
                   const ReadOptions& options = {}) {
-  const auto next =
-      OwtShards(DigestFiles(FindCorpusFiles(FilesOf::kOwt, path)), options);
+  const auto next = OwtShards(DigestOwt(path), options);
   Documents documents;
   for (Shard shard; next(&shard);) {
     if (names != nullptr) names->push_back(shard.name);
@@ -166,8 +169,7 @@ TEST(Owt, MembersOfAnArchiveAreShards) {
   const auto folder = FreshFolder("owt_shards");
   const Documents documents = TestDocuments(40);
   WriteFileAtomically(folder / "openwebtext.tar.xz", NestedTar(documents));
-  const auto next =
-      OwtShards(DigestFiles(FindCorpusFiles(FilesOf::kOwt, folder)), {});
+  const auto next = OwtShards(DigestOwt(folder), {});
   std::vector<Shard> shards(3);
   ASSERT_TRUE(next(&shards[0]));
   ASSERT_TRUE(next(&shards[1]));
@@ -221,8 +223,7 @@ TEST(Owt, CountsWhatItLeavesOut) {
   EXPECT_EQ(source->skipped().first[0],
             path.string() + " > 1.txt: byte 3 is not UTF-8 text");
   // So do the shards, each for itself.
-  const auto next = OwtShards(DigestFiles(FindCorpusFiles(FilesOf::kOwt, path)),
-                              {.on_bad = OnBad::kSkip});
+  const auto next = OwtShards(DigestOwt(path), {.on_bad = OnBad::kSkip});
   Skipped of_shards;
   for (Shard shard; next(&shard);) {
     const auto documents = shard.open();
@@ -246,8 +247,7 @@ TEST(Owt, LeavesOutADocumentThatIsTooLong) {
   EXPECT_TRUE(Says(OwtError(path), why, "--on-bad=skip"));
   const ReadOptions skip{.on_bad = OnBad::kSkip};
   EXPECT_EQ(ReadOwt(path, nullptr, skip), (Documents{"one", "three"}));
-  const auto next =
-      OwtShards(DigestFiles(FindCorpusFiles(FilesOf::kOwt, path)), skip);
+  const auto next = OwtShards(DigestOwt(path), skip);
   Shard shard;
   ASSERT_TRUE(next(&shard) && next(&shard));
   EXPECT_EQ(shard.bytes, std::ssize(text));

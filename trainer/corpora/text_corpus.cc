@@ -165,8 +165,16 @@ class TextFile : public DocumentSource {
           line = TrimLeft(line);
           begin = lines_.Offset(line);
         }
+        const bool blank = IsBlank(line);
+        // Blank lines are part of it only if text follows, which is too much
+        // after so many.
+        constexpr size_t kTooMany = kMaxDocumentBytes + 1;
+        if (blank) {
+          line =
+              line.substr(0, kTooMany - std::min(kTooMany, document->size()));
+        }
         document->append(line);
-        if (!IsBlank(line) && TrimRight(*document).size() > kMaxDocumentBytes) {
+        if (!blank && TrimRight(*document).size() > kMaxDocumentBytes) {
           RefuseLength(file_, begin, "document", kMaxDocumentBytes);
         }
       }

@@ -101,6 +101,32 @@ TEST(TextFile, RefusesHugeDocuments) {
   EXPECT_TRUE(Says(error, "byte 5: a document of more than 67108864 bytes"));
 }
 
+// Between marks, blank lines are held until it is known what follows them.
+TEST(TextFile, HoldsNoHugeWhiteSpaceInADocument) {
+  const auto path = FreshFolder("blank") / "text.txt";
+  const auto blank = [](size_t bytes) {
+    std::string lines;
+    while (lines.size() <= bytes) lines += std::string(1 << 20, ' ') + "\n";
+    return lines;
+  };
+  const std::string one = "<|endoftext|>\none\n";
+  WritePacked(path,
+              one + blank(kMaxDocumentBytes * 9 / 4) + "<|endoftext|>\ntwo\n",
+              "zstd");
+  const auto source = OpenTextFile(path);
+  std::string document;
+  ASSERT_TRUE(source->Next(&document));
+  EXPECT_EQ(document, "one");
+  EXPECT_LT(document.capacity(), kMaxDocumentBytes * 17 / 8);  // it doubles
+  ASSERT_TRUE(source->Next(&document));
+  EXPECT_EQ(document, "two");
+  EXPECT_FALSE(source->Next(&document));
+  WritePacked(path, one + blank(kMaxDocumentBytes) + "two\n", "zstd");
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { DocumentsOf(OpenTextFile(path)); }),
+           "byte 14: a document of more than 67108864 bytes"));
+}
+
 TEST(TextFile, RefusesHugeLines) {
   const auto path = FreshFolder("huge") / "text.txt";
   WriteFileAtomically(path, "one\n\n");

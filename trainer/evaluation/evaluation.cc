@@ -169,19 +169,19 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   if (!options.trace.empty()) {
     trace.emplace(report.config, NumEvaluated(report.config, data));
     observe = [&](std::span<const optimized::StepStats>) {
-      trace->Add(LastRouting(loaded.model));
+      trace->Add(LastRouting(*loaded.model));
     };
   }
   const StopSignal stop;
   report.validation = Validate(
-      loaded.model, data, report.tau, report.temperature,
+      *loaded.model, data, report.tau, report.temperature,
       [&stop] {
         stop.ThrowIfRequested("during the evaluation; nothing was changed");
       },
       observe);
   if (trace) {
     WriteTrace(*trace, run.checkpoint.identity().config, now, data,
-               loaded.model, report, options.trace);
+               *loaded.model, report, options.trace);
   }
   const SplitCounts counts =
       data.CountSplits(report.config.training.eval_sequences);
@@ -226,7 +226,7 @@ TaskReport EvaluateTasks(const EvaluationOptions& options,
   optimized::SingleCommunicator alone;
   for (TaskItems& task : tasks) {
     report.tasks.push_back(ScoreTask(
-        std::move(task), loaded.model,
+        std::move(task), *loaded.model,
         {.temperature = report.temperature, .tau = report.tau, .noise = false},
         [&](std::string_view text) { return tokenizer.Encode(text); },
         tokenizer.end_of_document(), alone,

@@ -180,12 +180,12 @@ TEST_F(Evaluation, TracesWhatItCounts) {
   const Checkpoint checkpoint(folder_ / "run" / kCheckpointName);
   LoadedModel loaded(checkpoint, config_, 1, optimized::Cpu());
   const std::span<const int32_t> read(inputs), next(targets);
-  loaded.model.Forward(
+  loaded.model->Forward(
       {.num_sequences = 2, .inputs = read.first(32), .targets = next.first(32)},
       {.temperature = 1, .tau = result_.tau});
   const auto scores = file.ReadDataset<float>("/scores").values;
   for (int64_t l = 0; l < 2; ++l) {
-    const std::span<const float> expected = loaded.model.LastRouting(l).scores;
+    const std::span<const float> expected = loaded.model->LastRouting(l).scores;
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
                            scores.begin() + l * 48 * 4));
   }

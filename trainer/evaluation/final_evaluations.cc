@@ -266,7 +266,7 @@ FinalEvaluations EvaluateFinishedRun(const std::filesystem::path& path,
   const Dataset data(config, tokens);
   LoadedModel loaded(checkpoint, config, threads, device);
   return MeasureFinalModel(
-             loaded.model, data, checkpoint.state().tau, plan, tasks, tokens,
+             *loaded.model, data, checkpoint.state().tau, plan, tasks, tokens,
              checkpoint.identity().tokens.tokenizer_sha256, communicator, poll)
       .value();
 }

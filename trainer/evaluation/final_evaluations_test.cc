@@ -23,7 +23,6 @@
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/model.h"
-#include "optimized/model_interface.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result_file.h"
@@ -203,7 +202,7 @@ class WatchedCpu : public optimized::Device {
     asked_();
     return optimized::Cpu().identity();
   }
-  std::unique_ptr<optimized::ModelInterface> MakeModel(
+  std::unique_ptr<optimized::Model> MakeModel(
       const Config& config, int64_t group_sequences, ThreadPool& pool,
       Recompute recompute, optimized::Communicator* communicator) override {
     return optimized::Cpu().MakeModel(config, group_sequences, pool, recompute,
@@ -335,11 +334,11 @@ TEST(MeasureFinalModel, RefusesAPlanThatCannotBeMeant) {
   const Config config = TinyConfig(RouterKind::kSoftFixed);
   ThreadPool pool(1);
   const Dataset data(config, WriteTinyTokens(FreshFolder("plan")));
-  optimized::Model model(config, 2, pool);
+  const auto model = optimized::MakeModel(config, 2, pool);
   optimized::SingleCommunicator alone;
   EXPECT_THROW(
-      MeasureFinalModel(model, data, 1, {.inference_tau_factors = {-1}}, {}, "",
-                        "", alone, [] {}),
+      MeasureFinalModel(*model, data, 1, {.inference_tau_factors = {-1}}, {},
+                        "", "", alone, [] {}),
       ConfigError);
   RunOptions options;
   options.evaluations.inference_tau_factors = {2, 1};

@@ -5,6 +5,7 @@
 #define SOFTMOE_TRAINER_EVALUATION_LOADED_MODEL_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "core/config/config.h"
 #include "core/parallel_for.h"
@@ -16,17 +17,18 @@ namespace softmoe::trainer {
 
 struct LoadedModel {
   // `config` is the checkpoint's but for what changes no parameter; `threads`
-  // as in RuntimeConfig. Keeps a reference to `device`. Throws as Model and
-  // Checkpoint::ReadParameters.
+  // as in RuntimeConfig. Keeps a reference to `device`. Throws as MakeModel
+  // and Checkpoint::ReadParameters.
   LoadedModel(const Checkpoint& checkpoint, const Config& config,
               int64_t threads, optimized::Device& device)
       : pool(static_cast<int>(threads)),
-        model(config, config.training.balance_group_sequences, pool, device) {
-    model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
+        model(optimized::MakeModel(
+            config, config.training.balance_group_sequences, pool, device)) {
+    model->WriteParameters(checkpoint.ReadParameters(model->layout().total), 0);
   }
 
   ThreadPool pool;
-  optimized::Model model;
+  std::unique_ptr<optimized::Model> model;
 };
 
 }  // namespace softmoe::trainer

@@ -64,12 +64,6 @@ RouterHealthTotals::RouterHealthTotals(const Config& config)
       below_cutoff_(max_active_.size()),
       truncated_weight_(max_active_.size()) {}
 
-void RouterHealthTotals::Add(const optimized::StepStats& stats,
-                             std::span<const optimized::RoutingView> layers) {
-  optimized::SingleCommunicator alone;
-  Add({&stats, 1}, layers, alone);
-}
-
 void RouterHealthTotals::Add(std::span<const optimized::StepStats> groups,
                              std::span<const optimized::RoutingView> layers,
                              optimized::Communicator& communicator) {

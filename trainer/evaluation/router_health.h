@@ -30,12 +30,9 @@ class RouterHealthTotals {
  public:
   explicit RouterHealthTotals(const Config& config);
 
-  // Adds one group: what its pass reported, and Model::LastRouting of each
-  // layer after it. The caps must be those of the earlier groups.
-  void Add(const optimized::StepStats& stats,
-           std::span<const optimized::RoutingView> layers);
-  // Adds, on each of several ranks, the groups that all ranks processed at the
-  // same time: rank r the r-th; ranks beyond the last group add nothing.
+  // Adds, on each rank, the groups that all ranks processed at the same time:
+  // rank r the r-th; ranks beyond the last group add nothing. The caps must be
+  // those of the earlier groups.
   //
   //   groups  the reports of the passes, at most one per rank
   //   layers  Model::LastRouting of each layer after this rank's own pass

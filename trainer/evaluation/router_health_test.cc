@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What draws seldom meet, and refusals; all else is compared with the reference
-// by property_tests/router_health_property_test.cc.
+// by property_tests/routing_property_test.cc.
 #include "trainer/evaluation/router_health.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "optimized/communicator/communicator.h"
 #include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::trainer {
@@ -48,7 +49,8 @@ void Add(const std::vector<Layer>& layers, RouterHealthTotals* totals) {
     view.selected = layer.selected;
     views.push_back(view);
   }
-  totals->Add(stats, views);
+  optimized::SingleCommunicator alone;
+  totals->Add({&stats, 1}, views, alone);
 }
 
 TEST(RouterHealth, AnExpertByTheFallbackIsNotTheCapReached) {

@@ -13,6 +13,7 @@
 #include "core/parallel_for.h"
 #include "core/testing/file_test_util.h"
 #include "optimized/communicator/in_process.h"
+#include "optimized/initialize.h"
 #include "optimized/model.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/dataset.h"
@@ -27,7 +28,7 @@ TEST(Validate, CountsEveryTokenOnce) {
   FreshModel fresh(config);
   int polls = 0;
   const Validation all =
-      Validate(fresh.model, fresh.data, 1.1, 2.0, [&] { ++polls; });
+      Validate(*fresh.model, fresh.data, 1.1, 2.0, [&] { ++polls; });
   EXPECT_EQ(polls, 3);
   EXPECT_EQ(all.num_tokens, 5 * 16);
   ASSERT_EQ(all.active_histogram.size(), 2u);
@@ -50,11 +51,11 @@ TEST(Validate, CountsEveryTokenOnce) {
   double sum = 0;
   for (int64_t s = 0; s < 5; ++s) {
     fresh.data.FillValidation(s, 1, inputs, targets);
-    sum +=
-        fresh.model
-            .Forward({.num_sequences = 1, .inputs = inputs, .targets = targets},
-                     {.temperature = 2.0, .tau = 1.1})
-            .loss_sum;
+    sum += fresh.model
+               ->Forward(
+                   {.num_sequences = 1, .inputs = inputs, .targets = targets},
+                   {.temperature = 2.0, .tau = 1.1})
+               .loss_sum;
   }
   // A token's loss does not depend on its batch: two orders of summation of 80
   // doubles, and a quotient.
@@ -64,17 +65,17 @@ TEST(Validate, CountsEveryTokenOnce) {
 TEST(Validate, TauAndTemperatureMatterToSoftRoutersOnly) {
   FreshModel soft(TinyConfig(RouterKind::kSoftLearned));
   const auto poll = [] {};
-  const Validation base = Validate(soft.model, soft.data, 1.1, 1.0, poll);
-  EXPECT_NE(Validate(soft.model, soft.data, 1.1, 5.0, poll).loss, base.loss);
-  const Validation strict = Validate(soft.model, soft.data, 1.6, 1.0, poll);
+  const Validation base = Validate(*soft.model, soft.data, 1.1, 1.0, poll);
+  EXPECT_NE(Validate(*soft.model, soft.data, 1.1, 5.0, poll).loss, base.loss);
+  const Validation strict = Validate(*soft.model, soft.data, 1.6, 1.0, poll);
   EXPECT_LT(strict.active_experts, base.active_experts);
   EXPECT_EQ(
-      Validate(soft.model, soft.data, 1e6, 1.0, poll).zero_active_fraction,
+      Validate(*soft.model, soft.data, 1e6, 1.0, poll).zero_active_fraction,
       1.0);
 
   FreshModel sparse(TinyConfig(RouterKind::kSparse));
-  const Validation one = Validate(sparse.model, sparse.data, 0, 1.0, poll);
-  const Validation five = Validate(sparse.model, sparse.data, 0, 5.0, poll);
+  const Validation one = Validate(*sparse.model, sparse.data, 0, 1.0, poll);
+  const Validation five = Validate(*sparse.model, sparse.data, 0, 5.0, poll);
   ExpectSameValidation(one, five);
   EXPECT_EQ(one.active_experts, 2.0);
   EXPECT_EQ(one.zero_active_fraction, 0.0);
@@ -84,14 +85,14 @@ TEST(Validate, NoiseIsOff) {
   Config config = TinyConfig(RouterKind::kSoftFixed);
   FreshModel quiet(config);
   const auto poll = [] {};
-  const Validation expected = Validate(quiet.model, quiet.data, 1.1, 1, poll);
+  const Validation expected = Validate(*quiet.model, quiet.data, 1.1, 1, poll);
   config.router.noise_amplitude = 0.5;
   for (const NoiseKind kind :
        {NoiseKind::kInputJitter, NoiseKind::kLogitGauss}) {
     config.router.noise = kind;
     FreshModel noisy(config);
     ExpectSameValidation(expected,
-                         Validate(noisy.model, noisy.data, 1.1, 1, poll));
+                         Validate(*noisy.model, noisy.data, 1.1, 1, poll));
   }
 }
 
@@ -101,7 +102,7 @@ TEST(Validate, NoiseIsOff) {
 // the definition, and the numbers are the same.
 TEST(Validate, LoadVarianceIsTheMeanOverLayers) {
   FreshModel fresh(TinyConfig(RouterKind::kSoftLearned));
-  const Validation v = Validate(fresh.model, fresh.data, 1.1, 1.0, [] {});
+  const Validation v = Validate(*fresh.model, fresh.data, 1.1, 1.0, [] {});
   ASSERT_EQ(v.tokens_per_expert.size(), 2u);
   std::vector<double> relative, cv, var_over_mean;
   for (const std::vector<int64_t>& counts : v.tokens_per_expert) {
@@ -126,11 +127,11 @@ TEST(Validate, WholeSplitIsTheDefault) {
   Config config = TinyConfig(RouterKind::kSparse);
   config.training.eval_sequences = 0;
   FreshModel fresh(config);
-  EXPECT_EQ(Validate(fresh.model, fresh.data, 0, 1, [] {}).num_tokens,
+  EXPECT_EQ(Validate(*fresh.model, fresh.data, 0, 1, [] {}).num_tokens,
             16 * fresh.data.num_validation_sequences());
   config.training.eval_sequences = int64_t{1} << 40;
   FreshModel greedy(config);
-  EXPECT_EQ(Validate(greedy.model, greedy.data, 0, 1, [] {}).num_tokens,
+  EXPECT_EQ(Validate(*greedy.model, greedy.data, 0, 1, [] {}).num_tokens,
             16 * greedy.data.num_validation_sequences());
 }
 
@@ -139,17 +140,17 @@ TEST(Validate, RanksShareTheGroupsAndHaveAllOfTheNumbers) {
   Config config = TinyConfig(RouterKind::kSoftLearned);
   config.training.eval_sequences = 5;
   FreshModel fresh(config);
-  const Validation alone = Validate(fresh.model, fresh.data, 1.1, 2.0, [] {});
+  const Validation alone = Validate(*fresh.model, fresh.data, 1.1, 2.0, [] {});
   for (const int ranks : {1, 2, 3, 4}) {
     std::vector<Validation> of_rank(static_cast<size_t>(ranks));
     std::vector<int> polls(static_cast<size_t>(ranks));
     optimized::RunInProcessRanks(ranks, [&](optimized::Communicator& c) {
       const auto rank = static_cast<size_t>(c.rank());
       ThreadPool pool(1);
-      optimized::Model model(config, 2, pool);
-      model.InitializeParameters(1);
+      const auto model = optimized::MakeModel(config, 2, pool);
+      optimized::InitializeParameters(*model, 1, pool);
       of_rank[rank] =
-          Validate(model, fresh.data, 1.1, 2.0, c, [&] { ++polls[rank]; });
+          Validate(*model, fresh.data, 1.1, 2.0, c, [&] { ++polls[rank]; });
     });
     for (const Validation& validation : of_rank) {
       ExpectSameValidation(alone, validation);
@@ -165,7 +166,7 @@ TEST(Validate, RanksObserveTheGroupsInOrder) {
   FreshModel fresh(config);
   std::vector<double> alone;
   Validate(
-      fresh.model, fresh.data, 0, 1, [] {},
+      *fresh.model, fresh.data, 0, 1, [] {},
       [&](std::span<const optimized::StepStats> groups) {
         ASSERT_EQ(groups.size(), 1u);
         alone.push_back(groups[0].loss_sum);
@@ -175,10 +176,10 @@ TEST(Validate, RanksObserveTheGroupsInOrder) {
     std::vector<std::vector<double>> of_rank(static_cast<size_t>(ranks));
     optimized::RunInProcessRanks(ranks, [&](optimized::Communicator& c) {
       ThreadPool pool(1);
-      optimized::Model model(config, 2, pool);
-      model.InitializeParameters(1);
+      const auto model = optimized::MakeModel(config, 2, pool);
+      optimized::InitializeParameters(*model, 1, pool);
       Validate(
-          model, fresh.data, 0, 1, c, [] {},
+          *model, fresh.data, 0, 1, c, [] {},
           [&](std::span<const optimized::StepStats> groups) {
             EXPECT_LE(groups.size(), static_cast<size_t>(ranks));
             for (const optimized::StepStats& stats : groups) {
@@ -194,8 +195,8 @@ TEST(Validate, NeverReturnsALossThatIsNone) {
   FreshModel fresh(TinyConfig(RouterKind::kSparse));
   // Placed after all routers, where only the loss can show it.
   const float nan[] = {std::numeric_limits<float>::quiet_NaN()};
-  fresh.model.WriteParameters(nan, fresh.model.layout().head_weight);
-  EXPECT_THROW(Validate(fresh.model, fresh.data, 0, 1, [] {}), NumericsError);
+  fresh.model->WriteParameters(nan, fresh.model->layout().head_weight);
+  EXPECT_THROW(Validate(*fresh.model, fresh.data, 0, 1, [] {}), NumericsError);
 }
 
 }  // namespace

@@ -13,8 +13,7 @@
 namespace softmoe::trainer {
 namespace {
 
-const Hdf5Kind kCheckpointKind{
-    .name = "checkpoint", .version = 3, .oldest_version = 2};
+const Hdf5Kind kCheckpointKind{.name = "checkpoint", .version = 3};
 
 // Writes or reads all but the tables; what is written is const.
 template <typename File, typename State>

@@ -128,13 +128,11 @@ class LogReader {
   }
 
   void CheckVersion(const Json& line) {
-    if (!line.contains("version")) {
-      names_ = 2;  // as in results of version 2
-      return;
-    }
-    if (line["version"] == kMetricsLogVersion) return;
+    const auto version = line.find("version");
+    if (version == line.end()) Fail("a log without 'version'");
+    if (*version == kMetricsLogVersion) return;
     Fail(fmt::format("a log of version {}, and this program knows version {}",
-                     line["version"].dump(), kMetricsLogVersion));
+                     version->dump(), kMetricsLogVersion));
   }
 
   int64_t StepOf(const Json& line) const {
@@ -145,29 +143,27 @@ class LogReader {
     return step->get<int64_t>();
   }
 
-  // The name of a metric in this line; "" if logs from before it lack it.
-  std::string NameOf(const Metric& metric, const Json& line) const {
-    const std::string name = NameIn(names_, metric);
-    return metric.later && !line.contains(name) ? "" : name;
+  // Whether the line is from before the metric existed.
+  static bool Lacks(const Json& line, const Metric& metric) {
+    return metric.later && !line.contains(metric.name);
   }
 
   std::string OfStep(const Json& line) const {
     std::string summary;
     VisitStepMetrics([&](const Metric& metric, auto member) {
-      const std::string name = NameOf(metric, line);
-      if (name.empty()) return;
+      if (Lacks(line, metric)) return;
       if constexpr (std::is_same_v<decltype(member), double StepRecord::*>) {
         summary += Scalar(fmt::format("step/{}", metric.name),
-                          JsonNumber(line, name, place_));
+                          JsonNumber(line, metric.name, place_));
       } else {
-        const auto list = line.find(name);
+        const auto list = line.find(metric.name);
         if (list == line.end() || !list->is_array()) {
-          Fail(fmt::format("'{}' is no list", name));
+          Fail(fmt::format("'{}' is no list", metric.name));
         }
         for (size_t l = 0; l < list->size(); ++l) {
           const Json number = WithNonFinite((*list)[l]);
           if (!number.is_number()) {
-            Fail(fmt::format("'{}' has what is no number", name));
+            Fail(fmt::format("'{}' has what is no number", metric.name));
           }
           summary += Scalar(fmt::format("{}/layer_{}", metric.name, l),
                             number.get<double>());
@@ -180,17 +176,15 @@ class LogReader {
   std::string OfValidation(const Json& line) const {
     std::string summary;
     VisitEvaluationMetrics([&](const Metric& metric, auto) {
-      const std::string name = NameOf(metric, line);
-      if (name.empty()) return;
+      if (Lacks(line, metric)) return;
       summary += Scalar(fmt::format("validation/{}", metric.name),
-                        JsonNumber(line, name, place_));
+                        JsonNumber(line, metric.name, place_));
     });
     return summary;
   }
 
   const fs::path path_;
   std::string place_;
-  uint32_t names_ = 3;  // the version of results that has the log's names
   double seconds_ = 0;
 };
 

@@ -42,8 +42,6 @@ std::vector<std::string> Seeds() {
       R"({"kind":"run","version":2})"
       "\n" +
           step + "\n" + validation + "\n",
-      "{\"kind\":\"run\"}\n{\"kind\":\"step\",\"step\":1," + numbers +
-          R"("layer_active":[1],"allocation":[1],"load_variance":[1]})" + "\n",
       step + "\n" + step,
       "",
       "{\"kind\":\"run\",\"version\":3}\n",

@@ -71,22 +71,6 @@ TEST(EventFile, HasTheBytesThatTensorBoardWrites) {
   EXPECT_EQ(EventFileBytes(kLog), ReadWholeFile(kEvents));
 }
 
-// Version 1, which has the names of results of version 2.
-TEST(EventFile, LogsOfVersion1HaveTheTagsOfToday) {
-  const fs::path log = FreshFolder("version 1") / "metrics.jsonl";
-  std::string text = Replaced(ReadWholeFile(kLog), "\"version\":2,", "");
-  for (const auto& [name, before] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"layer_active_experts", "layer_active"},
-           {"layer_relative_load_variance", "load_variance"},
-           {"relative_load_variance", "load_variance"},
-           {"schedule_active_experts", "schedule_active"}}) {
-    text = Replaced(text, "\"" + name + "\"", "\"" + before + "\"");
-  }
-  WriteFileAtomically(log, text);
-  EXPECT_EQ(EventFileBytes(log), ReadWholeFile(kEvents));
-}
-
 class GrowingLog : public testing::Test {
  protected:
   void SetUp() override {
@@ -187,6 +171,8 @@ TEST(EventFile, RefusesWhatIsNoLog) {
                    "'layer_active_experts' has what is no number"));
   EXPECT_TRUE(Says(refusal("\"version\":2", "\"version\":3"),
                    log.string() + ":1: ", "version 3", "knows version 2"));
+  EXPECT_TRUE(Says(refusal("\"version\":2,", ""),
+                   log.string() + ":1: ", "a log without 'version'"));
   EXPECT_TRUE(Says(refusal("\"temperature\":3.0,\"schedule_loss\":\"-inf\",",
                            "\"temperature\":3.0,"),
                    log.string() + ":4: ", "'schedule_loss'"));

@@ -43,9 +43,4 @@ std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model) {
   throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
 }
 
-std::string NameIn(uint32_t version, const Metric& metric) {
-  const std::string before = metric.name_in_version_2;
-  return version == 2 && !before.empty() ? before : metric.name;
-}
-
 }  // namespace softmoe::trainer

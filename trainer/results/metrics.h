@@ -45,8 +45,6 @@ struct Metric {
   // default, which must mean that; the digest of a run (run_digest.h) leaves it
   // out.
   bool later = false;
-  // Its name in results and checkpoints of version 2; empty if that is `name`.
-  const char* name_in_version_2 = "";
 };
 
 // "33.4": `value`, stored in metric.unit, as shown to readers.
@@ -59,8 +57,6 @@ std::string Titled(const Metric& metric, double value);
 std::string ReportLine(const Metric& metric, double value);
 // The sizes of a list; empty for one number.
 std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model);
-// Its name in results and checkpoints of `version`, 2 or later.
-std::string NameIn(uint32_t version, const Metric& metric);
 
 // The names of the measured quantities, on whichever text or at whichever step.
 namespace metrics {
@@ -111,8 +107,7 @@ inline constexpr Metric kLayerActiveExperts = {
     .unit = "experts/token",
     .definition = "active_experts of each layer",
     .format = ".2f",
-    .shape = MetricShape::kLayers,
-    .name_in_version_2 = "layer_active"};
+    .shape = MetricShape::kLayers};
 inline constexpr Metric kAllocation = {
     .name = "allocation",
     .title = "k_l",
@@ -163,8 +158,7 @@ inline constexpr Metric kRelativeLoadVariance = {
     .unit = "1",
     .definition =
         "Var_i(n_i) / Mean_i(n_i)^2 of the tokens n_i with expert i "
-        "active, population variance, mean over layers",
-    .name_in_version_2 = "load_variance"};
+        "active, population variance, mean over layers"};
 inline constexpr Metric kLoadCv = {
     .name = "load_cv",
     .title = "load sd/mean",
@@ -181,8 +175,7 @@ inline constexpr Metric kLayerRelativeLoadVariance = {
     .title = "load variance by layer",
     .unit = "1",
     .definition = "relative_load_variance of each layer",
-    .shape = MetricShape::kLayers,
-    .name_in_version_2 = "load_variance"};
+    .shape = MetricShape::kLayers};
 inline constexpr Metric kActiveHistogram = {
     .name = "active_histogram",
     .title = "tokens by active experts",
@@ -213,8 +206,7 @@ inline constexpr Metric kScheduleActiveExperts = {
     .title = "AE at T(m)",
     .unit = "experts/token/layer",
     .definition = "held-out active_experts at the temperature of the schedule",
-    .format = ".2f",
-    .name_in_version_2 = "schedule_active"};
+    .format = ".2f"};
 
 // How one layer uses its experts: SPEC.md 5.2.
 inline constexpr Metric kLoadEntropy = {
@@ -386,8 +378,7 @@ inline constexpr Metric kTrainAe = {
     .definition =
         "mean number of active experts over tokens, layers and all "
         "training steps",
-    .format = ".2f",
-    .name_in_version_2 = "train_active_experts"};
+    .format = ".2f"};
 inline constexpr Metric kInferAe = {
     .name = "infer_ae",
     .title = "infer AE",

@@ -14,10 +14,6 @@
 namespace softmoe::trainer {
 namespace {
 
-std::string Code(const std::string& text) {
-  return text.empty() ? "" : "`" + text + "`";
-}
-
 // "[num_layers, num_experts]"; "" for one number.
 std::string ShapeName(MetricShape shape) {
   switch (shape) {
@@ -36,9 +32,9 @@ std::string ShapeName(MetricShape shape) {
 }
 
 std::string Row(const Metric& metric) {
-  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", Code(metric.name),
+  return fmt::format("| `{}` | {} | {} | {} | {} |\n", metric.name,
                      metric.title, metric.unit, ShapeName(metric.shape),
-                     metric.definition, Code(metric.name_in_version_2));
+                     metric.definition);
 }
 
 // The tables of METRICS.md: from the heading of a section to its end.
@@ -49,8 +45,8 @@ class Tables {
   template <typename Visit>
   void Expect(const std::string& heading, Visit&& visit) const {
     std::string table =
-        "| name | title | unit | shape | what | in version 2 |\n"
-        "|-|-|-|-|-|-|\n";
+        "| name | title | unit | shape | what |\n"
+        "|-|-|-|-|-|\n";
     visit([&](const Metric& metric, auto) { table += Row(metric); });
     const size_t begin = doc_.find("\n## " + heading + "\n");
     ASSERT_NE(begin, std::string::npos) << heading;

@@ -4,8 +4,7 @@
 // a dataset in it that states its unit. The same calls write, given a writer,
 // and read, given a reader; what is written may be const.
 //
-// Files of version 2 have some names of their own (Metric::name_in_version_2);
-// what is missing where it may be (Metric::later) keeps its value. Reading
+// What is missing where it may be (Metric::later) keeps its value. Reading
 // throws DataError naming file, object and remedy if something else is missing,
 // or is of another type or shape, or not finite.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_HDF5_H_
@@ -42,8 +41,8 @@ template <typename File, typename List>
 void VisitList(File& file, const std::string& group, const Metric& metric,
                const std::vector<int64_t>& sizes, List& values) {
   using T = typename List::value_type;
+  const std::string path = Hdf5Path(group, metric.name);
   if constexpr (File::kReads) {
-    const std::string path = Hdf5Path(group, NameIn(file.version(), metric));
     if (metric.later && !file.Has(path)) return;
     Hdf5Array<T> array = file.template ReadDataset<T>(path);
     CheckSizes(file, path, array.shape, sizes);
@@ -54,7 +53,6 @@ void VisitList(File& file, const std::string& group, const Metric& metric,
     }
     values = std::move(array.values);
   } else {
-    const std::string path = Hdf5Path(group, metric.name);
     file.template WriteDataset<T>(path, values, sizes);
     file.WriteAttribute(path, "unit", metric.unit);
   }
@@ -69,7 +67,7 @@ void VisitMetric(File& file, const std::string& group, const Metric& metric,
   using Type = std::remove_const_t<Value>;
   if constexpr (std::is_arithmetic_v<Type>) {
     if constexpr (File::kReads) {
-      const std::string name = NameIn(file.version(), metric);
+      const std::string name = metric.name;
       if (metric.later && !file.HasAttribute(group, name)) return;
       file.Attribute(group, name, value);
       if (std::isfinite(static_cast<double>(value))) return;
@@ -80,7 +78,7 @@ void VisitMetric(File& file, const std::string& group, const Metric& metric,
     }
   } else if constexpr (std::is_same_v<Type, std::optional<double>>) {
     if constexpr (File::kReads) {
-      if (file.HasAttribute(group, NameIn(file.version(), metric))) {
+      if (file.HasAttribute(group, metric.name)) {
         VisitMetric(file, group, metric, model, value.emplace());
       }
     } else if (value) {

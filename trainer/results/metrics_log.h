@@ -19,8 +19,7 @@
 
 namespace softmoe::trainer {
 
-// Version of the names of its numbers. A version 1 log does not state it, and
-// has the names of results of version 2.
+// Version of the names of its numbers.
 inline constexpr int kMetricsLogVersion = 2;
 
 // The file's name in the folder of the run.

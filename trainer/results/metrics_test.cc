@@ -71,12 +71,10 @@ TEST(Metrics, NoFieldIsListedTwice) {
 
 TEST(Metrics, NamesTellApartWhatARecordHolds) {
   for (const List& list : Lists()) {
-    for (const uint32_t version : {2u, 3u}) {
-      std::set<std::string> names;
-      for (const Metric* metric : list.metrics) {
-        EXPECT_TRUE(names.insert(NameIn(version, *metric)).second)
-            << list.record << ": " << metric->name;
-      }
+    std::set<std::string> names;
+    for (const Metric* metric : list.metrics) {
+      EXPECT_TRUE(names.insert(metric->name).second)
+          << list.record << ": " << metric->name;
     }
   }
 }
@@ -112,12 +110,6 @@ TEST(Metrics, NumbersAreShownInTheUnitOfPeople) {
   EXPECT_EQ(ReportLine(metrics::kLoadCv, 0.25),
             "load sd/mean          0.2500\n");
   EXPECT_EQ(Shown(metrics::kStepSeconds, 0.3852), "385 ms");
-}
-
-TEST(Metrics, KeepTheirNameFromVersionToVersionUnlessTheySayOtherwise) {
-  EXPECT_EQ(NameIn(2, metrics::kLoss), "loss");
-  EXPECT_EQ(NameIn(2, metrics::kTrainAe), "train_active_experts");
-  EXPECT_EQ(NameIn(3, metrics::kTrainAe), "train_ae");
 }
 
 }  // namespace

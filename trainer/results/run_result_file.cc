@@ -178,8 +178,7 @@ void VisitResult(File& file, const std::string& group, Result& result) {
   }
 }
 
-const Hdf5Kind kResultKind{
-    .name = "row-result", .version = 3, .oldest_version = 2};
+const Hdf5Kind kResultKind{.name = "row-result", .version = 3};
 
 }  // namespace
 

@@ -20,9 +20,7 @@
 //         inference_tau; attrs: name, sha256 (of the items' files); by measure
 //         [4]: correct i64, accuracy, standard_error f64; right u8 [items]
 //
-// Names are those of METRICS.md; a file of version 2 has some names of its own
-// (Metric::name_in_version_2), so other kinds of files with such groups begin
-// at version 3.
+// Names are those of METRICS.md.
 #ifndef SOFTMOE_TRAINER_RESULTS_RUN_RESULT_FILE_H_
 #define SOFTMOE_TRAINER_RESULTS_RUN_RESULT_FILE_H_
 

@@ -90,7 +90,7 @@ struct Fresh : FreshModel {
 
 // Total number of active experts on the calibration batches with cutoff `tau`.
 int64_t CountActive(Fresh& fresh, double tau) {
-  const Config& config = fresh.model.config();
+  const Config& config = fresh.model->config();
   const int64_t group = config.training.balance_group_sequences;
   const int64_t length = config.model.sequence_length;
   std::vector<int32_t> inputs(group * length), targets(group * length);
@@ -99,7 +99,7 @@ int64_t CountActive(Fresh& fresh, double tau) {
     for (int64_t first = 0; first < config.training.global_batch_sequences;
          first += group) {
       fresh.data.FillBatch(b, first, group, inputs, targets);
-      const optimized::StepStats stats = fresh.model.Forward(
+      const optimized::StepStats stats = fresh.model->Forward(
           {.num_sequences = group, .inputs = inputs, .targets = targets},
           {.temperature = Temperature(config, 0), .tau = tau});
       for (const optimized::LayerStats& layer : stats.layers) {
@@ -127,7 +127,7 @@ TEST_P(SoftRouter, GivesTheMeanThatWasAskedFor) {
   config.router.expansion_factor = 4.0 / 3;
   config.router.calibration_batches = 3;
   Fresh fresh(config);
-  const TauCalibration found = CalibrateTau(fresh.model, fresh.data, [] {});
+  const TauCalibration found = CalibrateTau(*fresh.model, fresh.data, [] {});
   const int64_t token_layers = 3 * 4 * 16;
   const int64_t cap = static_cast<int64_t>(
       std::ceil(config.router.expansion_factor * k - 1e-6));
@@ -149,15 +149,15 @@ TEST_P(SoftRouter, GivesTheMeanThatWasAskedFor) {
 TEST(Calibration, UsesTheInitialTemperatureAndNoNoise) {
   Config config = TinyConfig(RouterKind::kSoftFixed);
   Fresh plain(config);
-  const double tau = CalibrateTau(plain.model, plain.data, [] {}).tau;
+  const double tau = CalibrateTau(*plain.model, plain.data, [] {}).tau;
   config.router.noise = NoiseKind::kLogitGauss;
   config.router.noise_amplitude = 1;
   Fresh noisy(config);
-  EXPECT_EQ(CalibrateTau(noisy.model, noisy.data, [] {}).tau, tau);
+  EXPECT_EQ(CalibrateTau(*noisy.model, noisy.data, [] {}).tau, tau);
   config.router.temperature_start = 1;
   Fresh sharp(config);
   // With sharper weights the k-th ratio is higher.
-  EXPECT_GT(CalibrateTau(sharp.model, sharp.data, [] {}).tau, tau);
+  EXPECT_GT(CalibrateTau(*sharp.model, sharp.data, [] {}).tau, tau);
 }
 
 TEST(Calibration, RanksAsManyAsThePlanSays) {
@@ -166,7 +166,7 @@ TEST(Calibration, RanksAsManyAsThePlanSays) {
     config.router.mean_active_experts = 1.5;
     config.router.expansion_factor = 4;
     Fresh fresh(config);
-    const TauCalibration found = CalibrateTau(fresh.model, fresh.data, [] {});
+    const TauCalibration found = CalibrateTau(*fresh.model, fresh.data, [] {});
     EXPECT_EQ(found.num_ratios, NumCalibrationRatios(config));
     // 1.5 experts per token and layer.
     const int64_t token_layers = config.router.calibration_batches *
@@ -181,7 +181,7 @@ TEST(Calibration, RanksAsManyAsThePlanSays) {
 TEST(Calibration, AnswersAStop) {
   Fresh fresh(TinyConfig(RouterKind::kSoftFixed));
   int polls = 0;
-  EXPECT_THROW(CalibrateTau(fresh.model, fresh.data,
+  EXPECT_THROW(CalibrateTau(*fresh.model, fresh.data,
                             [&] {
                               if (++polls == 2) throw StoppedError("stop");
                             }),
@@ -192,9 +192,9 @@ TEST(Calibration, AnswersAStop) {
 TEST(Calibration, NamesANanScore) {
   Fresh fresh(TinyConfig(RouterKind::kSoftFixed));
   const float nan[] = {std::nanf("")};
-  fresh.model.WriteParameters(nan,
-                              fresh.model.layout().layers[0].router_weight);
-  EXPECT_THROW(CalibrateTau(fresh.model, fresh.data, [] {}), NumericsError);
+  fresh.model->WriteParameters(nan,
+                               fresh.model->layout().layers[0].router_weight);
+  EXPECT_THROW(CalibrateTau(*fresh.model, fresh.data, [] {}), NumericsError);
 }
 
 // Only the batch's last sequence, the second of its group, has this token.
@@ -213,10 +213,10 @@ TEST(Calibration, NamesTheTokenOfANanScoreInTheWholeBatch) {
   ASSERT_NE(found, ids.end());
   const int64_t width = config.model.d_model;
   const std::vector<float> nan(width, std::nanf(""));
-  fresh.model.WriteParameters(nan,
-                              fresh.model.layout().embedding + *found * width);
+  fresh.model->WriteParameters(
+      nan, fresh.model->layout().embedding + *found * width);
   const std::string message = MessageOf<NumericsError>(
-      [&] { CalibrateTau(fresh.model, fresh.data, [] {}); });
+      [&] { CalibrateTau(*fresh.model, fresh.data, [] {}); });
   // Attention spreads the NaN over the whole sequence.
   EXPECT_TRUE(Says(message,
                    "layer 0, token 48 (sequence 1 of its group, position "

@@ -139,6 +139,21 @@ TEST_F(DeviceFailure, ADeviceThatCannotBeUsedEndsWithFive) {
   ExpectGoesOn({"--device=cuda"});
 }
 
+// Not a healthy device, on which a test like these would prove nothing.
+TEST_F(DeviceFailure, AWordThatTellsTheDeviceNothingEndsWithSix) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"memroy=65536", "'memroy=65536'"},
+      {"memory=64k driver=12040", "'memory=64k'"},
+      {"driver=12040 cudaMemcpyAsync=", "'cudaMemcpyAsync='"},
+      {"cudaMemcpyAsync", "'cudaMemcpyAsync'"},
+  };
+  for (const auto& [told, word] : cases) {
+    const ProgramResult result = Train("new", told, {"--device=cuda"});
+    EXPECT_TRUE(
+        EndedWith(result, 6, "SOFTMOE_SIMULATED_DEVICE: " + word + ": "));
+  }
+}
+
 // The device has room for the workspaces of products, what is reserved, and 64
 // KiB more.
 TEST_F(DeviceFailure, TooLittleMemoryNamesPartsSizesAndKey) {

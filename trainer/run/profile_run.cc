@@ -5,9 +5,9 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "optimized/device.h"
+#include "optimized/initialize.h"
 #include "optimized/model.h"
 #include "optimized/step_profile.h"
-#include "optimized/updater.h"
 #include "trainer/run/calibration.h"
 #include "trainer/run/train_step.h"
 #include "trainer/tokens/dataset.h"
@@ -25,11 +25,13 @@ double TauOf(const Config& config, optimized::Model& model,
 optimized::StepProfile Measure(const Config& config, const Dataset& data,
                                int threads) {
   ThreadPool pool(threads);
-  optimized::Model model(config, config.training.balance_group_sequences, pool);
-  model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
-  optimized::Updater updater(model);
-  TrainStep step(model, updater, data);
-  const double tau = TauOf(config, model, data);
+  const auto model = optimized::MakeModel(
+      config, config.training.balance_group_sequences, pool);
+  optimized::InitializeParameters(
+      *model, static_cast<uint64_t>(config.training.seed), pool);
+  const auto updater = model->MakeUpdater();
+  TrainStep step(*model, *updater, data);
+  const double tau = TauOf(config, *model, data);
   // Repeats the first step, so that tokens and schedules stay the same.
   return optimized::ProfileStep(pool, [&] { step.Run(0, tau); });
 }

@@ -8,7 +8,7 @@
 
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
-#include "optimized/model_interface.h"
+#include "optimized/updater.h"
 
 namespace softmoe::trainer {
 

@@ -10,6 +10,7 @@
 #include "core/testing/message_test_util.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/in_process.h"
+#include "optimized/model.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -19,7 +20,7 @@ class FakeDevice : public optimized::Device {
  public:
   FakeDevice(int count, const std::string& id) : count_(count), id_(id) {}
   optimized::DeviceIdentity identity() const override { return {}; }
-  std::unique_ptr<optimized::ModelInterface> MakeModel(
+  std::unique_ptr<optimized::Model> MakeModel(
       const Config&, int64_t, ThreadPool&, Recompute,
       optimized::Communicator*) override {
     throw InternalError("not asked");

@@ -21,7 +21,7 @@
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/device.h"
-#include "optimized/model_interface.h"
+#include "optimized/updater.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
@@ -224,6 +224,23 @@ TEST_P(Ranks, RefuseADamagedCheckpoint) {
   std::filesystem::create_directory(folder_ / "damaged");
   std::ofstream(folder_ / "damaged" / kCheckpointName) << "no checkpoint";
   EXPECT_THROW(TrainRun(config_, Options("damaged", 2)), DataError);
+}
+
+// The others make none, for which they would read text and tokenizer again.
+TEST_P(Ranks, LeaveTheResultToTheFirst) {
+  const StopSignal stop;
+  const RunOptions options = Options("result", 1);
+  std::filesystem::create_directory(options.folder);
+  std::vector<RunResult> results(2);
+  optimized::RunInProcessRanks(2, [&](optimized::Communicator& ranks) {
+    results[static_cast<size_t>(ranks.rank())] =
+        RunLoop(alone_.identity, options, {}, ranks,
+                optimized::CarrierKind::kHost, optimized::Cpu(), stop)
+            .Run();
+  });
+  EXPECT_EQ(results[0].unigram_loss, alone_.unigram_loss);
+  EXPECT_EQ(results[1].unigram_loss, RunResult().unigram_loss);
+  EXPECT_NE(results[0].unigram_loss, results[1].unigram_loss);
 }
 
 // Ranks that are processes may each see other files under the same path.

@@ -19,6 +19,7 @@
 #include "kernels/simt/device/device.h"
 #include "optimized/allocation.h"
 #include "optimized/device.h"
+#include "optimized/initialize.h"
 #include "optimized/memory_plan.h"
 #include "optimized/model.h"
 #include "trainer/evaluation/evaluation.h"
@@ -330,22 +331,23 @@ TEST_F(SimulatedRun, ShorterSequencesAreThoseOfAShorterModel) {
     runtime.device = "cuda";
     const auto device = optimized::MakeDevice(runtime);
     ThreadPool pool(1);
-    optimized::Model model(config, 2, pool, *device);
-    model.InitializeParameters(1);
+    const auto model = optimized::MakeModel(config, 2, pool, *device);
+    optimized::InitializeParameters(*model, 1, pool);
     const optimized::Batch batch = {.num_sequences = 2,
                                     .inputs = inputs,
                                     .targets = targets,
                                     .sequence_length = 8};
     const optimized::RoutingState routing = {.temperature = 2, .tau = 1.1};
     if (sequence_length != 8) {
-      std::vector<float> gradients(static_cast<size_t>(model.layout().total));
+      std::vector<float> gradients(static_cast<size_t>(model->layout().total));
       EXPECT_TRUE(Says(MessageOf<InternalError>([&] {
-                         model.ForwardBackward(batch, routing, 1, 1, gradients);
+                         model->ForwardBackward(batch, routing, 1, 1,
+                                                gradients);
                        }),
                        "gradients of sequences of 8 on a device"));
     }
-    model.Forward(batch, routing);
-    const std::span<const float> view = model.LastTokenLosses();
+    model->Forward(batch, routing);
+    const std::span<const float> view = model->LastTokenLosses();
     return std::vector<float>(view.begin(), view.end());
   };
   for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {

@@ -34,14 +34,18 @@ class SimulatedTrain : public RankTest {
   }
 };
 
+// One step after an evaluation.
 TEST_F(SimulatedTrain, ProcessesLeaveWhatOneLeaves) {
-  const ProgramResult alone = RunAlone("alone", kOnDevice);
+  const Strings six = Joined(kOnDevice, {"--set", "training.steps=6"});
+  const ProgramResult alone = RunAlone("alone", six);
   ASSERT_TRUE(EndedWith(alone, 0));
-  EXPECT_EQ(Count(alone.output, "step 20/20 | loss "), 1) << alone.output;
+  EXPECT_EQ(Count(alone.output, "validation after step 5 | "), 1)
+      << alone.output;
+  EXPECT_EQ(Count(alone.output, "step 6/6 | loss "), 1) << alone.output;
 
   for (const int size : {2, 4}) {
     const std::string run = std::to_string(size);
-    const ProgramResult result = RunMpi(size, run, kOnDevice);
+    const ProgramResult result = RunMpi(size, run, six);
     ASSERT_TRUE(EndedWith(result, 0));
     EXPECT_EQ(Count(result.output, run + " ranks share a device: "), 1)
         << result.output;

@@ -19,7 +19,6 @@
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/model.h"
-#include "optimized/model_interface.h"
 #include "optimized/updater.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/metrics_log.h"
@@ -51,7 +50,7 @@ class RunLoop {
           optimized::Device& device, const StopSignal& stop);
 
   // Trains to the end, writes the final checkpoint, validates, and measures
-  // what options.evaluations asks for.
+  // what options.evaluations asks for. The result is rank 0's to return.
   RunResult Run();
 
  private:
@@ -81,8 +80,8 @@ class RunLoop {
   const StopSignal& stop_;
   ThreadPool pool_;
   Dataset data_;
-  optimized::Model model_;
-  optimized::Updater updater_;
+  std::unique_ptr<optimized::Model> model_;
+  std::unique_ptr<optimized::Updater> updater_;
   TrainStep step_;
   TrainState state_;
   double earlier_seconds_ = 0;  // of earlier sessions

@@ -19,6 +19,7 @@
 #include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "optimized/initialize.h"
 #include "optimized/model.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
@@ -282,9 +283,11 @@ TEST(TrainRun, TrainsWithTheTauThatItCalibrated) {
       TrainRun(config, QuietOptions(folder / "calibrated", tokens));
   ThreadPool pool(2);
   const Dataset data(config, tokens);
-  optimized::Model model(config, config.training.balance_group_sequences, pool);
-  model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
-  EXPECT_EQ(calibrated.tau, CalibrateTau(model, data, [] {}).tau);
+  const auto model = optimized::MakeModel(
+      config, config.training.balance_group_sequences, pool);
+  optimized::InitializeParameters(
+      *model, static_cast<uint64_t>(config.training.seed), pool);
+  EXPECT_EQ(calibrated.tau, CalibrateTau(*model, data, [] {}).tau);
   // Given as a number, the same tau gives the same run.
   Config given = config;
   given.router.tau = calibrated.tau;

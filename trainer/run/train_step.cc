@@ -58,7 +58,6 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
                                   .first_token = group * group_tokens};
         });
     for (const optimized::StepStats& group : gradient.groups) totals.Add(group);
-    outcome.model_seconds = gradient.model_seconds;
     StepRecord& record = outcome.record;
     record.learning_rate = LearningRate(config.training, completed_updates);
     record.gradient_norm = gradient.norm;

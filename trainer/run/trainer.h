@@ -63,8 +63,8 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 //          that is not there, or if its memory does not hold a step of all
 //          ranks that share it (rank_devices.h), or if NCCL was chosen and
 //          cannot carry (ChooseCarrier).
-// Several processes all return the same, but nothing of a finished run: that is
-// rank 0's to read.
+// Of several processes, rank 0 alone returns the result; the others train and
+// measure with it.
 RunResult TrainRun(const Config& config, const RunOptions& options);
 
 }  // namespace softmoe::trainer

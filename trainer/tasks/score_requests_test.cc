@@ -17,6 +17,7 @@
 #include "core/testing/message_test_util.h"
 #include "core/testing/random_test_util.h"
 #include "optimized/communicator/in_process.h"
+#include "optimized/initialize.h"
 #include "optimized/model.h"
 
 namespace softmoe::trainer {
@@ -54,10 +55,10 @@ std::vector<RequestScore> Score(const Config& config,
                                 int threads, int64_t group_sequences,
                                 optimized::Communicator& communicator) {
   ThreadPool pool(threads);
-  optimized::Model model(config, group_sequences, pool);
-  model.InitializeParameters(3);
+  const auto model = optimized::MakeModel(config, group_sequences, pool);
+  optimized::InitializeParameters(*model, 3, pool);
   // All ranks poll together.
-  return ScoreRequests(requests, model, kRouting, group_sequences * kWindow,
+  return ScoreRequests(requests, *model, kRouting, group_sequences * kWindow,
                        communicator, [&] { communicator.Barrier(); });
 }
 
@@ -70,8 +71,8 @@ TEST_P(ScoreRequestsTest, AddsTheLossesOfTheContinuationAlone) {
   const auto scores = Score(config, requests, 1, 4, alone);
 
   ThreadPool pool(1);
-  optimized::Model model(config, 1, pool);
-  model.InitializeParameters(3);
+  const auto model = optimized::MakeModel(config, 1, pool);
+  optimized::InitializeParameters(*model, 3, pool);
   for (size_t i = 0; i < requests.size(); ++i) {
     // One sequence of the model's own length, filled up with other tokens.
     const RequestTokens& request = requests[i];
@@ -80,10 +81,11 @@ TEST_P(ScoreRequestsTest, AddsTheLossesOfTheContinuationAlone) {
     std::copy(request.ids.begin() + 1, request.ids.end(), targets.begin());
     const double whole =
         model
-            .Forward({.num_sequences = 1, .inputs = inputs, .targets = targets},
-                     kRouting)
+            ->Forward(
+                {.num_sequences = 1, .inputs = inputs, .targets = targets},
+                kRouting)
             .loss_sum;
-    const std::span<const float> losses = model.LastTokenLosses();
+    const std::span<const float> losses = model->LastTokenLosses();
     ASSERT_EQ(losses.size(), static_cast<size_t>(kWindow));
     double sum = 0, all = 0;
     for (const float loss : losses) all += loss;
@@ -120,8 +122,8 @@ TEST_P(ScoreRequestsTest, GivesTheSameBitsForAnyBatchThreadsAndRanks) {
 TEST_P(ScoreRequestsTest, IsGreedyIfEachTokenIsTheMostLikelyOne) {
   const Config config = LongConfig(GetParam());
   ThreadPool pool(1);
-  optimized::Model model(config, 2, pool);
-  model.InitializeParameters(3);
+  const auto model = optimized::MakeModel(config, 2, pool);
+  optimized::InitializeParameters(*model, 3, pool);
   const auto most_likely = [&](const std::vector<int32_t>& context) {
     std::vector<int32_t> inputs(kWindow), targets(kWindow);
     std::ranges::copy(context, inputs.begin());
@@ -130,9 +132,9 @@ TEST_P(ScoreRequestsTest, IsGreedyIfEachTokenIsTheMostLikelyOne) {
     float least = std::numeric_limits<float>::infinity();
     for (int32_t id = 0; id < config.model.vocab_size; ++id) {
       targets[last] = id;
-      model.Forward({.num_sequences = 1, .inputs = inputs, .targets = targets},
-                    kRouting);
-      const float loss = model.LastTokenLosses()[last];
+      model->Forward({.num_sequences = 1, .inputs = inputs, .targets = targets},
+                     kRouting);
+      const float loss = model->LastTokenLosses()[last];
       if (loss < least) best = id, least = loss;
     }
     return best;
@@ -161,24 +163,24 @@ TEST(ScoreRequests, PollsBeforeEveryBatch) {
   const Config config = LongConfig();
   const auto requests = Requests(config, 12);
   ThreadPool pool(1);
-  optimized::Model model(config, 2, pool);
-  model.InitializeParameters(3);
+  const auto model = optimized::MakeModel(config, 2, pool);
+  optimized::InitializeParameters(*model, 3, pool);
   optimized::SingleCommunicator alone;
   int polls = 0;
-  EXPECT_THROW(ScoreRequests(requests, model, kRouting, 2 * kWindow, alone,
+  EXPECT_THROW(ScoreRequests(requests, *model, kRouting, 2 * kWindow, alone,
                              [&] {
                                if (++polls == 3) throw StoppedError("now");
                              }),
                StoppedError);
   EXPECT_TRUE(
-      ScoreRequests({}, model, kRouting, 2 * kWindow, alone, [] {}).empty());
+      ScoreRequests({}, *model, kRouting, 2 * kWindow, alone, [] {}).empty());
 }
 
 TEST(ScoreTask, AsksEveryChoiceAndCountsWhatWasCut) {
   const Config config = LongConfig();
   ThreadPool pool(1);
-  optimized::Model model(config, 2, pool);
-  model.InitializeParameters(3);
+  const auto model = optimized::MakeModel(config, 2, pool);
+  optimized::InitializeParameters(*model, 3, pool);
   optimized::SingleCommunicator alone;
   const EncodeText encode = [&](std::string_view text) {
     std::vector<int32_t> ids;
@@ -188,7 +190,7 @@ TEST(ScoreTask, AsksEveryChoiceAndCountsWhatWasCut) {
   const auto score = [&](const std::vector<TaskItem>& items) {
     return ScoreTask(
         {.name = "piqa", .file = "p.jsonl", .sha256 = "", .items = items},
-        model, kRouting, encode, 1, alone, [] {});
+        *model, kRouting, encode, 1, alone, [] {});
   };
   const ScoredTask scored = score({{"a", {"b", "cc"}, 0, {}},
                                    {std::string(100, 'x'), {"b", ""}, 0, {}},

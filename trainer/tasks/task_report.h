@@ -18,8 +18,7 @@
 //       log_likelihood  f64 [requests]    nats; item by item, choice by choice
 //       tokens          i64 [requests]    that were scored
 //       is_greedy       u8  [requests]    1: each of these is the most likely
-//                                         one; files of earlier versions of
-//                                         this program lack it
+//                                         one
 //       doc_hash        string [items]    as in samples_TASK.jsonl
 #ifndef SOFTMOE_TRAINER_TASKS_TASK_REPORT_H_
 #define SOFTMOE_TRAINER_TASKS_TASK_REPORT_H_

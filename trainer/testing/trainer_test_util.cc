@@ -13,6 +13,7 @@
 #include "core/testing/bits_test_util.h"
 #include "core/testing/file_test_util.h"
 #include "kernels/benchmark_sizes.h"
+#include "optimized/initialize.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
@@ -241,8 +242,9 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got) {
 
 FreshModel::FreshModel(const Config& config, uint64_t seed)
     : data(config, WriteTinyTokens(FreshFolder("fresh_model"))),
-      model(config, config.training.balance_group_sequences, pool) {
-  model.InitializeParameters(seed);
+      model(optimized::MakeModel(
+          config, config.training.balance_group_sequences, pool)) {
+  optimized::InitializeParameters(*model, seed, pool);
 }
 
 RunOptions QuietOptions(const std::filesystem::path& folder,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ struct FreshModel {
   explicit FreshModel(const Config& config, uint64_t seed = 1);
   ThreadPool pool{2};
   Dataset data;
-  optimized::Model model;
+  std::unique_ptr<optimized::Model> model;
 };
 
 // A run that prints nothing.

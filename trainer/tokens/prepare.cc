@@ -223,7 +223,11 @@ class Preparation {
     // void.
     const fs::path work = cache_ / "tokens" / (Key(corpus_.name) + ".work");
     const auto lock = Lock(work);
-    if (FindCached(folder / "tokens", &cached)) return cached;
+    if (FindCached(folder / "tokens", &cached)) {
+      RemoveFolder(work);
+      return cached;
+    }
+    keeps_work_ = fs::exists(work / "model.json");
     try {
       Prepare(work);
       RequireUnchanged();
@@ -290,7 +294,7 @@ class Preparation {
     if (!fs::exists(WithSuffix(prefix, ".json"))) return false;
     try {
       *found = OpenPreparedCorpus(prefix, vocab_size_);
-      if (options_.read.on_bad == OnBad::kFail) NoteLeftOut(prefix);
+      NoteLeftOut(prefix);
     } catch (const Error& error) {
       Note(fmt::format("making it again: {}", error.what()));
       return false;
@@ -301,10 +305,9 @@ class Preparation {
   }
 
   void NoteLeftOut(const fs::path& prefix) {
-    const fs::path path = WithSuffix(prefix, ".manifest");
-    if (!fs::exists(path)) return;  // earlier versions wrote none
-    const int64_t bad = Total(ReadManifest(path).shards).bad;
-    if (bad == 0) return;
+    const int64_t bad =
+        Total(ReadManifest(WithSuffix(prefix, ".manifest")).shards).bad;
+    if (bad == 0 || options_.read.on_bad == OnBad::kSkip) return;
     Note(
         fmt::format("found what --on-bad=skip prepared: {} bad documents are "
                     "not in it; to have them refused, delete {}.*",
@@ -446,6 +449,7 @@ class Preparation {
   // given. A model that was trained on the same shards is found again.
   std::string MakeTokenizer(const fs::path& work) {
     if (auto model = FindTokenizer(work)) return *model;
+    keeps_work_ = false;
     RemoveFolder(work / "shards");  // of another tokenizer
     for (const char* name :
          {"tokens.bin", "lengths", "documents", "appended.jsonl"}) {
@@ -504,7 +508,9 @@ class Preparation {
 
   std::optional<std::string> FindTokenizer(const fs::path& work) {
     std::error_code error;
-    if (!fs::exists(work / "model.json", error)) return std::nullopt;
+    for (const char* name : {"model.json", "model"}) {
+      if (!fs::exists(work / name, error)) return std::nullopt;
+    }
     const auto json = ParseJsonObject(ReadWholeFile(work / "model.json"));
     const std::string model = ReadWholeFile(work / "model");
     Strings digests;
@@ -601,7 +607,7 @@ class Preparation {
              [&] { store.AppendNext(); });
     } catch (...) {
       // A tokenizer may have taken minutes.
-      keeps_work_ = store.HasWork() || stop_.requested();
+      keeps_work_ = keeps_work_ || store.HasWork() || stop_.requested();
       throw;
     }
     keeps_work_ = true;

@@ -51,7 +51,7 @@ class PrepareData : public ::testing::Test {
   std::string program_;
 };
 
-TEST_F(PrepareData, WritesTheFourFiles) {
+TEST_F(PrepareData, WritesTheFiveFiles) {
   const Strings arguments = {
       "--corpus",   "path:t.txt",  "--vocab-size", "400",       "--out",
       "sub/tokens", "--max-bytes", "100 KB",       "--threads", "2"};

@@ -15,6 +15,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/process/stop_signal.h"
@@ -170,8 +171,9 @@ TEST_F(Prepare, RefusesACorpusForWhichThereIsNoRoom) {
   data_.corpus = "c4";
   const fs::path folder = folder_ / "cache" / "corpora" / "c4";
   fs::create_directories(folder);
-  WriteGzip(folder / "all.json.gz", "{}");
-  fs::resize_file(folder / "all.json.gz", 326'778'635'540);  // sparse
+  const fs::path file = folder / "c4-train.00000-of-01024.json.gz";
+  WriteGzip(file, "{}");
+  fs::resize_file(file, 326'778'635'540);  // sparse
   PrepareOptions options;
   options.cache = folder_ / "cache";
   options.notify = notify_;
@@ -239,7 +241,8 @@ TEST_F(Prepare, OtherTextOrSizeIsOtherWork) {
 
 TEST_F(Prepare, NeverUsesADamagedCacheEntry) {
   const PreparedCorpus first = Run();
-  for (const std::string suffix : {".bin", ".idx", ".model", ".json"}) {
+  for (const std::string suffix :
+       {".bin", ".idx", ".model", ".manifest", ".json"}) {
     const fs::path path = WithSuffix(first.prefix, suffix);
     const std::string bytes = ReadWholeFile(path);
     WriteFileAtomically(path, bytes.substr(0, bytes.size() / 2));
@@ -286,8 +289,29 @@ TEST_F(Prepare, KeepsATokenizerOnASignal) {
   notify_ = [&](const std::string& line) {
     trained += line.starts_with("training a tokenizer");
   };
+  {
+    const FullDisk disk(10000);
+    EXPECT_THROW(Run(), EnvironmentError);
+  }
   EXPECT_FALSE(Run().from_cache);
   EXPECT_EQ(trained, 1);
+}
+
+// Whoever waits for another makes the folder of the work anew, and finds that
+// all is done.
+TEST_F(Prepare, LeavesNoWorkWhereItWasPreparedMeanwhile) {
+  const PreparedCorpus first = Run();
+  fs::remove(WithSuffix(first.prefix, ".idx"));
+  PreparedCorpus other;
+  const auto nothing = notify_;
+  notify_ = [&](const std::string& line) {
+    if (!line.starts_with("making it again")) return;
+    notify_ = nothing;
+    other = Run();
+  };
+  EXPECT_TRUE(Run().from_cache);
+  EXPECT_FALSE(other.from_cache);
+  EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens").size(), 1u);
 }
 
 TEST_F(Prepare, KeepsATokenizerWhileAnotherTextIsPrepared) {
@@ -388,6 +412,20 @@ class PrepareShards : public Prepare {
   void WriteShard(int i, const std::string& lines) {
     WriteGzip(folder_ / "shards" / (std::to_string(i) + ".json.gz"), lines);
   }
+  // Prepares until a bad shard comes, which is then replaced; returns the
+  // folder of the work.
+  fs::path LeaveFourShards() {
+    const auto notify = notify_;
+    notify_ = [this](const std::string& line) {
+      // After the first pass has read it.
+      if (line.starts_with("training")) WriteShard(4, "{\n");
+    };
+    EXPECT_THROW(Run(2), DataError);
+    notify_ = notify;
+    WriteShard(4, Lines(4));
+    const fs::path tokens = folder_ / "cache" / "tokens";
+    return tokens / FilesIn(tokens).at(0);
+  }
   static void ExpectEqual(const PreparedCorpus& a, const PreparedCorpus& b) {
     for (const char* suffix : {".bin", ".idx", ".model", ".manifest"}) {
       EXPECT_TRUE(ReadWholeFile(WithSuffix(a.prefix, suffix)) ==
@@ -485,6 +523,30 @@ TEST_F(PrepareShards, GoesOnBehindWhatIsFinished) {
   EXPECT_TRUE(Says(notes_, "going on behind 4 shards that are finished"));
 }
 
+// As by a disk that is full, before a shard is encoded.
+TEST_F(PrepareShards, KeepsWhatIsFinishedWhenItIsRefused) {
+  const PreparedCorpus unbroken = Run(1, "unbroken");
+  const fs::path work = LeaveFourShards();
+  // In place of a file that the work goes on in.
+  fs::rename(work / "lengths", work / "moved");
+  fs::create_directory(work / "lengths");
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { Run(2); }),
+                   (work / "lengths").string()));
+  fs::remove(work / "lengths");
+  fs::rename(work / "moved", work / "lengths");
+  notes_.clear();
+  ExpectEqual(Run(2), unbroken);
+  EXPECT_TRUE(Says(notes_, "going on behind 4 shards that are finished"));
+  EXPECT_FALSE(Says(notes_, "training a tokenizer"));
+}
+
+// A kill may leave a part of a folder that was being removed.
+TEST_F(PrepareShards, BeginsAgainWithoutTheTokenizer) {
+  const PreparedCorpus unbroken = Run(1, "unbroken");
+  fs::remove(LeaveFourShards() / "model");
+  ExpectEqual(Run(2), unbroken);
+}
+
 // All threads write when the disk is full, and the one that appends, too.
 TEST_F(PrepareShards, GoesOnAfterAFullDisk) {
   const PreparedCorpus unbroken = Run(1, "unbroken");
@@ -513,13 +575,8 @@ TEST_F(PrepareShards, GoesOnAfterAFullDisk) {
 
 // Shards behind one that has changed since are not believed.
 TEST_F(PrepareShards, AChangedShardIsReadAgain) {
-  notify_ = [this](const std::string& line) {
-    if (line.starts_with("training")) WriteShard(4, "{\n");
-  };
-  EXPECT_THROW(Run(2), DataError);
+  LeaveFourShards();
   WriteShard(1, Lines(1) + Line("another text"));
-  WriteShard(4, Lines(4));
-  notify_ = [](const std::string&) {};
   ExpectEqual(Run(2), Run(1, "fresh"));
 }
 
@@ -537,9 +594,20 @@ TEST_F(PrepareShards, LeavesOutBadDocumentsIfAsked) {
   notify_ = [&](const std::string& line) { said += line + "\n"; };
   EXPECT_TRUE(Run().from_cache);  // with its provenance
   EXPECT_TRUE(Says(said, "found what --on-bad=skip prepared: 2 bad documents"));
-  // Earlier versions wrote no manifest.
+  // Without the manifest it is not known what was left out.
   fs::remove(WithSuffix(corpus.prefix, ".manifest"));
-  EXPECT_TRUE(Run().from_cache);
+  EXPECT_THROW(Run(), DataError);
+  EXPECT_TRUE(Says(said, "making it again"));
+}
+
+TEST_F(PrepareShards, ShardsMayBeEmpty) {
+  for (const char* name : {"8.json", "9.json"}) {
+    WriteFileAtomically(folder_ / "shards" / name, "");
+  }
+  const Manifest manifest =
+      ReadManifest(WithSuffix(Run(2).prefix, ".manifest"));
+  ASSERT_EQ(manifest.shards.size(), size_t{kShards + 2});
+  EXPECT_EQ(manifest.shards.back().documents, 0);
 }
 
 TEST_F(PrepareShards, ACopiedFolderIsTheSameText) {
@@ -572,8 +640,8 @@ TEST(CopyPreparedCorpus, CopiesLargeFiles) {
   for (size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<char>(i * 2654435761u >> 16);
   }
-  const Strings contents = {bytes, bytes.substr(0, size_t{1} << 20), ""};
-  const Strings suffixes = {".bin", ".idx", ".model"};
+  const Strings contents = {bytes, bytes.substr(0, size_t{1} << 20), "", "{}"};
+  const Strings suffixes = {".bin", ".idx", ".model", ".manifest"};
   for (size_t i = 0; i < suffixes.size(); ++i) {
     WriteFileAtomically(WithSuffix(corpus.prefix, suffixes[i]), contents[i]);
   }
@@ -672,21 +740,13 @@ TEST_F(Prepared, NoBitOfTheDescriptionChangesUnnoticed) {
   }
 }
 
-// Version 1, which has no seal.
-TEST_F(Prepared, ReadsVersionOne) {
+TEST_F(Prepared, RefusesKeysThatAreMissingOrOfAWrongType) {
   const fs::path path = WithSuffix(corpus_.prefix, ".json");
-  std::string whole = ReadWholeFile(path);
-  whole.replace(whole.find("\"version\": 2"), 12, "\"version\": 1");
-  const size_t seal = whole.rfind(",\n  \"sha256\"");
-  ASSERT_NE(seal, whole.npos);
-  whole.replace(seal, whole.npos, "\n}\n");
-  WriteFileAtomically(path, whole);
-  EXPECT_EQ(OpenPreparedCorpus(corpus_.prefix).num_documents, 600);
-
+  const std::string whole = ReadWholeFile(path);
   const auto replace = [&](const std::string& from, const std::string& to) {
     std::string text = whole;
     text.replace(text.find(from), from.size(), to);
-    WriteFileAtomically(path, text);
+    WriteFileAtomically(path, Sealed(ParseJsonObject(text)).dump());
   };
   replace("\"vocab_size\": 400", "\"vocab_size\": \"400\"");
   ExpectRefused("\"vocab_size\" is missing or of a wrong type");
@@ -694,6 +754,10 @@ TEST_F(Prepared, ReadsVersionOne) {
   ExpectRefused("\"vocab_size\" is missing or of a wrong type");
   replace("\"tokens_sha256\"", "\"tokens_sha\"");
   ExpectRefused("\"tokens_sha256\" is missing");
+  replace("\"max_bytes\": 0", "\"max_bytes\": -1");
+  ExpectRefused("\"max_bytes\" or \"normalise\" has a value that");
+  replace("\"normalise\": \"none\"", "\"normalise\": \"some\"");
+  ExpectRefused("\"max_bytes\" or \"normalise\" has a value that");
 }
 
 }  // namespace

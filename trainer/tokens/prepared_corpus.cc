@@ -29,7 +29,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kCorpusVersion = 2;
-constexpr int kUnsealedVersion = 1;  // the same without the seal; still read
 // Far more than PREFIX.json and PREFIX.manifest have.
 constexpr uintmax_t kMaxDescriptionBytes = uintmax_t{1} << 26;
 
@@ -111,7 +110,7 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
                                 path.string(), kMakeTokensAgain));
   }
   const Json version = json.value("version", Json());
-  if (version != kCorpusVersion && version != kUnsealedVersion) {
+  if (version != kCorpusVersion) {
     throw DataError(
         fmt::format("{}: {}, only {} is known; {}", path.string(),
                     version.is_number_integer()
@@ -119,7 +118,7 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
                         : "no version",
                     kCorpusVersion, kMakeTokensAgain));
   }
-  if (version == kCorpusVersion && !IsSealed(json)) {
+  if (!IsSealed(json)) {
     throw DataError(
         fmt::format("{}: damaged, or changed by hand: its last line is not the "
                     "SHA-256 of the others; {}",
@@ -241,8 +240,6 @@ PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
   // A concurrent reader finds no description, or one that does not fit.
   for (const char* suffix : {".manifest", ".bin", ".idx", ".model"}) {
     const fs::path from = WithSuffix(corpus.prefix, suffix);
-    // Earlier versions wrote no manifest.
-    if (suffix == std::string(".manifest") && !fs::exists(from)) continue;
     const fs::path to = WithSuffix(prefix, suffix);
     if (!LinkFile(from, to)) CopyFile(from, to);
   }

@@ -35,10 +35,10 @@ struct PreparedCorpus {
   std::string corpus_sha256;  // of the documents, a NUL after each
   TokenIdentity tokens;       // of PREFIX.bin, .idx and .model
   // For a published corpus: its name if this is the whole of it, else what is
-  // missing. PREFIX.json leaves it out if empty, as those of earlier versions.
+  // missing. PREFIX.json leaves it out if empty.
   std::string text_of;
-  // How much of the text was taken, and in which form (DataConfig); unknown of
-  // files that earlier versions made.
+  // How much of the text was taken, and in which form (DataConfig); the records
+  // in golden/runs do not say.
   std::optional<int64_t> max_bytes;
   std::optional<Normalise> normalise;
   bool from_cache = false;  // not in PREFIX.json

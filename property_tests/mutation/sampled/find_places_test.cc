@@ -18,14 +18,14 @@ namespace softmoe::mutation {
 namespace {
 
 TEST(Part, HasWhatLiesUnderItsPaths) {
-  const Part part({"kernels/cuda", "optimized/model.cc"});
+  const Part part({"kernels/cuda", "optimized/backend_model.cc"});
   EXPECT_FALSE(part.IsAll());
   EXPECT_TRUE(part.Has("kernels/cuda/queue.cu"));
   EXPECT_TRUE(part.Has("kernels/cuda/deeper/a.h"));
-  EXPECT_TRUE(part.Has("optimized/model.cc"));
+  EXPECT_TRUE(part.Has("optimized/backend_model.cc"));
   EXPECT_FALSE(part.Has("kernels/cuda_more/a.h"));
   EXPECT_FALSE(part.Has("kernels/adamw.cc"));
-  EXPECT_FALSE(part.Has("optimized/model.cc.orig"));
+  EXPECT_FALSE(part.Has("optimized/backend_model.cc.orig"));
   EXPECT_FALSE(part.Has("trainer/kernels/cuda/a.cc"));
 }
 
@@ -53,7 +53,7 @@ TEST(Part, RefusesPathsThatAreNone) {
   }
   const Part part({"kernels/cuda,kernels/cudda"});
   try {
-    part.RequireIn({"kernels/cuda/queue.cu", "optimized/model.cc"});
+    part.RequireIn({"kernels/cuda/queue.cu", "optimized/backend_model.cc"});
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("--in kernels/cudda: no source"),

@@ -29,8 +29,8 @@ bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)); }
 std::string WithoutComments(std::string_view text) {
   std::string result(text);
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') {
-      for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\';
+    if (const size_t mark = QuotationEnd(text, i); mark != i) {
+      i = mark;
     } else if (text.substr(i, 2) == "//" || text.substr(i, 2) == "/*") {
       const bool is_line = text[i + 1] == '/';
       const size_t at = text.find(is_line ? "\n" : "*/", i + 2);

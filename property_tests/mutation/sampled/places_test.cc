@@ -177,6 +177,10 @@ TEST(Places, DropCommentsOfWhatIsReplaced) {
   const Found found =
       FindInBody("int F(int a, int b)", "return a +  // why\n b;");
   ExpectHas(found, "a +  // why\n b -> a - b (operator)");
+  // A quotation mark that is a character opens no string.
+  const Found mark = FindInBody("int F(char c)", "return G('\"',  // why\n c);",
+                                "int G(char, char);");
+  ExpectHas(mark, "G('\"',  // why\n c) -> G(c,        \n '\"') (arguments)");
 }
 
 TEST(SyntaxTree, RefusesWhatIsCutOff) {

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What tidy_changed.sh says of a source, whatever Bazel says to it.
+set -euo pipefail
+
+mkdir -p "$TEST_TMPDIR"/{bin,repository/{bazel,room}}
+cp bazel/tidy_changed.sh "$TEST_TMPDIR/repository/bazel"
+cd "$TEST_TMPDIR/repository"
+touch room/BUILD room/{a,b}.cc  # nothing compiles b.cc
+export PATH=$TEST_TMPDIR/bin:$PATH
+printf '#!/bin/sh\n[ "$1" != diff ] || printf "room/a.cc\\nroom/b.cc\\n"\n' >"$TEST_TMPDIR/bin/git"
+printf '#!/bin/sh\n' >"$TEST_TMPDIR/bin/clang-tidy-14"
+chmod +x "$TEST_TMPDIR"/bin/*
+
+# expect STATUS PATTERN QUERY [BUILD] - it ends so and prints this where these
+# commands are Bazel's query and build
+expect() {
+  local status=0 text
+  {
+    echo '#!/bin/sh'
+    echo 'case $* in *intersect*) echo //room:a.cc ;;'
+    echo "query*) $3 ;; build*) ${4:-} ;; esac"
+  } >bazelw
+  chmod +x bazelw
+  text=$(bazel/tidy_changed.sh 2>&1) || status=$?
+  [[ $status = "$1" && $text = $2 ]] || {
+    echo "expected $1 and '$2', got $status and '$text'" >&2
+    exit 1
+  }
+}
+
+room='echo //room:room'
+expect 0 'tidy: 1 of 2 sources *' "$room" 'echo INFO: built >&2'
+expect 1 'room/a.cc:1:2: warning: w*tidy: 0 of 2 sources *' "$room" \
+  'echo /x/execroot/softmoe/room/a.cc:1:2: warning: w; exit 1'
+expect 1 'ERROR: e*tidy: 0 of 2 sources *' "$room" 'echo ERROR: e >&2; exit 1'
+expect 1 'bazelw: b*tidy: 0 of 2 sources *' "$room" 'echo bazelw: b >&2; exit 5'
+expect 0 'tidy: no target compiles*tidy: 0 of 2 sources *' true
+expect 1 'ERROR: no such package' 'echo ERROR: no such package >&2; exit 7'
+expect 1 'bazelw: b' 'echo bazelw: b >&2; exit 5'

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the trainer records of routing in passes of the fast model, against the
+// reference: a routing trace, read back from its file, and router health by the
+// definitions of reference/metrics.h. The reference routes the trace's own
+// scores by its own k_l, cutoffs and caps.
+//
+// Tolerance. Soft weights within the bounds of the kernels' router
+// (verify/operations/row_bounds.h), their sum within the sum of these. The
+// active sets may differ only where a soft weight is within its bound of the
+// cutoff; scores are the same on both sides, so cap and top-k leave no doubt. A
+// truncated mass then errs by at most the mean, over the tokens, of the bounds
+// of the weights that are not active.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/comparator.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/parallel_for.h"
+#include "core/testing/config_test_util.h"
+#include "core/testing/file_test_util.h"
+#include "optimized/communicator/communicator.h"
+#include "optimized/model.h"
+#include "property_tests/error_bounds.h"
+#include "property_tests/testing/model_difference.h"
+#include "property_tests/verify/operations/row_bounds.h"
+#include "reference/metrics.h"
+#include "reference/router.h"
+#include "trainer/evaluation/router_health.h"
+#include "trainer/evaluation/routing_trace.h"
+#include "trainer/evaluation/validation.h"
+
+namespace softmoe::property_tests {
+namespace {
+
+using reference::BoolMatrix;
+using reference::Matrix;
+using reference::RouterSettings;
+using trainer::RouterHealth;
+
+Config RandomConfig() {
+  Config config;
+  config.router.kind = *rc::gen::elementOf(kRouterKinds);
+  ModelConfig& m = config.model;
+  m.num_layers = *rc::gen::inRange<int64_t>(1, 4);
+  m.num_heads = 1;
+  m.d_model = 2 * *rc::gen::inRange<int64_t>(2, 10);
+  m.d_ffn = *rc::gen::inRange<int64_t>(1, 20);
+  m.num_experts = *rc::gen::inRange<int64_t>(2, 40);
+  m.vocab_size = 50;
+  m.sequence_length = *rc::gen::inRange<int64_t>(1, 40);
+  config.router.expansion_factor = *rc::gen::inRange(2, 7) / 2.0;
+  config.router.fallback = *rc::gen::element(Fallback::kNone, Fallback::kTop1);
+  config.router.noise = NoiseKind::kLogitGauss;  // for training, not for this
+  config.router.noise_amplitude = 0.5;
+  config.router.mean_active_experts =
+      config.router.kind == RouterKind::kSparse
+          ? static_cast<double>(
+                *rc::gen::inRange<int64_t>(1, m.num_experts + 1))
+          : 1 + 0.125 * *rc::gen::inRange<int>(
+                            0, static_cast<int>(4 * (m.num_experts - 1)));
+  return config;
+}
+
+std::vector<Bounded> BoundWeights(const RouterSettings& settings,
+                                  const reference::Vector& scores) {
+  const auto experts = static_cast<double>(scores.size());
+  if (settings.kind == RouterKind::kSparse) {
+    return verify::BoundSoftmaxRow(scores).weights;
+  }
+  // If mean_active is num_experts or more, every weight is 1
+  // (kernels/router.h).
+  if (settings.mean_active >= experts) {
+    return std::vector<Bounded>(static_cast<size_t>(scores.size()),
+                                Bounded(1, experts * kFloatUnit));
+  }
+  return verify::BoundLapSumRow(scores, settings.mean_active,
+                                settings.temperature)
+      .weights;
+}
+
+// One layer of a trace, and what the reference makes of its scores.
+struct Layer {
+  RouterSettings settings;
+  reference::RouterSaved exact;
+  std::vector<Bounded> bounds;  // of the soft weights [token, expert]
+  Matrix errors;                // the same, with that of numbers near 0
+  std::vector<bool> near;       // [token] may floats decide otherwise?
+  std::vector<float> soft_weights;
+  BoolMatrix active;
+
+  bool sparse() const { return settings.kind == RouterKind::kSparse; }
+};
+
+Layer ReadLayer(const Hdf5Reader& trace, const Config& config, int64_t l) {
+  const auto scores_of_all = trace.ReadDataset<float>("/scores");
+  const auto weights_of_all = trace.ReadDataset<float>("/soft_weights");
+  const auto active_of_all = trace.ReadDataset<uint8_t>("/active");
+  const int64_t tokens = scores_of_all.shape[1];
+  const int64_t experts = scores_of_all.shape[2];
+  const auto of_layer = [&](const auto& all) {
+    const auto pairs = static_cast<size_t>(tokens * experts);
+    return std::span(all.values).subspan(static_cast<size_t>(l) * pairs, pairs);
+  };
+  const auto number = [&](const char* name) {
+    const double x = trace.ReadDataset<double>(name).values[l];
+    return static_cast<double>(static_cast<float>(x));
+  };
+  Layer layer;
+  layer.settings = {
+      .kind = config.router.kind,
+      .mean_active = number("/mean_active"),
+      .temperature = trace.ReadDouble("/", "temperature"),
+      .cutoff = number("/cutoff"),
+      .max_active = trace.ReadDataset<int64_t>("/max_active").values[l],
+      .fallback = config.router.fallback};
+  const Matrix scores = AsMatrix(of_layer(scores_of_all), tokens, experts);
+  layer.exact = reference::RouterForward(layer.settings, scores);
+  std::ranges::copy(of_layer(weights_of_all),
+                    std::back_inserter(layer.soft_weights));
+  layer.active.resize(tokens, experts);
+  std::ranges::copy(of_layer(active_of_all), layer.active.data());
+
+  layer.errors.resize(tokens, experts);
+  for (int64_t t = 0; t < tokens; ++t) {
+    const std::vector<Bounded> row =
+        BoundWeights(layer.settings, scores.row(t));
+    layer.bounds.insert(layer.bounds.end(), row.begin(), row.end());
+    bool near = false;
+    for (int64_t e = 0; e < experts; ++e) {
+      const double error = row[e].error + kUnderflow;
+      layer.errors(t, e) = error;
+      near |= !layer.sparse() && std::abs(layer.exact.soft_weights(t, e) -
+                                          layer.settings.cutoff) <= error;
+    }
+    layer.near.push_back(near);
+  }
+  return layer;
+}
+
+// The defect of one layer of the trace, or "".
+std::string TraceDefect(const Layer& layer) {
+  const int64_t tokens = layer.active.rows(), experts = layer.active.cols();
+  const double whole = layer.sparse() ? 1
+                                      : std::min(layer.settings.mean_active,
+                                                 static_cast<double>(experts));
+  for (int64_t t = 0; t < tokens; ++t) {
+    if (layer.active.row(t) != layer.exact.active.row(t) && !layer.near[t]) {
+      return "another active set of token " + std::to_string(t);
+    }
+    double sum = 0, limit = 0;
+    for (int64_t e = 0; e < experts; ++e) {
+      sum += static_cast<double>(layer.soft_weights[t * experts + e]);
+      limit +=
+          layer.errors(t, e) + 2 * kDoubleUnit * static_cast<double>(experts);
+    }
+    if (!(std::abs(sum - whole) <= limit)) {
+      return "the soft weights of token " + std::to_string(t) + " add up to " +
+             std::to_string(sum) + " instead of " + std::to_string(whole);
+    }
+  }
+  const verify::ExpectedOutput expected = verify::FromBounds(
+      "soft weights",
+      verify::ToTensor(layer.exact.soft_weights, {tokens, experts}),
+      layer.bounds, "");
+  const Comparison comparison = Compare(
+      std::span<const float>(layer.soft_weights), expected.values.values,
+      expected.bounds, {.may_be_constant = true, .may_be_tiny = true});
+  return comparison.ok() ? "" : "soft weights: " + comparison.Text();
+}
+
+// The defect of one layer's health, or "".
+std::string HealthDefect(const Layer& layer, const RouterHealth& got) {
+  const double tokens = static_cast<double>(layer.active.rows());
+  const double experts = static_cast<double>(layer.active.cols());
+  const Matrix& soft_weights = layer.exact.soft_weights;
+  const double cutoff = layer.settings.cutoff;
+  const auto differs = [](const char* what, double value, double expected,
+                          double tolerance) {
+    // Negated, so that NaN is a defect.
+    if (std::abs(value - expected) <= tolerance) return std::string();
+    return std::string(what) + ": " + std::to_string(value) + " instead of " +
+           std::to_string(expected) + ", tolerance " +
+           std::to_string(tolerance);
+  };
+
+  // Both use the same integers. A logarithm, two products and a sum of a term
+  // of at most 1/e per expert, with an entropy of at most ln E.
+  const std::vector<int64_t> load = reference::TokensPerExpert(layer.active);
+  const double rounding =
+      2 * experts * (4 / std::exp(1.0) + std::log(experts)) * kDoubleUnit;
+  std::string defect = differs("load entropy", got.load_entropy,
+                               reference::LoadEntropy(load), rounding);
+  if (defect.empty()) {
+    // Divided by ln E >= ln 2.
+    defect = differs("relative load entropy", got.relative_load_entropy,
+                     reference::RelativeLoadEntropy(load),
+                     rounding / std::log(2.0) + 4 * kDoubleUnit);
+  }
+  if (defect.empty()) {
+    defect = differs("dead experts", static_cast<double>(got.dead_experts),
+                     static_cast<double>(reference::DeadExperts(load)), 0);
+  }
+  // Quotients of integers, each rounded once.
+  const auto near = static_cast<double>(std::ranges::count(layer.near, true));
+  const double share = near / tokens + (near > 0 ? 2 * kDoubleUnit : 0);
+  if (defect.empty()) {
+    defect = differs("at the cap", got.at_cap_fraction,
+                     reference::AtCapFraction(soft_weights, cutoff,
+                                              layer.settings.max_active),
+                     share);
+  }
+  if (defect.empty()) {
+    defect =
+        differs("zero active", got.zero_active_fraction,
+                reference::ZeroActiveFraction({soft_weights}, {cutoff}), share);
+  }
+  if (!defect.empty()) return defect;
+  if (got.truncated_mass.has_value() == layer.sparse()) {
+    return "the sparse router has no truncated mass, a soft one has";
+  }
+  if (layer.sparse()) return "";
+  // Sums of tokens*experts doubles on either side, in addition to the bounds.
+  const double mass = reference::TruncatedMass(soft_weights, layer.active);
+  return differs("truncated mass", *got.truncated_mass, mass,
+                 reference::TruncatedMass(layer.errors, layer.active) +
+                     2 * tokens * experts * kDoubleUnit * mass);
+}
+
+TEST(RoutingProperty, IsWhatTheReferenceDefines) {
+  const auto path = FreshFolder("routing_property") / "trace.h5";
+  int64_t ambiguous = 0, decisions = 0;
+  EXPECT_TRUE(rc::check([&] {
+    const Config config = RandomConfig();
+    const auto seed = *rc::gen::inRange<uint64_t>(0, 1000);
+    const optimized::RoutingState routing = {
+        .temperature = 1, .tau = *rc::gen::inRange(0, 20) / 8.0};
+    ThreadPool pool(2);
+    const auto model = optimized::MakeModel(config, 2, pool);
+    trainer::RoutingTrace trace(config, 3);
+    trainer::RouterHealthTotals totals(config);
+    optimized::SingleCommunicator alone;
+    std::vector<int32_t> tokens, targets;
+    // A whole group and a part of one.
+    for (const int64_t sequences : {2, 1}) {
+      const ModelCase c = MakeModelCase(
+          config, sequences, seed + static_cast<uint64_t>(sequences));
+      if (tokens.empty()) model->WriteParameters(c.parameters, 0);
+      const optimized::StepStats stats = model->Forward(
+          {c.num_sequences, c.inputs, c.targets, c.first_token}, routing);
+      const auto views = trainer::LastRouting(*model);
+      trace.Add(views);
+      totals.Add({&stats, 1}, views, alone);
+      tokens.insert(tokens.end(), c.inputs.begin(), c.inputs.end());
+      targets.insert(targets.end(), c.targets.begin(), c.targets.end());
+    }
+    trainer::TracedModel traced{
+        .identity = {}, .tau = routing.tau, .temperature = routing.temperature};
+    traced.identity.config = config;
+    trace.Write(path, traced, tokens, targets, model->Allocations(routing));
+
+    const Hdf5Reader file(path, trainer::RoutingTraceKind());
+    RC_ASSERT(std::ranges::max(file.ReadDataset<uint8_t>("/active").values) <=
+              1);
+    const std::vector<RouterHealth> health = totals.Get();
+    for (int64_t l = 0; l < config.model.num_layers; ++l) {
+      const Layer layer = ReadLayer(file, config, l);
+      ambiguous += std::ranges::count(layer.near, true);
+      decisions += std::ssize(layer.near);
+      std::string defect = TraceDefect(layer);
+      if (defect.empty()) defect = HealthDefect(layer, health[l]);
+      RC_LOG() << "layer " << l << ": " << defect;
+      RC_ASSERT(defect.empty());
+    }
+  }));
+  // A comparison that calls everything a near-tie shows nothing.
+  EXPECT_LE(ambiguous, decisions / 100);
+}
+
+}  // namespace
+}  // namespace softmoe::property_tests
