@@ -90,9 +90,9 @@ class Model {
                                                CarrierKind carrier) = 0;
 };
 
-// A model that keeps references to `pool` and `device`, on which it computes.
-// It has memory for a group of `group_sequences` sequences; a smaller group is
-// fine. `recompute` changes no bit.
+// A model that keeps references to `pool`, `device`, on which it computes, and
+// `communicator`. It has memory for a group of `group_sequences` sequences; a
+// smaller group is fine. `recompute` changes no bit.
 //
 //   communicator  of the ranks that will train it; nullptr if they are not
 //                 several
