@@ -7,8 +7,9 @@ set -euo pipefail
 bazelw=$PWD/bazelw
 mkdir "$TEST_TMPDIR/bin"
 export PATH=$TEST_TMPDIR/bin:$PATH XDG_CACHE_HOME=$TEST_TMPDIR/cache
-printf '#!/bin/sh\necho "$SOFTMOE_TOOLCHAIN $*"\n' >"$TEST_TMPDIR/bin/bazel"
-chmod +x "$TEST_TMPDIR/bin/bazel"
+printf '#!/bin/sh\necho "$SOFTMOE_TOOLCHAIN $*"\n' >"$TEST_TMPDIR/bin/bazel-4"
+printf '#!/bin/sh\necho another bazel\n' >"$TEST_TMPDIR/bin/bazel"
+chmod +x "$TEST_TMPDIR"/bin/bazel{,-4}
 # Starts nothing but what is looked at.
 printf '#!/bin/sh\nsed "s/$/ installed/" "%s"\n' "$PWD/bazel/packages.txt" \
   >"$TEST_TMPDIR/bin/dpkg-query"
@@ -35,3 +36,19 @@ expect "run //:mutate -- --help" run //:verify -- mutate --help
 expect "run --config=x //:mutate -- --mutant a.b" \
   run --config=x //:verify -- mutate --mutant a.b
 expect "run //:mutate --" run //:verify -- mutate
+
+# A toolkit that is completed later is another one.
+export CUDA_HOME=$TEST_TMPDIR/cuda
+mkdir -p "$CUDA_HOME"/{bin,include}
+touch "$CUDA_HOME/bin/nvcc"
+printf '#!/bin/sh\necho "$SOFTMOE_CUDA"\n' >"$TEST_TMPDIR/bin/bazel-4"
+[ -z "$("$bazelw" help)" ]
+touch "$CUDA_HOME/include/nccl.h"
+[ -n "$("$bazelw" help)" ]
+
+# What the kernels cannot run on is said before anything is installed.
+printf '#!/bin/sh\necho aarch64\n' >"$TEST_TMPDIR/bin/uname"
+chmod +x "$TEST_TMPDIR/bin/uname"
+status=0
+text=$("$bazelw" help 2>&1) || status=$?
+[[ $status = 5 && $text = *"x86-64 machine"* ]]

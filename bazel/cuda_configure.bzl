@@ -105,7 +105,7 @@ def _cuda_configure_impl(ctx):
 
 cuda_configure = repository_rule(
     implementation = _cuda_configure_impl,
-    environ = ["CUDA_HOME", "SOFTMOE_TOOLCHAIN"],
+    environ = ["CUDA_HOME", "SOFTMOE_TOOLCHAIN", "SOFTMOE_CUDA"],
     local = True,
     configure = True,
     doc = "Writes @cuda from the toolkit in $CUDA_HOME or /usr/local/cuda.",

@@ -84,7 +84,7 @@ def users_of(package):
 _Edges = provider(fields = ["edges"])
 
 # Attributes through which code is linked, included or run.
-_ATTRIBUTES = ["deps", "srcs", "data", "implementation_deps", "actual", "tools"]
+_ATTRIBUTES = ["deps", "srcs", "hdrs", "textual_hdrs", "data", "implementation_deps", "actual", "tools"]
 
 def _layer(label):
     # Subfolders (kernels/simt) belong to their top-level package.
@@ -186,6 +186,10 @@ def _layering_test_impl(ctx):
                 violations.append("%s is in a room that is in neither ROOMS nor UNORDERED" % label)
         if edge.source == edge.destination and not _rooms_allow(edge, ctx.attr.reverse_rooms):
             violations.append("%s depends on %s, a later room" % (edge.source_label, edge.destination_label))
+        own = edge.source == edge.destination and edge.source_room == edge.destination_room
+        product = edge.source in ALLOWED and not edge.testonly
+        if product and not own and edge.destination + "/" + edge.destination_room in UNORDERED:
+            violations.append("%s is no test, but depends on %s" % (edge.source_label, edge.destination_label))
         if edge.source == edge.destination or edge.source not in ALLOWED:
             continue
         if edge.destination not in ALLOWED:

@@ -25,7 +25,7 @@ _COPTS = [
 _PROGRAM_COPTS = ["-O1"]
 
 # Bazel does not hash what -l finds; the key on the command line does.
-_LINKOPTS = ["-Wl,--build-id=0x" + BUILD_KEY]
+LINK_KEY = ["-Wl,--build-id=0x" + BUILD_KEY]
 
 # Every program is linked statically, so one object per source is enough. Left
 # to itself Bazel compiles each source of a library twice, the second time for
@@ -69,7 +69,7 @@ def softmoe_cc_binary(name, copts = [], in_gpu_bundle = False, **kwargs):
     native.cc_binary(
         name = name,
         copts = _COPTS + _PROGRAM_COPTS + copts,
-        linkopts = (_BUNDLE_LINKOPTS if in_gpu_bundle else []) + _LINKOPTS,
+        linkopts = (_BUNDLE_LINKOPTS if in_gpu_bundle else []) + LINK_KEY,
         **kwargs
     )
 
@@ -101,7 +101,7 @@ def softmoe_cc_test(
         size = size,
         srcs = srcs or [name + ".cc"],
         copts = _COPTS + _PROGRAM_COPTS + copts,
-        linkopts = linkopts + _LINKOPTS,
+        linkopts = linkopts + LINK_KEY,
         deps = deps + (["//core/testing:test_main"] if main else []),
         linkstatic = True,
         visibility = ["//property_tests:__subpackages__"],

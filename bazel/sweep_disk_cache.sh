@@ -18,6 +18,7 @@ stamp=$cache.swept
 touch "$stamp"
 
 # Latest first: time of the last access, bytes, name (digests: no white space).
-find "$cache" -type f -printf '%A@ %s %p\n' 2>/dev/null | sort -rn |
+cd "$cache"
+find . -type f -printf '%A@ %s %p\n' 2>/dev/null | sort -rn |
   awk -v limit="$limit" '{ sum += $2 } sum > limit * 1e9 { print $3 }' |
   xargs -r rm -f --

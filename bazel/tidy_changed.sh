@@ -24,8 +24,13 @@ if ! git rev-parse -q --verify "$since^{commit}" >/dev/null; then
   echo "tidy: no commit $since here; clone with more history, or name another" >&2
   exit 2
 fi
-mapfile -t sources < <(git diff --name-only --diff-filter=d "$since" -- '*.cc' '*.h' |
-  sed 's/\.h$/.cc/' | sort -u | while read -r file; do [ ! -f "$file" ] || echo "$file"; done)
+changed=$(git diff --name-only --diff-filter=d "$since" -- '*.cc' '*.h' &&
+  git ls-files --others --exclude-standard -- '*.cc' '*.h')
+mapfile -t sources < <(sed 's/\.h$/.cc/' <<<"$changed" | sort -u |
+  while read -r file; do [ ! -f "$file" ] || echo "$file"; done)
+for header in $(grep '\.h$' <<<"$changed"); do
+  [ -f "${header%.h}.cc" ] || echo "tidy: not checked, since no source has its name: $header"
+done
 if [ ${#sources[@]} -eq 0 ]; then
   echo "tidy: nothing that is compiled changed since $since"
   exit 0

@@ -7,9 +7,10 @@ set -euo pipefail
 mkdir -p "$TEST_TMPDIR"/{bin,repository/{bazel,room}}
 cp bazel/tidy_changed.sh "$TEST_TMPDIR/repository/bazel"
 cd "$TEST_TMPDIR/repository"
-touch room/BUILD room/{a,b}.cc  # nothing compiles b.cc
+touch room/BUILD room/{a,b}.cc room/d.h  # nothing compiles b.cc, which is new
 export PATH=$TEST_TMPDIR/bin:$PATH
-printf '#!/bin/sh\n[ "$1" != diff ] || printf "room/a.cc\\nroom/b.cc\\n"\n' >"$TEST_TMPDIR/bin/git"
+printf '#!/bin/sh\ncase $1 in diff) printf "room/a.cc\\nroom/d.h\\n" ;; ls-files) echo room/b.cc ;; esac\n' \
+  >"$TEST_TMPDIR/bin/git"
 printf '#!/bin/sh\n' >"$TEST_TMPDIR/bin/clang-tidy-14"
 chmod +x "$TEST_TMPDIR"/bin/*
 
@@ -31,11 +32,11 @@ expect() {
 }
 
 room='echo //room:room'
-expect 0 'tidy: 1 of 2 sources *' "$room" 'echo INFO: built >&2'
-expect 1 'room/a.cc:1:2: warning: w*tidy: 0 of 2 sources *' "$room" \
+expect 0 'tidy: not checked*: room/d.h*tidy: 1 of 2 sources *' "$room" 'echo INFO: built >&2'
+expect 1 '*room/a.cc:1:2: warning: w*tidy: 0 of 2 sources *' "$room" \
   'echo /x/execroot/softmoe/room/a.cc:1:2: warning: w; exit 1'
-expect 1 'ERROR: e*tidy: 0 of 2 sources *' "$room" 'echo ERROR: e >&2; exit 1'
-expect 1 'bazelw: b*tidy: 0 of 2 sources *' "$room" 'echo bazelw: b >&2; exit 5'
-expect 0 'tidy: no target compiles*tidy: 0 of 2 sources *' true
-expect 1 'ERROR: no such package' 'echo ERROR: no such package >&2; exit 7'
-expect 1 'bazelw: b' 'echo bazelw: b >&2; exit 5'
+expect 1 '*ERROR: e*tidy: 0 of 2 sources *' "$room" 'echo ERROR: e >&2; exit 1'
+expect 1 '*bazelw: b*tidy: 0 of 2 sources *' "$room" 'echo bazelw: b >&2; exit 5'
+expect 0 '*tidy: no target compiles*tidy: 0 of 2 sources *' true
+expect 1 '*ERROR: no such package' 'echo ERROR: no such package >&2; exit 7'
+expect 1 '*bazelw: b' 'echo bazelw: b >&2; exit 5'

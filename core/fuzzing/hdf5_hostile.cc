@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fuzzing/hdf5_hostile.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "core/files/atomic_file.h"
@@ -392,17 +391,6 @@ Hdf5Kind KindOf(const std::string& bytes) {
   return kind;
 }
 
-// Writes the envelope that fits the bytes after it.
-void Seal(const fs::path& path, const Hdf5Kind& kind) {
-  const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  Require(descriptor >= 0, "cannot open " + path.string());
-  const EnvelopeBytes bytes = EncodeEnvelope(
-      {kind, lseek(descriptor, 0, SEEK_END), HashContent(descriptor, path)});
-  Require(pwrite(descriptor, bytes.data(), bytes.size(), 0) == kEnvelopeBytes,
-          "cannot seal " + path.string());
-  close(descriptor);
-}
-
 }  // namespace
 
 HostileHdf5::HostileHdf5(const fs::path& good)
@@ -448,7 +436,10 @@ bool HostileHdf5::Write(const fs::path& path, Choices choices) const {
             Change(file.id(), objects_, attributes_, choices);
           }
         }
-        Seal(path, kind_);
+        const std::unique_ptr<FILE, int (*)(FILE*)> changed(
+            std::fopen(path.c_str(), "r+b"), &std::fclose);
+        Require(changed != nullptr, "cannot open " + path.string());
+        WriteEnvelope(fileno(changed.get()), path, kind_);
         return "";
       },
       {.seconds = 5});

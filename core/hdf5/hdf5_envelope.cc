@@ -71,6 +71,19 @@ size_t ReadAt(int descriptor, void* data, size_t size, int64_t offset,
   return done;
 }
 
+// SHA-256 of bytes [kEnvelopeBytes, end) of an open file.
+Sha256Digest HashContent(int descriptor, const fs::path& path) {
+  Sha256 hash;
+  std::vector<char> buffer(size_t{256} << 10);
+  for (int64_t offset = kEnvelopeBytes;;) {
+    const size_t size =
+        ReadAt(descriptor, buffer.data(), buffer.size(), offset, path);
+    if (size == 0) return hash.Finish();
+    hash.Update(buffer.data(), size);
+    offset += static_cast<int64_t>(size);
+  }
+}
+
 constexpr char kMakeAnew[] =
     "remove it and make it anew, or take a copy from a backup";
 
@@ -99,15 +112,11 @@ bool SaysKind(const fs::path& path, const std::string& name) {
   return file && there == kind;
 }
 
-Sha256Digest HashContent(int descriptor, const fs::path& path) {
-  Sha256 hash;
-  std::vector<char> buffer(size_t{256} << 10);
-  for (int64_t offset = kEnvelopeBytes;;) {
-    const size_t size =
-        ReadAt(descriptor, buffer.data(), buffer.size(), offset, path);
-    if (size == 0) return hash.Finish();
-    hash.Update(buffer.data(), size);
-    offset += static_cast<int64_t>(size);
+void WriteEnvelope(int descriptor, const fs::path& path, const Hdf5Kind& kind) {
+  const EnvelopeBytes bytes = EncodeEnvelope(
+      {kind, lseek(descriptor, 0, SEEK_END), HashContent(descriptor, path)});
+  if (pwrite(descriptor, bytes.data(), bytes.size(), 0) != kEnvelopeBytes) {
+    throw FileError("write", path, errno);
   }
 }
 

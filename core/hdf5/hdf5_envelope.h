@@ -39,9 +39,10 @@ EnvelopeBytes EncodeEnvelope(const Hdf5Envelope& envelope);
 // not. False if it cannot be read.
 bool SaysKind(const std::filesystem::path& path, const std::string& name);
 
-// SHA-256 of bytes [kEnvelopeBytes, end) of an open file. Throws
-// EnvironmentError naming `path` if reading fails.
-Sha256Digest HashContent(int descriptor, const std::filesystem::path& path);
+// Writes the envelope that fits what the open file `descriptor` has after it.
+// Throws EnvironmentError naming `path` if reading or writing fails.
+void WriteEnvelope(int descriptor, const std::filesystem::path& path,
+                   const Hdf5Kind& kind);
 
 // Checks the open file `descriptor` completely: magic, envelope version,
 // envelope checksum, kind, version, length and content. Throws DataError whose

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -270,16 +268,7 @@ void Hdf5Writer::Commit() {
   self.CheckOpen();
   const bool closed = self.file.Close();
   self.Check(closed, "/");
-
-  const int descriptor = self.atomic.descriptor();
-  Hdf5Envelope envelope;
-  envelope.kind = self.kind;
-  envelope.file_bytes = lseek(descriptor, 0, SEEK_END);
-  envelope.content = HashContent(descriptor, self.atomic.path());
-  const EnvelopeBytes bytes = EncodeEnvelope(envelope);
-  if (pwrite(descriptor, bytes.data(), bytes.size(), 0) != kEnvelopeBytes) {
-    throw FileError("write", self.atomic.path(), errno);
-  }
+  WriteEnvelope(self.atomic.descriptor(), self.atomic.path(), self.kind);
   self.atomic.Commit();
 }
 

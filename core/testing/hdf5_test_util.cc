@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/testing/hdf5_test_util.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <type_traits>
 
 #include "core/errors.h"
@@ -55,13 +54,10 @@ void ChangeHdf5(const std::filesystem::path& path, const Hdf5Kind& kind,
   Check(file.valid(), path);
   change(file.id());
   Check(file.Close(), path);
-  const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  const EnvelopeBytes bytes = EncodeEnvelope(
-      {kind, lseek(descriptor, 0, SEEK_END), HashContent(descriptor, path)});
-  SOFTMOE_CHECK(pwrite(descriptor, bytes.data(), bytes.size(), 0) ==
-                kEnvelopeBytes)
-      << path.string();
-  close(descriptor);
+  const std::unique_ptr<FILE, int (*)(FILE*)> changed(
+      std::fopen(path.c_str(), "r+b"), &std::fclose);
+  SOFTMOE_CHECK(changed != nullptr) << path.string();
+  WriteEnvelope(fileno(changed.get()), path, kind);
 }
 
 void DeleteHdf5(hid_t file, const std::string& place) {

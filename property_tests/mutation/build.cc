@@ -352,19 +352,17 @@ fs::path Build::Runfiles() const {
 void Build::MakeRunfiles(const std::vector<const Program*>& programs) {
   const fs::path root = Runfiles();
   fs::remove_all(root);
-  const auto link = [&](const fs::path& target, const std::string& path) {
+  const auto place = [&](const std::string& path) {
     MakeFolder((root / path).parent_path());
-    if (!fs::exists(fs::symlink_status(root / path))) {
-      fs::create_symlink(target, root / path);
-    }
+    return root / path;
   };
   for (const Program* program : programs) {
     const fs::path output = options_.folder / "programs" / program->path;
     if (program->script.empty()) {
-      link(output, program->path);
+      fs::create_symlink(output, place(program->path));
     } else {
-      link(output, program->path + ".bin");
-      const fs::path script = root / program->path;
+      fs::create_symlink(output, place(program->path + ".bin"));
+      const fs::path script = place(program->path);
       WriteFileAtomically(script, program->script);
       fs::permissions(script, fs::perms::owner_all);
     }
@@ -375,9 +373,13 @@ void Build::MakeRunfiles(const std::vector<const Program*>& programs) {
     }
   }
   // Programs first: a script that starts one must not find the one without
-  // faults.
+  // faults. Files are copied, as sources are: a test that fails because one was
+  // edited meanwhile would kill every fault.
   for (const Program* program : programs) {
-    for (const auto& [path, file] : program->files) link(file, path);
+    for (const auto& [path, file] : program->files) {
+      if (fs::exists(fs::symlink_status(root / path))) continue;
+      fs::copy(file, place(path), fs::copy_options::recursive);
+    }
   }
 }
 

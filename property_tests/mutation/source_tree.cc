@@ -45,6 +45,17 @@ SourceTree::SourceTree(const Project& project, fs::path tree)
       all += path + "\n" + Sha256Hex(text) + "\n";
     }
   }
+  std::map<std::string, fs::path> read;  // by tests
+  for (const auto& [path, program] : project.programs) {
+    if (!program.is_test) continue;
+    read.insert(program.files.begin(), program.files.end());
+  }
+  for (const auto& [path, file] : read) {
+    if (fs::is_regular_file(file) &&
+        file.string().find("/bazel-out/") == std::string::npos) {
+      all += path + "\n" + Sha256OfFile(file) + "\n";
+    }
+  }
   digest_ = Sha256Hex(all);
 }
 

@@ -29,7 +29,8 @@ class SourceTree {
   std::function<const std::string*(const std::string&)> Reader() const {
     return [this](const std::string& file) { return Text(file); };
   }
-  // SHA-256 of all sources, with their paths, that are not made by the build.
+  // SHA-256 of all sources, and of the files that tests read, with their paths,
+  // except those that the build makes.
   const std::string& digest() const { return digest_; }
 
   // The sources that `unit` may include, itself included, from lines #include

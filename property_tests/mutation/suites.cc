@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/process/process.h"
 
@@ -144,8 +145,9 @@ void Finish(Process& process, double timeout, SuiteRun& run) {
 // A table of ids, none of them ticked, as switch.h wants it; and those that are
 // ticked in one.
 void WriteTable(const std::vector<std::string>& ids, const fs::path& file) {
-  std::ofstream out(file);
-  for (const std::string& id : ids) out << "- " << id << "\n";
+  std::string text;
+  for (const std::string& id : ids) text += "- " + id + "\n";
+  WriteFileAtomically(file, text);
 }
 
 std::set<std::string> Ticked(const fs::path& file) {
@@ -196,9 +198,9 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
   const fs::path folder = scratch / std::to_string(++number);
   fs::remove_all(folder);  // of a driver that was killed
   MakeFolder(folder);
-  const uint64_t none = 0;
-  std::ofstream(folder / "hits", std::ios::binary)
-      .write(reinterpret_cast<const char*>(&none), sizeof(none));
+  // (A short file would count as a fault that nothing reaches.)
+  WriteFileAtomically(folder / "hits",
+                      std::string(sizeof(SuiteRun::hits), '\0'));
   if (!ids.empty()) WriteTable(ids, folder / "reached");
 
   SuiteRun run;

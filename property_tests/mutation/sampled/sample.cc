@@ -47,7 +47,14 @@ class Sample {
   ExitCode Run() {
     list_.RequireAskedFor(Asked());
     // A complete list is not measured again, even if the sources have changed.
-    if (!options_.report && !list_.IsComplete()) Measure();
+    if (!options_.report && list_.IsComplete()) {
+      Say(
+          fmt::format("{} is complete: nothing is measured, this is the report "
+                      "on its sources; today's want a seed of their own",
+                      list_.path().string()));
+    } else if (!options_.report) {
+      Measure();
+    }
     const auto equivalents = ReadEquivalents(
         workspace_ / "property_tests/mutation/sampled/equivalent.toml");
     const SampledReport report(list_, equivalents);
