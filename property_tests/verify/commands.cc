@@ -103,10 +103,9 @@ CampaignOptions MakeCampaign(
 
 void WriteReports(const Options& options, const Suite& suite) {
   if (!options.json.empty()) {
-    WriteFileAtomically(
-        UserPath(options.json),
-        SuiteJson(suite).dump(2, ' ', false, Json::error_handler_t::replace) +
-            "\n");
+    // By way of a line, which has a text for what is no number of JSON.
+    WriteFileAtomically(UserPath(options.json),
+                        Json::parse(JsonLine(SuiteJson(suite))).dump(2) + "\n");
   }
   if (!options.junit.empty()) {
     WriteFileAtomically(UserPath(options.junit), SuiteJUnit(suite));
@@ -156,9 +155,8 @@ void WriteFailureBundle(const std::string& folder, const Failure& failure) {
        ++number) {
     path = UserPath(folder) / fmt::format("{}-{}.h5", c.op, number);
   }
-  if (WriteBundle(path, result, seen)) {
-    fmt::print("  bundle: {}\n", path.string());
-  }
+  WriteBundle(path, result, seen.got);
+  fmt::print("  bundle: {}\n", path.string());
 }
 
 // One line on stderr about a running campaign: "fuzz 42s of 10m00 | 1234 cases
@@ -321,6 +319,9 @@ ExitCode Fuzz(const Options& options) {
   CampaignOptions campaign = MakeCampaign(options);
   campaign.cases = std::numeric_limits<int64_t>::max();
   campaign.seconds = options.seconds.value_or(60);
+  using Edges = CampaignOptions::Edges;  // which may have no such element
+  campaign.edges =
+      campaign.fixed.contains("simplify") ? Edges::kNone : Edges::kFirst;
   campaign.shrink = !options.no_shrink;  // case= only says where it begins
   return RunCases(options, std::move(campaign));
 }
@@ -381,11 +382,19 @@ ExitCode Plan(const Options& options) {
 }
 
 ExitCode Explain(const Options& options) {
-  const Case c = ParseCase(StripRepro(Join(options.words)));
+  const std::string words = StripRepro(Join(options.words));
+  Case c = ParseCase(words);
+  const Operation& op = FindOperation(c.op);
   const auto implementation = MakeImplementation(c.impl);
+  if (!ParseWords(words).contains("dtype")) {
+    c.dtype = DtypeFor(op, *implementation);
+  }
   Evidence seen;
   const CaseResult result =
       Finished(CheckCase(c, *implementation, &seen), *implementation);
+  if (seen.expected.outputs.empty()) {  // nothing ran, or it failed
+    seen.expected = ExpectOf(op, c, InputsOf(op, c), {});
+  }
   std::fputs(ExplainText(result, seen).c_str(), stdout);
   Suite suite;
   suite.Add(result);
@@ -400,14 +409,19 @@ ExitCode Replay(const Options& options, const std::string& file) {
                       "=: the bundle says which case it is; only impl= may "
                       "be given, to run it on another implementation");
   }
-  Bundle bundle = ReadBundle(UserPath(file));
+  const std::vector<VectorCase> cases = ReadVectors(UserPath(file));
+  if (cases.size() != 1 || cases[0].result.empty()) {
+    throw DataError(file +
+                    ": these are vectors, and no bundle of a case that failed; "
+                    "give them to check-vectors, with somebody's outputs");
+  }
+  VectorCase bundle = cases[0];
   CheckReports(options);
   if (!impl.empty()) bundle.c.impl = impl.mapped();
   CheckSelf();
   const auto implementation = MakeImplementation(bundle.c.impl);
-  const CaseResult result =
-      Finished(CheckInputs(bundle.c, bundle.evidence.inputs, *implementation),
-               *implementation);
+  const CaseResult result = Finished(
+      CheckInputs(bundle.c, bundle.inputs, *implementation), *implementation);
   fmt::print("recorded: {}\n{}", bundle.result, CaseResultText(result));
   Suite suite;
   suite.Add(result);
@@ -432,9 +446,13 @@ ExitCode Export(const Options& options) {
   pattern["impl"] = "theirs";
   std::vector<Case> drawn;
   for (const std::string& name : campaign.ops) {
+    const Operation& op = FindOperation(name);
     for (int64_t i = 0; i < campaign.cases; ++i) {
-      drawn.push_back(DrawCase(FindOperation(name), pattern, campaign.seed,
-                               campaign.first + static_cast<uint32_t>(i)));
+      const bool at_edge =
+          options.edges_first && i < 2 * std::ssize(op.edges());
+      drawn.push_back((at_edge ? DrawEdge : DrawCase)(
+          op, pattern, campaign.seed,
+          campaign.first + static_cast<uint32_t>(i)));
     }
   }
   const std::filesystem::path path = UserPath(options.out);

@@ -25,7 +25,7 @@ struct Options {
   // Until which to go on, if not `cases` come first; without it Fuzz takes 60.
   std::optional<double> seconds;
   bool no_shrink = false;
-  // Whether the cases are at edges, or the first of them.
+  // Whether the cases are at edges, or the first of them, as of Fuzz always.
   bool edges = false, edges_first = false;
 };
 

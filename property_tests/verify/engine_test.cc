@@ -12,7 +12,6 @@
 #include <span>
 
 #include "core/errors.h"
-#include "core/hdf5/hdf5_file.h"
 #include "core/testing/message_test_util.h"
 #include "property_tests/verify/commands.h"
 #include "property_tests/verify/engine/campaign.h"
@@ -507,48 +506,8 @@ TEST(Engine, AnErrorLeavesWhatWasFound) {
   }
 }
 
-TEST(Engine, BundleReplaysWithoutItsGenerator) {
-  const Suite found = Hunt("faulty:sign:d_scores:reference_f32", 1);
-  Case c = found.failures().front().smallest.c;
-  const auto implementation = MakeImplementation(c.impl);
-  Evidence seen;
-  const CaseResult result = CheckCase(c, *implementation, &seen);
-  const auto path = std::filesystem::path(::testing::TempDir()) / "replay.h5";
-  ASSERT_TRUE(WriteBundle(path, result, seen));
-  const Bundle bundle = ReadBundle(path);
-  EXPECT_EQ(bundle.c, c);
-  EXPECT_EQ(bundle.evidence.inputs, seen.inputs);
-  EXPECT_EQ(bundle.evidence.got, seen.got);
-  EXPECT_EQ(bundle.result, ReproLine(result));
-  const CaseResult again =
-      CheckInputs(bundle.c, bundle.evidence.inputs, *implementation);
-  EXPECT_EQ(ReproLine(again), bundle.result);
-
-  // Another version, another kind.
-  const auto other = path.parent_path() / "other.h5";
-  {
-    Hdf5Writer writer(other, {"verify-replay", 2});
-    writer.WriteAttribute("/", "case", CaseText(c));
-    writer.Commit();
-  }
-  EXPECT_THROW(ReadBundle(other), DataError);
-  // Invalid shapes, though their product may be right.
-  for (const char* shape : {"-1 -1", "2", "4294967296 4294967296 0x",
-                            "3037000500 3037000500 3037000500"}) {
-    Hdf5Writer writer(other, {"verify-replay", 1});
-    writer.WriteAttribute("/", "case", CaseText(c));
-    writer.WriteAttribute("/", "result", "");
-    writer.WriteDataset("/got/x", std::vector<double>{1});
-    writer.WriteAttribute("/got/x", "dtype", "f64");
-    writer.WriteAttribute("/got/x", "shape", shape);
-    writer.Commit();
-    EXPECT_NE(MessageOf(ExitCode::kUsage, [&] { ReadBundle(other); }), kNoError)
-        << shape;
-  }
-  EXPECT_THROW(StripRepro("REPRO v2 verify run op=lapsum"), ConfigError);
-}
-
 TEST(Engine, RefusesNamesBeforeAnythingRuns) {
+  EXPECT_THROW(StripRepro("REPRO v2 verify run op=lapsum"), ConfigError);
   EXPECT_THROW(Hunt("cpu:v5"), ConfigError);
   EXPECT_THROW(Hunt("gpu"), ConfigError);
   EXPECT_THROW(Hunt("faulty:sing:d_scores:cpu:v3"), ConfigError);

@@ -44,10 +44,10 @@ class Hostile : public ::testing::Test {
 
   // A bundle of the embedding that has been changed.
   struct Contents {
-    Hdf5Kind kind = {"verify-replay", 1};
+    Hdf5Kind kind = {"verify-vectors", 2};
     std::string text = kCase;
     TensorMap inputs = FindOperation("embedding").Inputs(ParseCase(kCase));
-    std::string ids_dtype = "i32", ids_shape = "2";
+    std::string ids_dtype;  // instead of what the ids have
     bool says_case = true;
   };
   void ExpectBundleRefused(const std::string& part,
@@ -56,23 +56,26 @@ class Hostile : public ::testing::Test {
     change(contents);
     {
       Hdf5Writer writer(folder_ / "bundle.h5", contents.kind);
-      writer.CreateGroup("/inputs");
+      const std::string group = "/cases/000000";
+      for (const char* tensors : {"/inputs", "/expected", "/bounds", "/got"}) {
+        writer.CreateGroup(group + tensors);
+      }
       for (const auto& [name, tensor] : contents.inputs) {
-        const std::string path = "/inputs/" + name;
-        writer.WriteDataset<double>(path, tensor.values);
-        const bool ids = name == "ids";
-        std::string shape = std::to_string(tensor.shape[0]);
-        if (tensor.shape.size() > 1) {
-          shape += " " + std::to_string(tensor.shape[1]);
+        const std::string path = group + "/inputs/" + name;
+        if (tensor.dtype == Dtype::kI32) {
+          writer.WriteDataset<int32_t>(path, ToInts(tensor), tensor.shape);
+        } else {
+          writer.WriteDataset<float>(path, ToFloats(tensor), tensor.shape);
         }
-        writer.WriteAttribute(path, "dtype",
-                              ids ? contents.ids_dtype : std::string("f32"));
-        writer.WriteAttribute(path, "shape", ids ? contents.ids_shape : shape);
+        const bool other = name == "ids" && !contents.ids_dtype.empty();
+        writer.WriteAttribute(
+            path, "dtype",
+            other ? contents.ids_dtype : std::string(DtypeName(tensor.dtype)));
       }
       if (contents.says_case) {
-        writer.WriteAttribute("/", "case", contents.text);
+        writer.WriteAttribute(group, "case", contents.text);
       }
-      writer.WriteAttribute("/", "result", "REPRO");
+      writer.WriteAttribute(group, "result", "REPRO");
       writer.Commit();
     }
     ExpectRefused("replay bundle.h5 --json out/a.json --junit out/a.xml", part);
@@ -105,8 +108,8 @@ TEST_F(Hostile, CaseTexts) {
 }
 
 TEST_F(Hostile, BundlesOfAnotherKindOrVersion) {
-  ExpectBundleRefused("version", [](Contents& c) { c.kind.version = 2; });
-  ExpectBundleRefused("verify-replay",
+  ExpectBundleRefused("version", [](Contents& c) { c.kind.version = 3; });
+  ExpectBundleRefused("verify-vectors",
                       [](Contents& c) { c.kind.name = "checkpoint"; });
   ExpectBundleRefused("case", [](Contents& c) { c.says_case = false; });
   WriteFileAtomically(folder_ / "torn.h5", "not HDF5");
@@ -133,8 +136,12 @@ TEST_F(Hostile, BundlesWithImpossibleData) {
   ExpectBundleRefused(kIds, [](Contents& c) { c.inputs.erase("ids"); });
   ExpectBundleRefused("input 'table'",
                       [](Contents& c) { c.inputs["table"].values[1] = NAN; });
-  ExpectBundleRefused("input 'table'", [](Contents& c) {
-    c.inputs["table"].values[1] = 1 + 0x1p-40;  // not a float
+  ExpectBundleRefused("which is not a finite bf16", [](Contents& c) {
+    c.text.replace(c.text.find("f32"), 3, "bf16");
+    c.inputs = FindOperation("embedding").Inputs(ParseCase(c.text));
+    for (auto& [name, tensor] : c.inputs) {  // a float
+      if (tensor.dtype == Dtype::kBf16) tensor.values[1] = 1 + 0x1p-20;
+    }
   });
   ExpectBundleRefused("ids[1] is 4; it is 0 to 3",
                       [](Contents& c) { c.inputs["ids"].values[1] = 4; });
@@ -142,13 +149,13 @@ TEST_F(Hostile, BundlesWithImpossibleData) {
                       [](Contents& c) { c.inputs["ids"].values[0] = -1; });
   ExpectBundleRefused("unknown dtype",
                       [](Contents& c) { c.ids_dtype = "int"; });
-  ExpectBundleRefused(kIds, [](Contents& c) { c.ids_dtype = "f32"; });
-  ExpectBundleRefused("whole number", [](Contents& c) { c.ids_shape = "two"; });
-  ExpectBundleRefused("shape says otherwise",
-                      [](Contents& c) { c.ids_shape = "3"; });
-  ExpectBundleRefused("shape", [](Contents& c) { c.ids_shape = "-1 -2"; });
-  ExpectBundleRefused("shape", [](Contents& c) {
-    c.ids_shape = "4611686018427387904 4611686018427387904 2";
+  ExpectBundleRefused("/inputs/ids", [](Contents& c) { c.ids_dtype = "f32"; });
+  ExpectBundleRefused(kIds,
+                      [](Contents& c) { c.inputs["ids"].dtype = Dtype::kF32; });
+  ExpectBundleRefused(
+      kIds, [](Contents& c) { c.inputs["ids"] = Tensor(Dtype::kI32, {3}); });
+  ExpectBundleRefused(kIds, [](Contents& c) {
+    c.inputs["ids"] = Tensor(Dtype::kI32, {2, 1});
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `verify fuzz` finds planted faults of different kinds, in different
+// `verify run` finds planted faults of different kinds, in different
 // operations and implementations, shrinks each to a case that a person can read
 // and explains it by the right hint. PLANTED_FAULTS.md shows them; this test
 // runs its lines, and prints new ones where they no longer hold.

@@ -139,12 +139,11 @@ void CheckSpelling(const CLI::App& app,
 // digit by digit in its message.
 CLI::Validator Seconds() {
   const auto check = [](const std::string& text) -> std::string {
-    constexpr double kMax = 1e9;
     double seconds = 0;
     const bool is_number = CLI::detail::lexical_cast(text, seconds);
-    if (is_number && seconds > 0 && seconds <= kMax) return "";
+    if (is_number && seconds > 0 && seconds <= kMaxSeconds) return "";
     return fmt::format("'{}' is not a number above 0 and at most {:g}", text,
-                       kMax);
+                       kMaxSeconds);
   };
   return CLI::Validator(check, "SECONDS");
 }
@@ -162,6 +161,12 @@ void AddCases(CLI::App* command, Options& options,
 
 void AddSeconds(CLI::App* command, Options& options, const std::string& text) {
   command->add_option("--seconds", options.seconds, text)->check(Seconds());
+}
+
+void AddEdgesFirst(CLI::App* command, Options& options) {
+  command->add_flag("--edges-first", options.edges_first,
+                    "the first cases are at the edges that `verify list` "
+                    "shows, two at each");
 }
 
 void AddTimeout(CLI::App* command) {
@@ -195,8 +200,9 @@ void AddRunOptions(CLI::App* command, Options& options) {
   AddCaseWords(command, options);
   AddTimeout(command);
   AddReportOptions(command, options);
-  command->add_option("--log", options.log,
-                      "every result as one line of JSON, as it comes");
+  command->add_option(
+      "--log", options.log,
+      "every result as one line of JSON, as it comes; appended");
   command->add_option("--bundles", options.bundles,
                       "folder for replay bundles (HDF5) of what fails");
   command->add_flag("--no-shrink", options.no_shrink,
@@ -221,10 +227,10 @@ int main(int argc, char** argv) {
   run->add_flag("--edges", options.edges,
                 "sizes that are never drawn, in turn: nothing, several blocks "
                 "of the kernels (`verify list` shows them)");
-  run->add_flag("--edges-first", options.edges_first,
-                "the first cases are at these edges, two at each");
+  AddEdgesFirst(run, options);
   AddSeconds(run, options, "or until they are over");
-  CLI::App* fuzz = app.add_subcommand("fuzz", "run until the time is over");
+  CLI::App* fuzz = app.add_subcommand(
+      "fuzz", "run until the time is over; the first cases are at edges");
   AddRunOptions(fuzz, options);
   AddSeconds(fuzz, options, "how long [60]");
   CLI::App* grad = app.add_subcommand(
@@ -233,7 +239,7 @@ int main(int argc, char** argv) {
                "(whose derivatives [reference_f64], or faulty:... of it)");
   AddReportOptions(grad, options);
   grad->add_option("--log", options.log,
-                   "every result as one line of JSON, as it comes");
+                   "every result as one line of JSON, as it comes; appended");
   grad->add_flag("--no-shrink", options.no_shrink,
                  "report failures as they were found");
   AddCases(grad, options, "20");
@@ -259,6 +265,7 @@ int main(int argc, char** argv) {
       ->required();
   export_vectors->add_option("--cases", options.cases, "of each [100]")
       ->check(CLI::Range(1, 1'000'000));
+  AddEdgesFirst(export_vectors, options);
   std::string outputs;
   CLI::App* check_vectors = app.add_subcommand(
       "check-vectors", "judge what another framework computed");

@@ -37,6 +37,12 @@ TEST(Verify, TeachesAndLists) {
   EXPECT_TRUE(EndedWith(RunVerify("explain op=lapsum rows=3 num_experts=5 "
                                   "impl=faulty:twice:weights:cpu:v3"),
                         1, "FAIL: weights"));
+  // At the dtype that it computes in; and of what it does not compute.
+  EXPECT_TRUE(EndedWith(RunVerify("explain op=gemm impl=shim:bf16 m=5 n=7 k=9 "
+                                  "fill=generic"),
+                        0, "dtype=bf16", "\nPASS"));
+  EXPECT_TRUE(EndedWith(RunVerify("explain op=cast impl=shim"), 4,
+                        "Of the bf16 numbers the nearest", "UNSUPPORTED"));
 }
 
 TEST(Verify, RunsWhatIsRightAndWritesReports) {
@@ -86,6 +92,28 @@ TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
                           "--cases 1 --bundles bundles"),
                 1, "bundle: "));
   EXPECT_EQ(ReadWholeFile(bundle), before);
+}
+
+// Which are beyond what is drawn: rows are at most 140.
+TEST(Verify, FuzzAndVectorsReachTheEdges) {
+  const fs::path folder = ::testing::TempDir();
+  EXPECT_TRUE(EndedWith(RunVerify("fuzz op=lapsum impl=cpu:v3 --seconds 2 "
+                                  "--no-shrink --log edges.jsonl"),
+                        0, "PASS: "));
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "edges.jsonl"), " rows=1089 "));
+  EXPECT_TRUE(EndedWith(RunVerify("export-vectors op=lapsum --edges-first "
+                                  "--cases 2 --out edges.h5"),
+                        0, "2 cases of 1 operation"));
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "edges.h5"), " rows=1089 "));
+}
+
+TEST(Verify, ReportsOfWhatIsNoNumberSayWhatItIs) {
+  EXPECT_TRUE(
+      EndedWith(RunVerify("run op=lapsum impl=faulty:one_nan:weights:cpu:v3 "
+                          "fill=generic --cases 1 --no-shrink --json inf.json"),
+                1, "FAIL: 1 cases"));
+  EXPECT_TRUE(Says(ReadWholeFile(::testing::TempDir() + "inf.json"),
+                   "\"utilisation\": \"inf\""));
 }
 
 TEST(Verify, SaysWhenItsOutputDoesNotArriveAndPutsItInNoOtherFile) {

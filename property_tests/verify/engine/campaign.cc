@@ -41,8 +41,7 @@ class Campaign {
     for (const std::string& name : options.ops) {
       ops_.push_back(&FindOperation(name));
     }
-    // A key that no operation has is an error; a key that only some have
-    // applies to those.
+    // A key that one of them does not have is an error.
     for (const Operation* op : ops_) Draw(*op, *impls_.front(), 0);
   }
 

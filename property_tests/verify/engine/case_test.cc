@@ -254,6 +254,7 @@ TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("rows=3", "op=NAME is missing");
   ExpectRefused("op=lapsun", "did you mean 'lapsum'");
   ExpectRefused("op=lapsum row=3", "did you mean 'rows'");
+  ExpectRefused("op=lapsum fallback=top1", "it is one of op=router");
   ExpectRefused("op=lapsum rows=3 rows=4", "given twice");
   ExpectRefused("op=lapsum rows=", "KEY=VALUE");
   ExpectRefused("op=lapsum rows", "KEY=VALUE");

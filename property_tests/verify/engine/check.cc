@@ -150,50 +150,6 @@ void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
   result.JudgeTrust();
 }
 
-// Runs one case, after a call with `before` if there is one.
-CaseResult Check(const Operation& op, const Case& c, const TensorMap& inputs,
-                 const TensorMap* before, Implementation& implementation,
-                 Evidence* evidence) {
-  const auto start = std::chrono::steady_clock::now();
-  CaseResult result;
-  result.c = c;
-  const std::string unsupported = implementation.WhyUnsupported(op, c.dtype);
-  if (!unsupported.empty()) {
-    result.status = Status::kUnsupported;
-    result.reason = unsupported;
-    return result;
-  }
-  Evidence own;
-  Evidence& seen = evidence == nullptr ? own : *evidence;
-  seen.inputs = inputs;
-  bool ran = false;
-  try {
-    if (before != nullptr) {
-      implementation.Prepare(op, {c});
-      implementation.Run(op, c, *before, 0);
-    }
-    seen.got = implementation.Run(op, c, inputs, 0);
-    ran = true;
-  } catch (const RunUnsupported& error) {
-    result.status = Status::kUnsupported;
-    result.reason = error.what();
-    return result;
-  } catch (const RunFailure& error) {
-    result.Fail(error.output(), error.what());
-  } catch (const EnvironmentError&) {
-    throw;
-  } catch (const StoppedError&) {
-    throw;
-  } catch (const std::exception& error) {
-    result.Fail("", std::string("it threw: ") + error.what());
-  }
-  result.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
-  if (ran) Judge(op, seen, implementation, result);
-  return result;
-}
-
 }  // namespace
 
 void Convergence::Add(const Convergence& other) {
@@ -241,19 +197,55 @@ std::string CaseResult::Place() const {
 
 CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
                        Implementation& implementation, Evidence* evidence) {
-  return Check(FindOperation(c.op), c, inputs, nullptr, implementation,
-               evidence);
-}
-
-CaseResult CheckCase(const Case& c, Implementation& implementation,
-                     Evidence* evidence) {
   const Operation& op = FindOperation(c.op);
   std::optional<TensorMap> before;
   if (IsCheckedAfterAnother(c) && implementation.remembers()) {
     before = InputsOf(op, OtherData(c));
   }
-  return Check(op, c, InputsOf(op, c), before ? &*before : nullptr,
-               implementation, evidence);
+  const auto start = std::chrono::steady_clock::now();
+  CaseResult result;
+  result.c = c;
+  const std::string unsupported = implementation.WhyUnsupported(op, c.dtype);
+  if (!unsupported.empty()) {
+    result.status = Status::kUnsupported;
+    result.reason = unsupported;
+    return result;
+  }
+  Evidence own;
+  Evidence& seen = evidence == nullptr ? own : *evidence;
+  seen.inputs = inputs;
+  bool ran = false;
+  try {
+    if (before) {
+      implementation.Prepare(op, {c});
+      implementation.Run(op, c, *before, 0);
+    }
+    seen.got = implementation.Run(op, c, inputs, 0);
+    ran = true;
+  } catch (const RunUnsupported& error) {
+    result.status = Status::kUnsupported;
+    result.reason = error.what();
+    return result;
+  } catch (const RunFailure& error) {
+    result.Fail(error.output(), error.what());
+  } catch (const EnvironmentError&) {
+    throw;
+  } catch (const StoppedError&) {
+    throw;
+  } catch (const std::exception& error) {
+    result.Fail("", std::string("it threw: ") + error.what());
+  }
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  if (ran) Judge(op, seen, implementation, result);
+  return result;
+}
+
+CaseResult CheckCase(const Case& c, Implementation& implementation,
+                     Evidence* evidence) {
+  return CheckInputs(c, InputsOf(FindOperation(c.op), c), implementation,
+                     evidence);
 }
 
 CaseResult Finished(CaseResult last, Implementation& implementation) {

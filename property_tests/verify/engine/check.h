@@ -86,7 +86,8 @@ using Checker = std::function<CaseResult(const Case&, Implementation&)>;
 CaseResult CheckCase(const Case& c, Implementation& implementation,
                      Evidence* evidence = nullptr);
 
-// Does the same with given data (a replay bundle), and without an earlier call.
+// Does the same with given data (a replay bundle); that of the call before an
+// odd case is generated.
 CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
                        Implementation& implementation,
                        Evidence* evidence = nullptr);

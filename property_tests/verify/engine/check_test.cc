@@ -8,14 +8,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/engine/implementation.h"
 
 namespace softmoe::verify {
@@ -26,13 +29,15 @@ using Spoil = std::function<void(TensorMap& outputs, int schedule)>;
 // The rounded reference, with outputs that are then spoilt.
 class Spoilt : public Implementation {
  public:
-  explicit Spoilt(Spoil spoil)
-      : spoil_(std::move(spoil)), base_(MakeImplementation("reference_f32")) {}
+  explicit Spoilt(Spoil spoil, int schedules = 3)
+      : spoil_(std::move(spoil)),
+        schedules_(schedules),
+        base_(MakeImplementation("reference_f32")) {}
   std::string name() const override { return "spoilt"; }
   std::string WhyUnsupported(const Operation&, Dtype) const override {
     return "";
   }
-  int schedules() const override { return 3; }
+  int schedules() const override { return schedules_; }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     TensorMap outputs = base_->Run(op, c, inputs, 0);
@@ -42,11 +47,13 @@ class Spoilt : public Implementation {
 
  private:
   Spoil spoil_;
+  int schedules_;
   std::unique_ptr<Implementation> base_;
 };
 
-CaseResult CheckSpoilt(Spoil spoil, const std::string& number = "0") {
-  Spoilt implementation(std::move(spoil));
+CaseResult CheckSpoilt(Spoil spoil, const std::string& number = "0",
+                       int schedules = 3) {
+  Spoilt implementation(std::move(spoil), schedules);
   return CheckCase(ParseCase("op=lapsum fill=generic rows=4 num_experts=7 "
                              "mean_active=2.5 temperature=1.5 spread=1 "
                              "impl=spoilt case=" +
@@ -102,6 +109,64 @@ TEST(Check, RefusesAWrongFirstCall) {
                   if (++calls == 1) outputs.at("weights").values.back() += 1;
                 }),
                 "over their bound");
+}
+
+TEST(Check, TellsWhatVariesFromWhatRemembers) {
+  int calls = 0;
+  Tensor kept;
+  const Spoil varies = [&](TensorMap& outputs, int) {
+    std::vector<double>& weights = outputs.at("weights").values;
+    for (double& x : weights) x = -x;
+    if (++calls % 2 == 0) {
+      weights.back() = StepBy(Dtype::kF32, weights.back(), 1);
+    }
+  };
+  const Spoil remembers = [&](TensorMap& outputs, int) {
+    Tensor& weights = outputs.at("weights");
+    const Tensor clean = weights;
+    for (int64_t i = 0; i < kept.size(); ++i) {
+      weights.values[i] += kept.values[i];
+    }
+    kept = clean;
+  };
+  for (const auto& [spoil, hint] :
+       {std::pair(varies, "not deterministic"),
+        std::pair(remembers, "depends on earlier calls")}) {
+    const CaseResult result = CheckSpoilt(spoil, "1", /*schedules=*/1);
+    ASSERT_FALSE(result.hints.empty());
+    EXPECT_TRUE(Says(result.hints[0], hint));
+  }
+}
+
+// A bundle is of a case that may fail only after another call.
+TEST(Check, GivenInputsAreCheckedAfterAnotherCallToo) {
+  const Case c = ParseCase(
+      "op=embedding fill=generic rows=4 vocab_size=3 d_model=2 case=1 "
+      "impl=faulty:stale:d_table:reference_f32");
+  const TensorMap inputs = InputsOf(FindOperation(c.op), c);
+  EXPECT_TRUE(CheckInputs(c, inputs, *MakeImplementation(c.impl)).failed());
+  EXPECT_FALSE(
+      CheckInputs(c, inputs, *MakeImplementation("reference_f32")).failed());
+}
+
+TEST(Check, GuardedArraysAreAlignedAndWatched) {
+  for (const int64_t size : {0, 1, 7, 64}) {
+    const std::pair<int64_t, const char*> kWrites[] = {
+        {-64, "a: written 64 before the beginning"},
+        {-1, "a: written 1 before the beginning"},
+        {size, "a: written 1 past the end"},
+        {size + 63, "a: written 64 past the end"},
+    };
+    for (const auto& [at, message] : kWrites) {
+      Guarded<int32_t> a("a", size);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data()) % 64, 16u);
+      Guarded<int32_t> aligned("b", {1, 2}, 0);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(aligned.data()) % 64, 0u);
+      EXPECT_EQ(std::ssize(a.Take()), size);
+      a.data()[at] = 1;
+      EXPECT_TRUE(Says(MessageOf<NumericsError>([&] { a.Take(); }), message));
+    }
+  }
 }
 
 // A sequence of one token has v as its output, which bf16 holds.

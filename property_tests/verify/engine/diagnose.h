@@ -13,7 +13,8 @@
 namespace softmoe::verify {
 
 // The hints for `output`, the most telling first; empty if nothing fits. Runs
-// `implementation` again, to see whether earlier calls leave traces.
+// `implementation` again, to see whether it is deterministic, and whether
+// earlier calls leave traces.
 std::vector<std::string> Diagnose(const Operation& op, const Case& c,
                                   const Evidence& evidence,
                                   const std::string& output,

@@ -251,8 +251,15 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
   const std::vector<std::string> known = CaseKeys(op);
   for (const auto& [key, value] : fixed) {
     if (std::ranges::count(known, key) == 0) {
-      throw ConfigError("unknown key '" + key + "' for operation '" +
-                        op.name() + "'; " + Suggestion(key, known));
+      std::string having;
+      for (const Operation* each : Operations()) {
+        if (each->FindParameter(key) != nullptr) {
+          having += " op=" + each->name();
+        }
+      }
+      throw ConfigError(
+          "unknown key '" + key + "' for operation '" + op.name() + "'; " +
+          (having.empty() ? Suggestion(key, known) : "it is one of" + having));
     }
   }
   const auto given = [&](const std::string& key) -> const std::string* {

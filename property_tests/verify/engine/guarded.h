@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -19,35 +20,42 @@
 namespace softmoe::verify {
 
 // T is float, double, int32_t, int64_t, or a struct that is NaN where all its
-// bits are set.
+// bits are set; with content also uint16_t.
 template <typename T>
 class Guarded {
  public:
   Guarded(std::string name, int64_t size)
       : Guarded(std::move(name), std::vector<T>(size, Unwritten())) {}
-  Guarded(std::string name, const std::vector<T>& content)
-      : name_(std::move(name)), all_(content.size() + 2 * kGuard) {
-    std::memset(all_.data(), kCanary, all_.size() * sizeof(T));
-    for (size_t i = 0; i < content.size(); ++i) all_[kGuard + i] = content[i];
+  // The first element is `shift` bytes, a multiple of 16, past a multiple of
+  // 64: ours must do without an alignment that libraries of others may need.
+  Guarded(std::string name, const std::vector<T>& content, int64_t shift = 16)
+      : name_(std::move(name)),
+        size_(static_cast<int64_t>(content.size())),
+        first_(kGuard + shift / static_cast<int64_t>(sizeof(T))),
+        all_((content.size() + 2 * kGuard) * sizeof(T) / sizeof(Line) + 2) {
+    std::memset(all_.data(), kCanary, all_.size() * sizeof(Line));
+    std::ranges::copy(content, data());
   }
-  T* data() { return all_.data() + kGuard; }
-  int64_t size() const {
-    return static_cast<int64_t>(all_.size()) - 2 * kGuard;
-  }
+  T* data() { return reinterpret_cast<T*>(all_.data()) + first_; }
+  int64_t size() const { return size_; }
 
   // The content. Throws NumericsError if a canary has changed.
   std::vector<T> Take() const {
+    const T* first = reinterpret_cast<const T*>(all_.data()) + first_;
     for (int64_t i = 0; i < kGuard; ++i) {
-      if (!IsCanary(kGuard - 1 - i)) Fail(i + 1, "before the beginning");
-      if (!IsCanary(kGuard + size() + i)) Fail(i + 1, "past the end");
+      if (!IsCanary(first[-1 - i])) Fail(i + 1, "before the beginning");
+      if (!IsCanary(first[size_ + i])) Fail(i + 1, "past the end");
     }
-    return {all_.begin() + kGuard, all_.end() - kGuard};
+    return {first, first + size_};
   }
   Tensor TakeTensor(Dtype dtype, std::vector<int64_t> shape) const {
     return FromVector(dtype, std::move(shape), Take());
   }
 
  private:
+  struct alignas(64) Line {
+    unsigned char bytes[64];
+  };
   static constexpr int64_t kGuard = 64;
   static constexpr unsigned char kCanary = 0xad;
   static T Unwritten() {
@@ -61,10 +69,10 @@ class Guarded {
       return std::numeric_limits<T>::min();
     }
   }
-  bool IsCanary(int64_t at) const {
+  static bool IsCanary(const T& element) {
     T canary;
     std::memset(&canary, kCanary, sizeof(T));
-    return std::memcmp(&all_[at], &canary, sizeof(T)) == 0;
+    return std::memcmp(&element, &canary, sizeof(T)) == 0;
   }
   [[noreturn]] void Fail(int64_t distance, const char* where) const {
     throw NumericsError(
@@ -72,7 +80,9 @@ class Guarded {
   }
 
   std::string name_;
-  std::vector<T> all_;
+  int64_t size_;
+  int64_t first_;  // element of `all_`
+  std::vector<Line> all_;
 };
 
 }  // namespace softmoe::verify

@@ -14,6 +14,10 @@
 
 namespace softmoe::verify {
 
+// The most seconds that an option takes: the clock counts nanoseconds in 64
+// bits, which are 9e9 seconds.
+inline constexpr double kMaxSeconds = 1e9;
+
 // Seconds that one call may take: `verify --timeout`. A file of several calls
 // has more. This is a setting of the whole program, because implementations are
 // made from their names alone.

@@ -67,7 +67,7 @@ TEST_F(Foreign, WhatIsRightPassesByEveryWayIn) {
        {"run op=lapsum --cases 5 impl=serve:./mine",
         "run impl=lib:./mine.so op=lapsum --cases 5",
         "run op=lapsum impl=lib:./mine.so case=3",
-        "fuzz op=lapsum impl=lib:./mine.so impl=cpu:v3 --seconds 0.2"}) {
+        "fuzz op=lapsum rows=3 impl=lib:./mine.so impl=cpu:v3 --seconds 1"}) {
     EXPECT_TRUE(EndedWith(Run(arguments), 0, "PASS: "));
   }
   EXPECT_TRUE(EndedWith(Run("explain op=lapsum rows=3 impl=serve:./mine"), 0,
@@ -93,6 +93,10 @@ TEST_F(Foreign, APlantedBugIsFoundAndItsLineAndBundleFindItAgain) {
     EXPECT_TRUE(EndedWith(Run("replay bundles/lapsum-1.h5"), 0, "PASS"));
     EXPECT_TRUE(
         EndedWith(Run("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0, "PASS"));
+    // It is a file of vectors, which a program can answer.
+    ASSERT_EQ(Answer("bundles/lapsum-1.h5", "theirs.h5"), 0);
+    EXPECT_TRUE(EndedWith(Run("check-vectors bundles/lapsum-1.h5 theirs.h5"), 0,
+                          "PASS: 1 cases"));
   }
 }
 
@@ -187,6 +191,7 @@ TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
   Run("export-vectors op=lapsum --cases 1 --out v.h5");
   EXPECT_TRUE(
       EndedWith(Run("check-vectors v.h5 text"), 2, "HDF5 cannot open it"));
+  EXPECT_TRUE(EndedWith(Run("replay v.h5 impl=cpu:v3"), 2, "no bundle"));
   std::string bytes = ReadWholeFile(folder_ / "v.h5");
   bytes.back() ^= 1;
   WriteFileAtomically(folder_ / "v.h5", bytes);

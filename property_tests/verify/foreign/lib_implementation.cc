@@ -41,23 +41,37 @@ enum class Io { kDone, kClosed, kLate, kStopped };
 
 constexpr int64_t kTickMilliseconds = 50;
 
-// How long the parent waits.
+// For whom the parent waits, and how long.
 struct Patience {
+  pid_t child;
   Clock::time_point deadline;
   StopSignal signal = {};
 };
 
-// Waits until the socket is ready for `events` (poll), or closed; without
-// patience, whoever uses it waits.
+// A child that has ended keeps its number until all that it has started is
+// killed (Stop).
+bool HasEnded(pid_t child) {
+  siginfo_t ended = {};
+  ::waitid(P_PID, static_cast<id_t>(child), &ended,
+           WEXITED | WNOHANG | WNOWAIT);
+  return ended.si_pid == child;
+}
+
+// Waits until the socket is ready for `events` (poll), or closed, or will never
+// be ready because the child has ended: what the library has started keeps its
+// end open. Without patience, whoever uses it waits.
 Io Await(int socket, short events, const Patience* patience) {
   while (patience != nullptr) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         patience->deadline - Clock::now());
     if (patience->signal.requested()) return Io::kStopped;
     if (left.count() <= 0) return Io::kLate;
+    const bool ended = HasEnded(patience->child);  // and has sent all it will
     struct pollfd ready = {socket, events, 0};
-    const int64_t wait = std::min<int64_t>(left.count(), kTickMilliseconds);
+    const int64_t wait =
+        ended ? 0 : std::min<int64_t>(left.count(), kTickMilliseconds);
     if (::poll(&ready, 1, static_cast<int>(wait)) > 0) break;
+    if (ended) return Io::kClosed;
   }
   return Io::kDone;
 }
@@ -199,17 +213,12 @@ void LibWorker::Fail(const std::string& sentence) {
   throw RunFailure(sentence);
 }
 
-// The socket was closed, because the process ended or because the library
-// closed it.
+// The process ended, or the library closed the socket.
 void LibWorker::FailEnded() {
-  siginfo_t ended = {};
-  for (int tries = 0; tries < 100 && ended.si_pid == 0; ++tries) {
-    // It keeps its number until all that it has started is killed.
-    ::waitid(P_PID, static_cast<id_t>(child_), &ended,
-             WEXITED | WNOHANG | WNOWAIT);
-    if (ended.si_pid == 0) ::usleep(10'000);
+  for (int tries = 0; !HasEnded(child_); ++tries) {
+    if (tries == 100) Fail("the library closed our connection");
+    ::usleep(10'000);
   }
-  if (ended.si_pid != child_) Fail("the library closed our connection");
   const int status = Stop();
   throw RunFailure(
       WIFSIGNALED(status)
@@ -222,8 +231,8 @@ void LibWorker::FailEnded() {
 std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
                            double seconds) {
   if (child_ < 0) Start();
-  const Patience patience = {Clock::now() +
-                             std::chrono::duration_cast<Clock::duration>(
+  const Patience patience = {
+      child_, Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                  std::chrono::duration<double>(seconds))};
   uint64_t size = 0;
   Io done = SendMessage(socket_, message, &patience);

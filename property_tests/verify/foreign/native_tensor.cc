@@ -49,18 +49,18 @@ NativeTensor::Data NativeTensor::MakeData(const std::string& name,
                                           const Tensor& content) {
   switch (content.dtype) {
     case Dtype::kF64:
-      return Guarded<double>(name, content.values);
+      return Guarded<double>(name, content.values, 0);
     case Dtype::kF32:
-      return Guarded<float>(name, ToFloats(content));
+      return Guarded<float>(name, ToFloats(content), 0);
     case Dtype::kBf16: {
       std::vector<uint16_t> bits(content.values.size());
       std::ranges::transform(content.values, bits.begin(), ToBf16Bits);
-      return Guarded<uint16_t>(name, bits);
+      return Guarded<uint16_t>(name, bits, 0);
     }
     case Dtype::kI32:
       break;
   }
-  return Guarded<int32_t>(name, ToInts(content));
+  return Guarded<int32_t>(name, ToInts(content), 0);
 }
 
 NativeTensor::NativeTensor(const std::string& name, const Tensor& content)

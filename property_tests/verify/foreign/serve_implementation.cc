@@ -37,8 +37,6 @@ constexpr size_t kMaxWords = 400;
 constexpr int kTickMilliseconds = 20;
 // A line fits into a pipe that is read now and then.
 constexpr double kSecondsToRead = 5;
-// The clock counts nanoseconds in 64 bits, which are 9e9 seconds.
-constexpr double kMaxSeconds = 1e9;
 
 void Keep(std::string& all, std::string_view bytes) {
   all += bytes;
@@ -51,11 +49,11 @@ void Keep(std::string& all, std::string_view bytes) {
 // How long a file of so many calls may take. A file of one case, which is one
 // or two calls, decides about that case: each call may take all of its time. Of
 // many calls few do, and losing their file costs only time, as does waiting for
-// a program that hangs.
-double SecondsFor(size_t calls) {
+// a program that hangs: one that has never answered may hang at all of them.
+double SecondsFor(size_t calls, bool has_answered) {
   const double count = static_cast<double>(calls);
-  return std::min(CallSeconds() * std::max(std::min(count, 2.0), count / 8),
-                  kMaxSeconds);
+  const double most = has_answered ? std::max(2.0, count / 8) : 2;
+  return std::min(CallSeconds() * std::min(count, most), kMaxSeconds);
 }
 
 double SecondsUntil(Clock::time_point time) {
@@ -77,8 +75,8 @@ class Program {
   // Has the program read `cases` and write `outputs`, whose content is not
   // checked here. Throws RunFailure if it crashes, ends with a status other
   // than 0, or is not done with the file's `calls` in time, and
-  // EnvironmentError if it cannot be started. Once it is done, how it ends is
-  // for CheckEnd.
+  // EnvironmentError if it cannot be started. Says on stderr when they take
+  // longer than one may. Once it is done, how it ends is for CheckEnd.
   void Call(const std::filesystem::path& cases,
             const std::filesystem::path& outputs, size_t calls);
 
@@ -107,6 +105,7 @@ class Program {
   std::optional<Process> process_;  // while it may run
   std::string said_, complained_;   // the ends of stdout and stderr
   std::string bad_end_;             // of one that had answered, until CheckEnd
+  bool has_answered_ = false;       // any file yet
 };
 
 Program::Program(std::filesystem::path path) : path_(std::move(path)) {}
@@ -196,7 +195,7 @@ std::string Program::LastWords() const {
 
 void Program::Call(const std::filesystem::path& cases,
                    const std::filesystem::path& outputs, size_t calls) {
-  const double seconds = SecondsFor(calls);
+  const double seconds = SecondsFor(calls, has_answered_);
   if (process_ && process_->HasEnded()) NoteEnd(Leave());
   if (!process_) Start();
   said_.clear();
@@ -212,11 +211,19 @@ void Program::Call(const std::filesystem::path& cases,
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(seconds));
+  bool told = calls == 1;
   const StopSignal signal;  // otherwise Ctrl-C would wait for the deadline
   while (!process_->HasEnded() && !IsDone()) {
     if (signal.requested()) {
       process_.reset();
       signal.ThrowIfRequested("a call of " + path_.string() + " was given up");
+    }
+    if (!told && SecondsUntil(deadline) <= seconds - CallSeconds()) {
+      told = true;
+      fmt::print(stderr,
+                 "verify: serve:{}: not done with {} calls after {:g} s; "
+                 "waiting for at most {:g} s (--timeout)\n",
+                 path_.string(), calls, CallSeconds(), seconds);
     }
     if (SecondsUntil(deadline) <= 0) {
       process_.reset();
@@ -227,6 +234,7 @@ void Program::Call(const std::filesystem::path& cases,
     }
     Listen(kTickMilliseconds);
   }
+  has_answered_ = has_answered_ || IsDone();
   if (!process_->HasEnded()) return;
   const std::string end = Leave();
   if (IsDone()) return NoteEnd(end);

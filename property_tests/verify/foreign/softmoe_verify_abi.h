@@ -18,9 +18,10 @@
  *
  * Tensors are dense and row-major; names, shapes and meaning are those of
  * `verify list` and `verify explain op=...`. Outputs come filled with NaN (f64,
- * f32, bf16) or INT32_MIN, and lie between canaries: a write outside fails the
- * case, and so does a change of an input. An output that is optional may be
- * left out by setting its `data` to NULL.
+ * f32, bf16) or INT32_MIN. The data of every tensor is 64-byte aligned, and the
+ * 64 elements before and after it are watched: a write there fails the case,
+ * and so does a change of an input. An output that is optional may be left out
+ * by setting its `data` to NULL.
  *
  * The library is loaded in a process of its own, which stays alive from case to
  * case: a crash or a hang fails that case, and the next one finds it loaded

@@ -11,6 +11,7 @@
 #include "core/hdf5/hdf5_file.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/operation.h"
+#include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/request.h"
 
@@ -38,16 +39,12 @@ void WriteExpected(Hdf5Writer& writer, const std::string& group,
 [[noreturn]] void FailOther(const std::filesystem::path& path, size_t index,
                             const std::string& what) {
   throw DataError(fmt::format(
-      "{}: {}: {}; the file was exported by another version of this program: "
-      "export it again, and have the outputs computed again",
+      "{}: {}: {}; another version of this program wrote the file: write it "
+      "again, and have the outputs computed again",
       path.string(), CaseGroup(static_cast<int64_t>(index)), what));
 }
 
-}  // namespace
-
-void WriteVectors(const std::filesystem::path& path,
-                  const std::vector<Case>& cases) {
-  Hdf5Writer writer(path, kKind);
+void WriteCases(Hdf5Writer& writer, const std::vector<Case>& cases) {
   WriteHead(writer, static_cast<int64_t>(cases.size()));
   writer.WriteAttribute("/", "vectors_version", kVersion);
   writer.CreateGroup("/cases");
@@ -66,6 +63,52 @@ void WriteVectors(const std::filesystem::path& path,
       if (!derivations.insert(derivation.id).second) continue;
       writer.WriteAttribute("/derivations", derivation.id, derivation.text);
     }
+  }
+}
+
+// Everything that the operation will ask for must exist, in the right shape, as
+// numbers of its dtype that it accepts.
+void CheckInputsOf(const std::filesystem::path& path, size_t index,
+                   const VectorCase& each) {
+  const Operation& op = FindOperation(each.c.op);
+  for (const auto& [name, tensor] : op.Inputs(each.c)) {
+    const auto found = each.inputs.find(name);
+    if (found == each.inputs.end() || found->second.shape != tensor.shape ||
+        found->second.dtype != tensor.dtype) {
+      FailOther(path, index,
+                fmt::format("input '{}' is missing or is not {}{}", name,
+                            DtypeName(tensor.dtype), ShapeText(tensor.shape)));
+    }
+    for (const double x : found->second.values) {
+      if (std::isfinite(x) && RoundTo(tensor.dtype, x) == x) continue;
+      FailOther(path, index,
+                fmt::format("input '{}' holds {}, which is not a finite {}",
+                            name, x, DtypeName(tensor.dtype)));
+    }
+  }
+  const std::string defect = op.WhyInvalid(each.c, each.inputs);
+  if (!defect.empty()) FailOther(path, index, defect);
+}
+
+}  // namespace
+
+void WriteVectors(const std::filesystem::path& path,
+                  const std::vector<Case>& cases) {
+  Hdf5Writer writer(path, kKind);
+  WriteCases(writer, cases);
+  writer.Commit();
+}
+
+void WriteBundle(const std::filesystem::path& path, const CaseResult& failed,
+                 const TensorMap& got) {
+  Hdf5Writer writer(path, kKind);
+  WriteCases(writer, {failed.c});
+  const std::string group = CaseGroup(0);
+  writer.WriteAttribute(group, "result", ReproLine(failed));
+  writer.CreateGroup(group + "/got");
+  for (const auto& [name, tensor] : got) {
+    writer.WriteDataset<double>(group + "/got/" + name, tensor.values,
+                                tensor.shape);
   }
   writer.Commit();
 }
@@ -89,6 +132,13 @@ std::vector<VectorCase> ReadVectors(const std::filesystem::path& path) {
                                 ReadTensor(reader, group + "/bounds/" + name),
                                 reader.ReadString(place, "derivation")};
     }
+    if (reader.HasAttribute(group, "result")) {
+      cases[i].result = reader.ReadString(group, "result");
+      for (const std::string& name : reader.Children(group + "/got")) {
+        cases[i].got[name] = ReadTensor(reader, group + "/got/" + name);
+      }
+    }
+    CheckInputsOf(path, i, cases[i]);
   }
   return cases;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // vectors.h - conformance vectors: cases with the expected outputs of each, as
-// a file that other frameworks can read on their own (FORMAT.md).
+// a file that other frameworks can read on their own (FORMAT.md). One of a
+// single case that has failed is a bundle: replaying it needs no generator (but
+// for the call before an odd case), so it works after fills have changed, and
+// on another machine.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_VECTORS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_VECTORS_H_
 
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/tensor.h"
 
 namespace softmoe::verify {
@@ -21,9 +25,12 @@ struct VectorOutput {
 };
 
 struct VectorCase {
-  Case c;  // impl "theirs"
+  Case c;  // impl "theirs"; in a bundle, what failed
   TensorMap inputs;
   std::map<std::string, VectorOutput> outputs;
+  // Of a bundle, or empty: the REPRO line, and what was computed, as f64.
+  std::string result;
+  TensorMap got;
 };
 
 // Writes the file. The bounds are those by which CheckInputs judges, at the
@@ -31,8 +38,12 @@ struct VectorCase {
 void WriteVectors(const std::filesystem::path& path,
                   const std::vector<Case>& cases);
 
-// Throws DataError for a file that is not of this kind, is damaged, or is of
-// another version.
+// Writes the case that failed, with what was `got`. Throws as WriteVectors.
+void WriteBundle(const std::filesystem::path& path, const CaseResult& failed,
+                 const TensorMap& got);
+
+// Throws DataError for a file that is not of this kind, is damaged, is of
+// another version, or has inputs that its operation does not accept.
 std::vector<VectorCase> ReadVectors(const std::filesystem::path& path);
 
 // Throws DataError, naming case and element, if the file expects something else

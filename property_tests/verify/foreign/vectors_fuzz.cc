@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conformance vectors with hostile contents. A file is accepted only if it
-// expects what this program expects.
+// Conformance vectors, in a bundle, with hostile contents. A file is accepted
+// only if it expects what this program expects.
 #include "core/fuzzing/fuzz_support.h"
 #include "core/fuzzing/hdf5_hostile.h"
 #include "property_tests/verify/engine/draw.h"
@@ -12,24 +12,33 @@ namespace softmoe::fuzz {
 void FuzzOne(std::string_view input) {
   static const HostileHdf5 hostile([] {
     const auto good = ScratchFolder() / "good.h5";
-    verify::WriteVectors(
-        good, {verify::ParseCase("op=lapsum rows=2 num_experts=3", "theirs"),
-               verify::ParseCase("op=rmsnorm rows=1", "theirs")});
+    verify::CaseResult failed;
+    failed.c = verify::ParseCase("op=lapsum rows=2 num_experts=3");
+    verify::WriteBundle(good, failed,
+                        {{"p", verify::Tensor(verify::Dtype::kF64, {2, 3})}});
     return good;
   }());
   const auto path = ScratchFolder() / "hostile.h5";
   if (!hostile.Write(path, Choices(input))) return;
+  std::vector<verify::VectorCase> cases;
   const bool accepted = Accepts([&] {
-    const std::vector<verify::VectorCase> cases = verify::ReadVectors(path);
-    verify::CheckExpectations(path, cases);
+    cases = verify::ReadVectors(path);
     for (const verify::VectorCase& each : cases) {
-      for (const auto& [name, output] : each.outputs) {
-        Require(output.bounds.size() == output.values.size(),
-                name + " has another number of bounds than of values");
+      for (const auto& [name, tensor] : each.got) {
+        Require(verify::NumElements(tensor.shape) == tensor.size(),
+                name + " has another size than its shape");
       }
     }
+    verify::CheckExpectations(path, cases);
   });
   Require(accepted || !input.empty(), "the good file is refused");
+  if (!accepted) return;
+  for (const verify::VectorCase& each : cases) {
+    for (const auto& [name, output] : each.outputs) {
+      Require(output.bounds.size() == output.values.size(),
+              name + " has another number of bounds than of values");
+    }
+  }
 }
 
 std::vector<std::string> Seeds() { return HostileSeeds(); }

@@ -22,6 +22,7 @@
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/operation.h"
+#include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/foreign/case_file.h"
 
 namespace softmoe::verify {
@@ -285,6 +286,31 @@ TEST(Vectors, FollowTheChoiceOfTheOther) {
   EXPECT_TRUE(Judge(folder / "v.h5", folder / "wrong.h5").contains("FAIL"));
 }
 
+// A bundle keeps what was computed, and what was expected of it.
+TEST(Vectors, ABundleReplaysWithoutItsGenerator) {
+  const fs::path path = FreshFolder("bundle") / "b.h5";
+  const Case c = ParseCase(
+      "op=lapsum fill=generic rows=5 num_experts=13 "
+      "impl=faulty:sign:d_scores:reference_f32");
+  const auto implementation = MakeImplementation(c.impl);
+  Evidence seen;
+  const CaseResult result = CheckCase(c, *implementation, &seen);
+  ASSERT_TRUE(result.failed());
+  WriteBundle(path, result, seen.got);
+  const std::vector<VectorCase> back = ReadVectors(path);
+  ASSERT_EQ(back.size(), 1);
+  EXPECT_EQ(back[0].c, c);
+  EXPECT_EQ(back[0].inputs, seen.inputs);
+  EXPECT_EQ(back[0].result, ReproLine(result));
+  ASSERT_EQ(back[0].got.size(), seen.got.size());
+  for (const auto& [name, tensor] : seen.got) {
+    EXPECT_TRUE(SameBits(back[0].got.at(name), tensor)) << name;
+  }
+  CheckExpectations(path, back);
+  EXPECT_EQ(ReproLine(CheckInputs(back[0].c, back[0].inputs, *implementation)),
+            back[0].result);
+}
+
 TEST(Vectors, OfAnotherProgramAreRefused) {
   const fs::path folder = FreshFolder("other");
   WriteVectors(folder / "v.h5", CasesOf("lapsum", 2));
@@ -305,7 +331,7 @@ TEST(Vectors, OfAnotherProgramAreRefused) {
       Says(MessageOf<DataError>([&] { CheckExpectations("v.h5", other); }),
            "are derived by lapsum-weights-f32/2 here, by "
            "'lapsum-weights-f32/1' there",
-           "export it again"));
+           "write it again"));
   other = cases;
   other[0].inputs.at("scores").values[0] += 1;
   EXPECT_TRUE(

@@ -56,7 +56,8 @@ class Jitter : public Operation {
         FirstTokenParameter(),
         ScaleParameter("hidden"),
     };
-    edges_ = {"rows=0", "d_model=600"};
+    edges_ = {"rows=0", "d_model=600",
+              std::string(kNoiseEdge) + " fill=generic amplitude=0.9"};
     fills_ = {"generic", "exact", "subnormal", "huge"};
     dtypes_ = {Dtype::kF32, Dtype::kBf16};
     outputs_ = {{.name = "router_input", .in_float = true}, {"d_hidden"}};

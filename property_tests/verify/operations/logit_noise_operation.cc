@@ -53,7 +53,8 @@ class LogitNoise : public Operation {
         FirstTokenParameter(),
         SpreadParameter(),
     };
-    edges_ = {"rows=0", "num_experts=256"};
+    edges_ = {"rows=0", "num_experts=256",
+              std::string(kNoiseEdge) + " fill=generic sigma=3"};
     fills_ = {"generic", "exact", "subnormal", "huge"};
     outputs_ = {{"scores"}};
     derivations_ = {

@@ -31,6 +31,10 @@ inline Parameter FirstTokenParameter() {
           .choices = {"0", "1000", "1099511627776"}};
 }
 
+// As many of a seed's 64 bits as a double holds, and all 32 of a step.
+inline constexpr char kNoiseEdge[] =
+    "noise_seed=9007199254740991 step=4294967295";
+
 inline int64_t FirstToken(const Case& c) {
   return std::stoll(c.Choice("first_token"));
 }

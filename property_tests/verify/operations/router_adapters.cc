@@ -115,7 +115,8 @@ struct RouterRun {
 
  private:
   // Checks that the slots hold as many experts as counted, for each token and
-  // for each expert, ascending, and then -1.
+  // for each expert, ascending, and then -1; and that the load balance of soft
+  // weights counts these.
   void CheckSelection() const {
     std::vector<int64_t> tokens(experts());
     for (int64_t t = 0; t < rows(); ++t) {
@@ -139,6 +140,11 @@ struct RouterRun {
       throw NumericsError(
           fmt::format("active_counts[{}] is {}, but {} tokens selected it", e,
                       active_counts[e], tokens[e]));
+    }
+    if (shape.mode == RouterMode::kSoft &&
+        shape.balance == BalanceBasis::kSoftWeights &&
+        balance_counts != active_counts) {
+      throw NumericsError("balance_counts are not active_counts");
     }
   }
 
@@ -341,7 +347,8 @@ TensorMap RunBalanceSums(const Case& c, const TensorMap& inputs,
       .mean_active = static_cast<float>(ScalarOf(inputs, "mean_active")),
       .temperature = static_cast<float>(ScalarOf(inputs, "temperature")),
       .cutoff = 0,
-      .max_active = c.Size("count_top"),
+      // Whom softmax counts does not depend on the cap.
+      .max_active = basis == "softmax" ? 1 : c.Size("count_top"),
       .balance_top = c.Size("count_top"),
       .fallback_top1 = false};
   RouterRun router{.shape = shape,
