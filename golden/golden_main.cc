@@ -83,15 +83,19 @@ check-vectors.
 Verdicts:
   PASS            equivalent: the confidence interval of the difference lies
                   within the margin, which was fixed before any run
-  FAIL            all of it lies outside, also after Holm's correction
+  FAIL            it is beyond the margin at 5 %, both tails counted, also
+                  after Holm's correction; or a run diverged; or an exact
+                  number is another, or differs between runs
   INCONCLUSIVE    the evidence does not decide; says how many runs would
-  UNSUPPORTED     the results have no value for it
+  UNSUPPORTED     the results have no value for it; also whole rows of a golden
+                  that is not the paper
   NOT_COMPARABLE  the set-up differs in something that the golden states
   MISTRUSTED      decided, but all runs gave the same bits: no evidence
 
-Exit codes: 0 all PASS; 1 a FAIL; 2 usage, or a file that is not ours, damaged,
-or of another version; 3 NOT_COMPARABLE; 4 INCONCLUSIVE or UNSUPPORTED; 5 a file
-is missing; 7 MISTRUSTED. The worst counts, in the order 1, 7, 3, 4, 0.
+Exit codes: 0 all PASS (of the paper's rows, those that the results have); 1 a
+FAIL; 2 usage, or a file that is not ours, damaged, or of another version; 3
+NOT_COMPARABLE; 4 INCONCLUSIVE or UNSUPPORTED; 5 a file is missing; 7
+MISTRUSTED. The worst counts, in the order 1, 7, 3, 4, 0.
 File format: golden/FORMAT.md.)";
 
 struct ShowOptions {
@@ -161,6 +165,19 @@ std::set<Status> Allowed(const std::vector<std::string>& names) {
   return allowed;
 }
 
+// "of version 0123456789ab, on v3, v4": what trained the runs of a document of
+// ours, and where; "" if it does not say.
+std::string TrainedBy(const softmoe::golden::Provenance& made) {
+  if (made.git_commit.empty()) return "";
+  const std::string text =
+      "         of version " + made.git_commit + ", on " + made.isa + "\n";
+  return made.git_commit.find(", ") == std::string::npos
+             ? text
+             : text +
+                   "         more than one version: rows may differ by it "
+                   "(CHANGELOG.md)\n";
+}
+
 // A comparison: its text, its JSON, its most severe status, and that of what is
 // not allowed, which decides the exit code.
 struct Comparison {
@@ -173,8 +190,10 @@ Comparison CompareDocument(const Document& results, const Document& golden,
                            const std::set<Status>& allowed) {
   const softmoe::golden::Verdicts verdicts =
       softmoe::golden::Judge(results, golden);
-  return {.text = "results  " + results.provenance.source + "\ngolden   " +
-                  golden.provenance.source + "\n\n" +
+  return {.text = "results  " + results.provenance.source + "\n" +
+                  TrainedBy(results.provenance) + "golden   " +
+                  golden.provenance.source + "\n" +
+                  TrainedBy(golden.provenance) + "\n" +
                   DescribeVerdicts(verdicts, allowed),
           .json = VerdictsJson(verdicts, allowed),
           .overall = verdicts.overall(),
@@ -287,12 +306,28 @@ struct ClaimsOptions {
   std::string record, into;
 };
 
+// Throws ConfigError if the tables of `record` are to go into a document's part
+// for those of another one, golden/runs/`name`.
+void RequireOwnPart(const std::filesystem::path& record,
+                    const std::string& name, const std::string& into) {
+  const std::string own = "golden/runs/" + name;
+  if (into.empty() ||
+      std::filesystem::absolute(record).lexically_normal().string().ends_with(
+          "/" + own)) {
+    return;
+  }
+  throw softmoe::ConfigError(record.string() + " is not " + own +
+                             ", whose tables " + into +
+                             " has; leave out --into to print these");
+}
+
 ExitCode ShowClaimsTable(const ClaimsOptions& options) {
   using namespace softmoe::golden;  // NOLINT: a main
   const std::filesystem::path path = softmoe::UserPath(options.record);
   const auto [recorded, verdicts, regime] = ReadRecord(path);
   if (regime) {
     // A separate part: a document may hold both.
+    RequireOwnPart(path, "regime.h5", options.into);
     Publish(RegimeMarkdown(*regime), "claims-table golden/runs/regime.h5",
             options.into);
     return ExitCode::kDone;
@@ -303,6 +338,7 @@ ExitCode ShowClaimsTable(const ClaimsOptions& options) {
                              "the claims are judged in miniature; give a "
                              "record of `grid record mini`");
   }
+  RequireOwnPart(path, "mini.h5", options.into);
   Publish(MiniatureMarkdown(*verdicts), "claims-table", options.into);
   return ExitCode::kDone;
 }

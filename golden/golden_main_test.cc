@@ -295,6 +295,18 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "record.h5");
   // The cells decide the exit code, as they do alone.
   const ProgramResult result = RunGolden("compare record.h5 golden.h5", folder);
+  EXPECT_TRUE(Says(result.output, "of version 0123abc, on v3\n"));
+  EXPECT_FALSE(Says(result.output, "more than one version"));
+  Document mixed = OwnRuns(2.845);
+  mixed.provenance.git_commit = "0123abc, 4567def";
+  mixed.provenance.isa = "v3, v4";
+  WriteRecord({.margins_sha256 = margins,
+               .miniature = MadeUpResults(FrozenClaims()),
+               .documents = {{"results.h5", mixed}}},
+              folder / "mixed.h5");
+  EXPECT_TRUE(EndedWith(RunGolden("compare mixed.h5 golden.h5", folder), 4,
+                        "of version 0123abc, 4567def, on v3, v4\n",
+                        "more than one version: rows may differ"));
   EXPECT_TRUE(EndedWith(result, 4, "OVERALL INCONCLUSIVE (exit code 4)",
                         "No reproduction of the paper",
                         "C1a    SHOWN         SoftMoE* has the lower loss"));
@@ -366,8 +378,11 @@ TEST(Golden, ARecordOfNothingIsNotComparable) {
 TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
   const fs::path folder = FreshFolder("main_claims");
   const std::string margins = FrozenClaims().Hash();
-  WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "record.h5");
-  const ProgramResult printed = RunGolden("claims-table record.h5", folder);
+  fs::create_directories(folder / "golden/runs");
+  WriteRecord(margins, MadeUpResults(FrozenClaims()),
+              folder / "golden/runs/mini.h5");
+  const ProgramResult printed =
+      RunGolden("claims-table golden/runs/mini.h5", folder);
   EXPECT_TRUE(EndedWith(
       printed, 0, "76 of 76 planned runs.\n",
       "| C1a | SHOWN | SoftMoE* has the lower loss in all configurations |\n",
@@ -377,16 +392,24 @@ TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
   const std::string end = "<!-- end -->\n";
   WriteFileAtomically(folder / "README.md", "a\n" + begin + "old\n" + end);
   const ProgramResult written =
-      RunGolden("claims-table record.h5 --into README.md", folder);
+      RunGolden("claims-table golden/runs/mini.h5 --into README.md", folder);
   EXPECT_TRUE(EndedWith(written, 0));
-  EXPECT_EQ(ReadWholeFile(folder / "README.md"),
-            "a\n" + begin + "\n" + printed.output + "\n" + end);
+  const std::string published =
+      "a\n" + begin + "\n" + printed.output + "\n" + end;
+  EXPECT_EQ(ReadWholeFile(folder / "README.md"), published);
 
   WriteFileAtomically(folder / "plain.md", "a\n");
   const ProgramResult placeless =
-      RunGolden("claims-table record.h5 --into plain.md", folder);
+      RunGolden("claims-table golden/runs/mini.h5 --into plain.md", folder);
   EXPECT_TRUE(EndedWith(placeless, 2,
                         "plain.md: what this command writes goes between"));
+  // The part is that record's, and no other's.
+  WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "own.h5");
+  EXPECT_EQ(RunGolden("claims-table own.h5", folder).exit_status, 0);
+  EXPECT_TRUE(
+      EndedWith(RunGolden("claims-table own.h5 --into README.md", folder), 2,
+                "own.h5 is not golden/runs/mini.h5"));
+  EXPECT_EQ(ReadWholeFile(folder / "README.md"), published);
   WriteRecord(margins, {}, folder / "other.h5");
   const ProgramResult other = RunGolden("claims-table other.h5", folder);
   EXPECT_TRUE(EndedWith(other, 2, "other.h5: holds no run of the mini grid"));
@@ -440,10 +463,12 @@ TEST(Golden, ComparesARecordOfTheRegime) {
 
 TEST(Golden, WritesTheRegimeIntoItsOwnPartOfADocument) {
   const fs::path folder = FreshFolder("main_regime_table");
+  const fs::path record = folder / "golden/runs/regime.h5";
+  fs::create_directories(record.parent_path());
   WriteRecord(FrozenRegime().Hash(),
-              {.runs = MadeUpRegime(-0.02), .throughput = {}},
-              folder / "record.h5");
-  const ProgramResult printed = RunGolden("claims-table record.h5", folder);
+              {.runs = MadeUpRegime(-0.02), .throughput = {}}, record);
+  const ProgramResult printed =
+      RunGolden("claims-table golden/runs/regime.h5", folder);
   EXPECT_TRUE(EndedWith(printed, 0, "120 of 120 planned runs.\n",
                         "| primary | SUPERIOR | "));
   const std::string mini =
@@ -454,11 +479,16 @@ TEST(Golden, WritesTheRegimeIntoItsOwnPartOfADocument) {
       "golden/runs/regime.h5 -->\n";
   const std::string end = "<!-- end -->\n";
   WriteFileAtomically(folder / "README.md", mini + begin + "old\n" + end);
-  const ProgramResult written =
-      RunGolden("claims-table record.h5 --into README.md", folder);
+  const ProgramResult written = RunGolden(
+      "claims-table ./golden/runs/regime.h5 --into README.md", folder);
   EXPECT_TRUE(EndedWith(written, 0));
   EXPECT_EQ(ReadWholeFile(folder / "README.md"),
             mini + begin + "\n" + printed.output + "\n" + end);
+  fs::rename(record, folder / "golden/runs/regime_h200.h5");
+  EXPECT_TRUE(EndedWith(
+      RunGolden("claims-table golden/runs/regime_h200.h5 --into README.md",
+                folder),
+      2, "regime_h200.h5 is not golden/runs/regime.h5"));
 }
 
 }  // namespace

@@ -30,11 +30,34 @@ constexpr char kLines[] = "/lines";
 
 std::string DateOf(const GpuRecord& run) { return run.Only("facts")["date"]; }
 
-// The lines of one operation, one for each precision.
+// How a stage ended that did not pass: "crashed", "ran too long", ...; "" if it
+// did, or had no time to.
+std::string BadEnd(const Json& stage) {
+  const std::string outcome = stage["outcome"];
+  const bool fine =
+      outcome == "passed" || outcome == "not run" || outcome == "stopped";
+  return fine ? "" : outcome;
+}
+
+// The lines of one operation, one for each precision: {"precision", "outcome"}
+// where the stage left none of its own.
 std::vector<Json> LinesOf(const GpuRecord& run, const std::string& operation) {
-  std::vector<Json> lines = run.All("operation");
-  std::erase_if(lines,
-                [&](const Json& line) { return line["name"] != operation; });
+  const std::string stage = "operation " + operation + " ";
+  std::vector<Json> lines;
+  for (const Json& line : run.lines) {
+    if (line["kind"] == "operation" && line["name"] == operation) {
+      lines.push_back(line);
+    }
+    if (line["kind"] != "stage") continue;
+    const std::string name = line["name"];
+    if (!name.starts_with(stage)) continue;
+    const std::string precision = name.substr(stage.size());
+    // What failed has its line, before that of its stage.
+    if (!lines.empty() && lines.back()["precision"] == precision) continue;
+    if (const std::string end = BadEnd(line); !end.empty()) {
+      lines.push_back(Json{{"precision", precision}, {"outcome", end}});
+    }
+  }
   return lines;
 }
 
@@ -60,12 +83,20 @@ std::string TimesOf(const GpuRecord& run, const std::string& operation,
   return fmt::format("{}", fmt::join(times, ", "));
 }
 
-bool HasSimulatedBits(const GpuRecord& run, const std::string& operation,
-                      const std::string& precision) {
-  return std::ranges::any_of(run.All("check"), [&](const Json& line) {
-    return line["name"] == NameOfBits(operation, precision) &&
-           line["passed"] == true;
-  });
+// What a run found of an operation's bits; "" if it did not look.
+std::string BitsOf(const GpuRecord& run, const std::string& operation,
+                   const std::string& precision) {
+  const std::string name = NameOfBits(operation, precision);
+  for (const Json& line : run.lines) {
+    if (!line.contains("name") || line["name"] != name) continue;
+    if (line["kind"] == "check") {
+      return line["passed"] == true ? ", bits as simulated"
+                                    : ", **other bits than simulated**";
+    }
+    const std::string end = BadEnd(line);
+    return end.empty() ? "" : ", bits **" + end + "**";
+  }
+  return "";
 }
 
 // One run's finding about an operation.
@@ -74,6 +105,11 @@ std::string Finding(const GpuRecord& run, const std::string& operation,
   std::vector<std::string> parts;
   for (const Json& line : lines) {
     const std::string precision = line["precision"];
+    if (line.contains("outcome")) {
+      parts.push_back(fmt::format("{} **{}**", precision,
+                                  line["outcome"].get<std::string>()));
+      continue;
+    }
     if (line["passed"] == false) {
       parts.push_back(fmt::format("{} **FAILED** ({} of {} cases)", precision,
                                   line["failures"].dump(),
@@ -83,9 +119,7 @@ std::string Finding(const GpuRecord& run, const std::string& operation,
     std::string text = fmt::format(
         "{}: {} cases, largest error/bound {:.2g}", precision,
         line["cases"].dump(), JsonNumber(line, "utilisation", "operation"));
-    if (HasSimulatedBits(run, operation, precision)) {
-      text += ", bits as simulated";
-    }
+    text += BitsOf(run, operation, precision);
     if (const std::string times = TimesOf(run, operation, precision);
         !times.empty()) {
       text += "; " + times;
@@ -107,8 +141,10 @@ std::string StateOf(const std::vector<const GpuRecord*>& latest_first,
   for (const GpuRecord* run : latest_first) {
     const std::vector<Json> lines = LinesOf(*run, operation);
     if (lines.empty()) continue;
-    if (std::ranges::all_of(
-            lines, [&](const Json& line) { return line["sources"] == hash; })) {
+    // What left no line may be of these sources: that must not be hidden.
+    if (std::ranges::all_of(lines, [&](const Json& line) {
+          return line.contains("outcome") || line["sources"] == hash;
+        })) {
       const std::string model = run->Only("facts")["model"];
       const auto first = days.try_emplace(model, DateOf(*run)).first;
       if (first->second == DateOf(*run)) {
@@ -145,7 +181,12 @@ void RequireGolden(const GpuRecord& record, AcceptedRuns accepted,
                     run["planted"].get<std::string>() +
                     " was told to be wrong; run run_all.sh without --plant");
   }
-  (void)record.Only("facts");
+  const std::string date = record.Only("facts")["date"];
+  if (accepted == AcceptedRuns::kOfDevices && date < "2026") {
+    throw DataError(place + ": the record is dated " + date +
+                    ", before there was run_all.sh; set that machine's clock, "
+                    "and run run_all.sh again");
+  }
 }
 
 std::string GpuRunName(const GpuRecord& record) {

@@ -19,8 +19,8 @@ namespace softmoe::golden {
 enum class AcceptedRuns { kOfDevices, kOfTests };
 
 // Throws DataError, naming `place`, if the record comes from a simulated
-// device, or from a run with a planted fault. Failures are no reason to refuse
-// it: they are kept, too.
+// device, from a machine whose clock was not set, or from a run with a planted
+// fault. Failures are no reason to refuse it: they are kept, too.
 void RequireGolden(const GpuRecord& record, AcceptedRuns accepted,
                    const std::string& place);
 
@@ -48,8 +48,9 @@ OperationSources ParseOperationSources(const std::string& text);
 
 // A Markdown table with one line per operation, for
 // property_tests/gpu/README.md: for each model of device the findings of the
-// runs made from these sources on the latest day; without any, that it is not
-// verified on a device, or not since a given run.
+// runs made from these sources on the latest day, one that crashed or hung
+// among them; without any, that it is not verified on a device, or not since a
+// given run.
 std::string GpuTable(const std::vector<GpuRecord>& runs,
                      const OperationSources& sources);
 

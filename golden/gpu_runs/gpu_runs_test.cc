@@ -108,6 +108,13 @@ TEST(GpuRunFile, GoldensAreOfDevices) {
                      RequireGolden(planted, AcceptedRuns::kOfDevices, "here");
                    }),
                    "gemm was told to be wrong"));
+  GpuRecord undated = ExampleRecord();
+  undated.lines[1]["date"] = "1970-01-01";
+  RequireGolden(undated, AcceptedRuns::kOfTests, "here");
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     RequireGolden(undated, AcceptedRuns::kOfDevices, "here");
+                   }),
+                   "here: the record is dated 1970-01-01", "clock"));
   GpuRecord without = ExampleRecord();
   std::erase_if(without.lines,
                 [](const Json& line) { return line["kind"] == "facts"; });
@@ -196,7 +203,41 @@ TEST(GpuTable, SaysWhereBitsAreTheSimulations) {
                                   bits("fp32", true), bits("bf16", false)})}),
       "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
       "0.25, bits as simulated; bf16: 100 cases, largest error/bound "
-      "0.25 |\n");
+      "0.25, **other bits than simulated** |\n");
+}
+
+Json StageLine(const std::string& name, const std::string& outcome) {
+  return {
+      {"kind", "stage"}, {"name", name}, {"outcome", outcome}, {"text", ""}};
+}
+
+// There is no line of an operation then: what an older run found must not stand
+// in its place.
+TEST(GpuTable, SaysWhatLeftNoFinding) {
+  const GpuRecord passed =
+      RunOf("2026-11-21", {OperationLine("gemm", "fp32", kNew),
+                           OperationLine("gemm", "bf16", kNew)});
+  const auto row = [&](const std::vector<Json>& lines) {
+    return RowOf({passed, RunOf("2026-11-22", lines)});
+  };
+  EXPECT_EQ(row({StageLine("operation gemm fp32", "crashed"),
+                 StageLine("operation gemm bf16", "ran too long")}),
+            "| gemm | H100, 2026-11-22: fp32 **crashed**; bf16 **ran too "
+            "long** |\n");
+  EXPECT_EQ(row({OperationLine("gemm", "fp32", kNew),
+                 StageLine("operation gemm fp32", "passed"),
+                 StageLine("operation gemm bf16", "crashed"),
+                 StageLine("bits of gemm fp32", "crashed")}),
+            "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
+            "0.25, bits **crashed**; bf16 **crashed** |\n");
+  // What failed is said once; what was not asked says nothing.
+  EXPECT_EQ(row({OperationLine("gemm", "fp32", kNew, false),
+                 StageLine("operation gemm fp32", "failed"),
+                 StageLine("operation gemm bf16", "not run")}),
+            "| gemm | H100, 2026-11-22: fp32 **FAILED** (7 of 100 cases) |\n");
+  EXPECT_EQ(row({StageLine("operation gemm fp32", "stopped"),
+                 StageLine("operation gemm_more fp32", "crashed")}),
+            RowOf({passed}));
 }
 
 TEST(GpuTable, SaysWhatFailed) {

@@ -27,6 +27,7 @@ from scipy import stats
 
 DEFINITIONS = pathlib.Path(__file__).parent.parent / "paper" / "miniature.toml"
 KINDS = ["complete", "incomplete", "noisy", "edges"]
+SPLIT = "split"  # one grid, with one reading of the balance loss on each corpus
 STATUSES = ["SHOWN", "CONTRADICTED", "UNDECIDED", "NOT_TESTABLE", "REPORTED"]
 STEPS = 1000
 LAYERS = 10
@@ -150,6 +151,8 @@ class World:
         if not row.startswith("sparse"):
             run["mean_cap"] = round(2 * k_of(row) + rng.uniform(0, 0.5), 1)
             run["load_balance"] = self.readings[row]
+            if self.kind == SPLIT:
+                run["load_balance"] = "soft" if corpus == "gcide" else "megatron"
             if row == self.mixed and seed % 2:
                 run["load_balance"] = "other"
         if row in self.learned:
@@ -595,10 +598,11 @@ def at_least(count, cases, name):
 
 
 def readings_are_there(measure, runs, definitions):
+    """On every corpus."""
     rows = expand(measure.get("rows", []), definitions["groups"])
-    there = {run["load_balance"] for of_corpus in runs.values() for row in rows
-             for run in of_corpus[row].values()}
-    return set(measure.get("readings", [])) <= there
+    return all(set(measure.get("readings", [])) <= {
+        run["load_balance"] for row in rows for run in runs[corpus][row].values()}
+        for corpus in measure.get("corpora", []))
 
 
 def test_measure(measure, runs, throughput, definitions):
@@ -720,13 +724,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="miniature.json")
     parser.add_argument("--seed", type=int, default=20261123)
-    parser.add_argument("--grids", type=int, default=6, help="of each kind")
+    parser.add_argument("--grids", type=int, default=6, help="of each kind of several")
     arguments = parser.parse_args()
     definitions = tomllib.loads(DEFINITIONS.read_text())
     measured_at = definitions["hypotheses"][-1]["measures"][0]["active_experts"]
     rng = np.random.default_rng(arguments.seed)
     grids = []
-    for name in [f"{kind} {i + 1}" for kind in KINDS for i in range(arguments.grids)]:
+    names = [f"{kind} {i + 1}" for kind in KINDS for i in range(arguments.grids)]
+    for name in names + [f"{SPLIT} 1"]:
         world = World(rng, name.split()[0], definitions)
         grid = {"name": name, "runs": world.runs(),
                 "throughput": world.throughput(measured_at)}

@@ -11,7 +11,8 @@ effects are large, small and reversed, so that every verdict occurs, and some re
 runs, miss their aims, or break a rule.
 
 Numbers are rounded before they are judged: the file holds what was judged. numpy's random
-numbers with a fixed seed draw the runs; the same versions give the same file.
+numbers with a fixed seed draw the runs; the same versions give the same file, on another
+CPU but for last digits.
 """
 import argparse
 import collections
@@ -29,6 +30,9 @@ from scipy import optimize, stats
 
 DEFINITIONS = pathlib.Path(__file__).parent.parent / "paper" / "regime.toml"
 KINDS = ["complete", "incomplete", "off_aim", "broken", "drifting"]
+# Kinds of one record each: the run that has no number at all.
+DIVERGED = {"diverged_sparse": ("sparse-2", 1235), "diverged_pilot": ("regime-2", 7001),
+            "diverged_primary": ("regime-1.5", 1236)}
 DIGITS = 13  # of what is computed
 
 
@@ -96,6 +100,9 @@ class World:
                     run["infer_ae"] = float(self.rng.choice([0.98, 4.02]))
                 elif way == 3 and not run["row"].startswith("sparse"):
                     run["train_ae"] = 0.97
+        for run in runs:
+            if (run["row"], run["seed"]) == DIVERGED.get(self.kind):
+                run.update(loss=None, infer_ae=None, train_ae=None, mean_cap=None)
         return runs
 
 
@@ -164,7 +171,8 @@ class Judge:
         if "paper_train_ae" not in self.rows[row] or not self.runs[row]:
             return False
         low, high = self.rows[row]["paper_train_ae"]
-        mean = np.mean([run["train_ae"] for run in self.runs[row].values()])
+        mean = np.mean([run["train_ae"] for run in self.runs[row].values()
+                        if run["train_ae"] is not None])
         within = self.rule["train_ae_within"]
         return bool(mean < low - within or mean > high + within)
 
@@ -173,6 +181,8 @@ class Judge:
             active = [run["infer_ae"] for run in self.pilots[row].values()]
             if not active:
                 raise Problem("no pilot")
+            if None in active:
+                raise Problem("a pilot without its number")
             if abs(np.mean(active) - self.rows[row]["infer_ae"]) > self.rule["infer_ae_within"]:
                 raise Problem("pilots off their aim")
 
@@ -189,6 +199,12 @@ class Judge:
                 if seed in self.runs[row] and not (
                         self.k[0] <= self.runs[row][seed][active] <= self.k[-1]):
                     raise Problem("beyond the curve")
+
+    def require_controls(self):
+        """An answer of those that can fail, whatever it is."""
+        if any("problem" in control for control in self.found_controls
+               if control["id"] != "left_out"):
+            raise Problem("a control without an answer")
 
     def common(self, rows, seeds):
         found = [seed for seed in seeds if all(seed in self.runs[row] for row in rows)]
@@ -255,6 +271,8 @@ class Judge:
             self.require_numbers(self.sparse, seeds, ["loss"])
             self.require_on_curve(rows, seeds, active)
             common = self.common(rows + self.sparse, seeds)
+            if name.startswith("primary") and not self.is_interim():
+                self.require_controls()
             linear, smooth, p = self.distances(
                 [self.points(row, common, active) for row in rows], common)
             return {"seeds": common, "exponent": p,
@@ -282,6 +300,7 @@ class Judge:
         both = learned + [self.rows[row]["fixed"] for row in learned]
         try:
             self.require_aims(both)
+            self.require_numbers(both, self.planned(learned), ["infer_ae", "mean_cap"])
             common = self.common(both, self.planned(learned))
         except Problem as problem:
             return {"problem": str(problem)}
@@ -314,6 +333,7 @@ class Judge:
         row = self.controls["halved"]
         seeds = self.rows[row]["seeds"]
         self.require_numbers([row] + self.sparse, seeds, ["loss"])
+        self.require_numbers([row], seeds, ["infer_ae"])
         self.require_on_curve([row], seeds, "infer_ae")
         halves = [self.common([row] + self.sparse, self.controls[half])
                   for half in ("first_half", "second_half")]
@@ -417,14 +437,15 @@ def main():
                         help="judge a record (h5py) and compare with the JSON of "
                         "`golden compare RECORD --json VERDICTS`")
     parser.add_argument("--seed", type=int, default=20261124)
-    parser.add_argument("--records", type=int, default=5, help="of each kind")
+    parser.add_argument("--records", type=int, default=5, help="of each kind of several")
     arguments = parser.parse_args()
     definitions = tomllib.loads(DEFINITIONS.read_text())
     if arguments.check:
         return check(*arguments.check, definitions)
     rng = np.random.default_rng(arguments.seed)
     records, counts = [], collections.Counter()
-    for name in [f"{kind} {i + 1}" for kind in KINDS for i in range(arguments.records)]:
+    names = [f"{kind} {i + 1}" for kind in KINDS for i in range(arguments.records)]
+    for name in names + [f"{kind} 1" for kind in DIVERGED]:
         record = {"name": name, "runs": World(rng, name.split()[0], definitions).runs()}
         verdicts = rounded(Judge(record, definitions).judge())
         counts.update((each["id"].startswith("primary"), each["leaning"])

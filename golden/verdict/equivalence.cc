@@ -23,34 +23,42 @@ double Excess(const Interval& rounding, double margin) {
   return std::max(rounding.low - margin, -margin - rounding.high);
 }
 
+// The p-value of a difference that lies `excess` outside of +-margin: of the
+// truths within it the nearer end makes so large a one likeliest, by both
+// tails.
+template <typename Cdf>
+double POutside(double excess, double margin, double error, const Cdf& cdf) {
+  if (!(excess > 0)) return 1;
+  if (error == 0) return 0;
+  return cdf(-excess / error) + cdf(-(excess + 2 * margin) / error);
+}
+
 struct CellNoise {
   double below = 0, above = 0;  // the interval's extent on either side
   double p_outside = 1;
 };
 
 CellNoise SeedNoise(int64_t runs, int64_t golden_runs,
-                    const PooledDeviation& pool, double excess) {
+                    const PooledDeviation& pool, double excess, double margin) {
   if (!pool.known()) return {kInfinity, kInfinity, 1};
   const double error =
       pool.deviation * std::sqrt(1.0 / static_cast<double>(runs) +
                                  1.0 / static_cast<double>(golden_runs));
   const double half = StudentQuantile(1 - kLevel, pool.freedom) * error;
-  double p = 1;
-  if (excess > 0) {
-    p = error == 0 ? 0 : StudentCdf(-excess / error, pool.freedom);
-  }
-  return {half, half, p};
+  return {half, half, POutside(excess, margin, error, [&](double t) {
+            return StudentCdf(t, pool.freedom);
+          })};
 }
 
 // The noise of the items counted by a percentage; none for other numbers.
 CellNoise ItemNoise(const Cell& ours, const Cell& golden,
-                    const PooledDeviation& pool, double excess) {
+                    const PooledDeviation& pool, double excess, double margin) {
   if (!ours.proportion || !golden.proportion) return {};
   if (pool.flip_share) {
     const double error = std::hypot(FlipDeviation(*pool.flip_share, ours),
                                     FlipDeviation(*pool.flip_share, golden));
     const double half = NormalQuantile(1 - kLevel) * error;
-    return {half, half, excess > 0 ? NormalCdf(-excess / error) : 1};
+    return {half, half, POutside(excess, margin, error, NormalCdf)};
   }
   auto fraction = [](const Cell& cell) {
     return std::clamp(cell.value / 100, 0.0, 1.0);
@@ -62,28 +70,11 @@ CellNoise ItemNoise(const Cell& ours, const Cell& golden,
   CellNoise noise;
   noise.below = 100 * (p - q - interval.low);
   noise.above = 100 * (interval.high - (p - q));
-  if (excess > 0) {
-    // The interval's side towards the margin.
-    const double half = p > q ? noise.below : noise.above;
-    const double error = half / NormalQuantile(1 - kLevel);
-    noise.p_outside = NormalCdf(-excess / error);
-  }
+  // The interval's side towards the margin.
+  const double half = p > q ? noise.below : noise.above;
+  noise.p_outside =
+      POutside(excess, margin, half / NormalQuantile(1 - kLevel), NormalCdf);
   return noise;
-}
-
-// The least number of our runs that `decides`, which gets our cell with that
-// many and the noise that is known by then; not yet decided as it is.
-template <typename Decides>
-std::optional<int64_t> LeastRuns(const Cell& ours, const PooledDeviation& noise,
-                                 const Decides& decides) {
-  Cell more = ours;
-  // More runs narrow the interval monotonically.
-  return LeastCount(ours.runs, [&](int64_t runs) {
-    more.runs = runs;
-    PooledDeviation pool = noise;
-    pool.freedom += static_cast<double>(runs - ours.runs);
-    return decides(more, pool);
-  });
 }
 
 }  // namespace
@@ -124,8 +115,9 @@ Difference Compare(const Cell& ours, const Cell& golden,
   difference.point = ours.value - golden.value;
   const Interval rounding = RoundingInterval(ours, golden);
   const double excess = Excess(rounding, margin);
-  const CellNoise seeds = SeedNoise(ours.runs, golden.runs, pool, excess);
-  const CellNoise items = ItemNoise(ours, golden, pool, excess);
+  const CellNoise seeds =
+      SeedNoise(ours.runs, golden.runs, pool, excess, margin);
+  const CellNoise items = ItemNoise(ours, golden, pool, excess, margin);
   const double below = std::max(seeds.below, items.below);
   const double above = std::max(seeds.above, items.above);
   difference.interval = {rounding.low - below, rounding.high + above};
@@ -158,27 +150,25 @@ Status Equivalence(const Difference& difference, const PooledDeviation& noise,
   if (interval.low >= -margin && interval.high <= margin) {
     return suspicious ? Status::kMistrusted : Status::kPass;
   }
-  if (interval.low > margin || interval.high < -margin) {
+  if (difference.p_outside <= kLevel) {
     return suspicious ? Status::kMistrusted : Status::kFail;
   }
   return Status::kInconclusive;
 }
 
 std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
-                                  const PooledDeviation& noise, double margin) {
-  if (!noise.known()) return 2;  // the fewest runs that show any noise
-  return LeastRuns(ours, noise, [&](const Cell& more, const auto& pool) {
-    const Status status =
-        Equivalence(Compare(more, golden, pool, margin), pool, margin);
-    return status != Status::kInconclusive;
-  });
-}
-
-std::optional<int64_t> RunsToFail(const Cell& ours, const Cell& golden,
                                   const PooledDeviation& noise, double margin,
                                   double level) {
-  return LeastRuns(ours, noise, [&](const Cell& more, const auto& pool) {
-    return Compare(more, golden, pool, margin).p_outside <= level;
+  if (!noise.known()) return 2;  // the fewest runs that show any noise
+  Cell more = ours;
+  // More runs narrow the interval monotonically.
+  return LeastCount(ours.runs, [&](int64_t runs) {
+    more.runs = runs;
+    PooledDeviation pool = noise;
+    pool.freedom += static_cast<double>(runs - ours.runs);
+    const Difference difference = Compare(more, golden, pool, margin);
+    return difference.p_outside <= level ||
+           Equivalence(difference, pool, margin) == Status::kPass;
   });
 }
 

@@ -51,8 +51,8 @@ struct Difference {
   // seed noise is unknown.
   Interval interval;
   double half_width = 0;  // without the rounding
-  // p-values of the tests of "difference <= bound" and ">= -bound": small if
-  // the difference certainly exceeds the margin.
+  // p-value of "the absolute difference is at most the margin", of the noise
+  // that leaves more doubt: small if it certainly exceeds the margin.
   double p_outside = 1;
 };
 
@@ -70,21 +70,18 @@ Difference Compare(const Cell& ours, const Cell& golden,
 // they were probably one run, and their number is not evidence.
 bool RunsAreEqual(const Cell& ours);
 
-// PASS if the interval lies within +-margin, FAIL if outside, else
-// INCONCLUSIVE. MISTRUSTED instead of PASS and FAIL if all runs from which the
-// noise was estimated are equal, unless they are so `by_construction`.
+// PASS if the interval lies within +-margin, FAIL if p_outside is at most
+// kLevel (then it lies outside), else INCONCLUSIVE. MISTRUSTED instead of PASS
+// and FAIL if all runs from which the noise was estimated are equal, unless
+// they are so `by_construction`.
 Status Equivalence(const Difference& difference, const PooledDeviation& noise,
                    double margin, bool by_construction = false);
 
-// For an INCONCLUSIVE pair: the least number of our runs that would decide PASS
-// or FAIL if difference and deviation stayed the same; 2 if the noise is still
-// unknown, nullopt if no number up to 10,000 decides.
+// For a pair that is INCONCLUSIVE, or a FAIL only above `level`, a part of
+// kLevel: the least number of our runs that would decide PASS, or FAIL with a
+// p_outside of at most `level`, if difference and deviation stayed the same; 2
+// if the noise is still unknown, nullopt if no number up to 10,000 decides.
 std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
-                                  const PooledDeviation& noise, double margin);
-
-// For a FAIL that is none at `level`, a part of kLevel: the least number of our
-// runs whose p_outside would be at most that; nullopt as above.
-std::optional<int64_t> RunsToFail(const Cell& ours, const Cell& golden,
                                   const PooledDeviation& noise, double margin,
                                   double level);
 

@@ -63,7 +63,7 @@ TEST(Equivalence, OneRunDecidesNothing) {
   const PooledDeviation noise = Pool({&ours});
   EXPECT_FALSE(noise.known());
   EXPECT_EQ(Judge(ours, Printed(2.75, 0.005), 0.03), Status::kInconclusive);
-  EXPECT_EQ(RunsNeeded(ours, Printed(2.75, 0.005), noise, 0.03), 2);
+  EXPECT_EQ(RunsNeeded(ours, Printed(2.75, 0.005), noise, 0.03, kLevel), 2);
 }
 
 TEST(Equivalence, RunsThatAreAllEqualAreMistrusted) {
@@ -145,7 +145,7 @@ TEST(RunsNeeded, IsTheFirstNumberThatDecides) {
   ASSERT_EQ(Equivalence(Compare(ours, golden, noise, 0.03), noise, 0.03),
             Status::kPass);
   const PooledDeviation more_noise = {0.0075, 8};
-  const auto runs = RunsNeeded(ours, golden, more_noise, 0.03);
+  const auto runs = RunsNeeded(ours, golden, more_noise, 0.03, kLevel);
   ASSERT_TRUE(runs);
   auto status = [&](int64_t n) {
     Cell cell = ours;
@@ -157,10 +157,11 @@ TEST(RunsNeeded, IsTheFirstNumberThatDecides) {
   EXPECT_EQ(status(*runs - 1), Status::kInconclusive);
   // With one published run, no number of ours beats its own noise:
   // 1.645 s > 0.03 - 0.01 - 0.005.
-  EXPECT_EQ(RunsNeeded(ours, golden, {0.02, 8}, 0.03), std::nullopt);
+  EXPECT_EQ(RunsNeeded(ours, golden, {0.02, 8}, 0.03, kLevel), std::nullopt);
   // There are more runs already than would be looked at.
-  EXPECT_EQ(RunsNeeded(Measured(2.76, 20'000, 0.02), golden, {0.02, 8}, 0.03),
-            std::nullopt);
+  EXPECT_EQ(
+      RunsNeeded(Measured(2.76, 20'000, 0.02), golden, {0.02, 8}, 0.03, kLevel),
+      std::nullopt);
 }
 
 Cell Percentage(double percent, int64_t total, int64_t runs) {
@@ -203,7 +204,8 @@ TEST(Compare, HasDigitsOfAPValueFarBeyondTheMargin) {
   // 9 beyond the margin, at a standard error of 0.1 sqrt(1 / 8 + 1).
   const double p =
       Compare(Measured(10, 8, 0.1), golden, {0.1, 100}, 1).p_outside;
-  EXPECT_EQ(p, StudentCdf(-9 / (0.1 * std::sqrt(1.0 / 8 + 1)), 100));
+  const double error = 0.1 * std::sqrt(1.0 / 8 + 1);
+  EXPECT_EQ(p, StudentCdf(-9 / error, 100) + StudentCdf(-11 / error, 100));
   EXPECT_GT(p, 0);
   // By flips: 25 points beyond it are 14.4 standard errors of sqrt(3). By seeds
   // alone they are so many that p is 0.
@@ -211,6 +213,23 @@ TEST(Compare, HasDigitsOfAPValueFarBeyondTheMargin) {
                     {0.001, 200, 0.08}, 3)
                 .p_outside,
             0);
+}
+
+// At one degree of freedom t has the Cauchy distribution: P(T < -t) is
+// atan(1 / t) / pi. Of a truth at +0.03 the difference is 0.1 too high, or 0.16
+// too low; the first alone has p = 0.049.
+TEST(Compare, PValueCountsBothTails) {
+  const Cell ours = Measured(0.13, 2, 0.0127), golden = Measured(0, 1, 0);
+  const PooledDeviation noise = Pool({&ours});
+  const Difference difference = Compare(ours, golden, noise, 0.03);
+  const double error = 0.0127 * std::sqrt(1.0 / 2 + 1);
+  const double pi = std::acos(-1);
+  const double near = std::atan(error / 0.1) / pi;
+  EXPECT_LT(near, kLevel);
+  EXPECT_NEAR(difference.p_outside, near + std::atan(error / 0.16) / pi,
+              2 * kDistributionError);
+  EXPECT_GT(difference.interval.low, 0.03);
+  EXPECT_EQ(Equivalence(difference, noise, 0.03), Status::kInconclusive);
 }
 
 // 8 % flips of 200 items: 100 sqrt(0.08 / (2 * 200 * 2)) = 1 point for two
@@ -227,10 +246,10 @@ TEST(Compare, FlipsTakeThePlaceOfTheItemsWhereTheyAreKnown) {
   // The larger noise counts.
   EXPECT_EQ(Compare(ours, golden, {5, 8, 0.08}, 3.1).half_width,
             Compare(ours, golden, {5, 8}, 3.1).half_width);
-  // 3 points beyond the margin: p of 3 / sqrt(3).
+  // 3 points beyond the margin: p of 3 / sqrt(3), and of 9 / sqrt(3).
   EXPECT_NEAR(
       Compare(Percentage(69, 200, 2), golden, {0.01, 8, 0.08}, 3).p_outside,
-      NormalCdf(-std::sqrt(3)), 8 * ulps);
+      NormalCdf(-std::sqrt(3)) + NormalCdf(-3 * std::sqrt(3)), 8 * ulps);
 }
 
 TEST(Pool, WeighsFlipsByDegreesOfFreedom) {
@@ -354,14 +373,20 @@ RC_GTEST_PROP(EquivalenceProperty, MoreRunsNeverUndecide, ()) {
 RC_GTEST_PROP(EquivalenceProperty, FailsExactlyWhereTheTestRejects, ()) {
   const Case c = RandomCase();
   const Difference difference = Compare(c.ours, c.golden, c.noise, c.margin);
-  // One test in two forms: as an interval and as a p-value. Close to the level
-  // the two may differ by roundings: of the distribution function twice, and of
-  // numbers below 1 at most 16 times, in units of a noise of at least
-  // c.noise.deviation (the density is below 1/2).
+  // Where the p-value of both tails is small, that of the nearer one is, and
+  // the interval, which is that test in another form, lies outside. Close to
+  // the level the two may differ by roundings: of the distribution function
+  // twice, and of numbers below 1 at most 16 times, in units of a noise of at
+  // least c.noise.deviation (the density is below 1/2).
   const double rounding =
       2 * kDistributionError + 16 * 0x1p-53 / 2 / c.noise.deviation;
   RC_PRE(std::fabs(difference.p_outside - kLevel) > rounding);
-  RC_ASSERT((Judge(c) == Status::kFail) == (difference.p_outside < kLevel));
+  const bool fails = Judge(c) == Status::kFail;
+  RC_ASSERT(fails == (difference.p_outside < kLevel));
+  if (fails) {
+    RC_ASSERT(difference.interval.low > c.margin ||
+              difference.interval.high < -c.margin);
+  }
 }
 
 RC_GTEST_PROP(EquivalenceProperty, IsSymmetric, ()) {
@@ -384,7 +409,7 @@ RC_GTEST_PROP(EquivalenceProperty, IsSymmetric, ()) {
 RC_GTEST_PROP(EquivalenceProperty, RunsNeededDecide, ()) {
   const Case c = RandomCase();
   RC_PRE(Judge(c) == Status::kInconclusive);
-  const auto runs = RunsNeeded(c.ours, c.golden, c.noise, c.margin);
+  const auto runs = RunsNeeded(c.ours, c.golden, c.noise, c.margin, kLevel);
   if (!runs) return;
   RC_ASSERT(*runs > c.ours.runs);
   Case more = c;

@@ -124,7 +124,8 @@ struct EarlierClaims {
 };
 
 // The procedure that this program's judge follows (FORMAT.md, "Claims in
-// miniature"). Any change in what it decides makes a new procedure.
+// miniature"). Any change of a verdict on a record that exists makes a new
+// procedure; what was mended without one is in CHANGELOG.md.
 inline constexpr int64_t kMiniatureProcedure = 2;
 
 // The contents of the file.

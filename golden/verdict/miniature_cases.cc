@@ -548,28 +548,33 @@ MiniatureCase MeanOverCorpora(const std::vector<MiniatureCase>& corpora) {
   return mean;
 }
 
-// Which reading that the measure needs is missing from all runs of its rows.
+// Which reading that the measure needs is missing from all runs of its rows on
+// a corpus: readings of two corpora are not beside each other.
 std::string ReadingProblem(const MiniatureMeasure& measure,
                            const RunIndex& runs) {
-  std::set<std::string> run;
-  for (const auto& [corpus, rows] : runs) {
-    for (const std::string& row : measure.rows) {
-      const auto found = rows.find(row);
-      if (found == rows.end()) continue;
-      for (const auto& [seed, each] : found->second) {
-        run.insert(each->load_balance);
-      }
-    }
-  }
-  std::vector<std::string> missing;
+  std::vector<std::string> problems;
   for (const std::string& reading : measure.readings) {
-    if (!run.contains(reading)) missing.push_back(reading);
+    std::vector<std::string> without;  // corpora
+    for (const std::string& corpus : measure.corpora) {
+      std::set<std::string> run;
+      const auto rows = runs.find(corpus);
+      for (const std::string& row : measure.rows) {
+        if (rows == runs.end() || !rows->second.contains(row)) continue;
+        for (const auto& [seed, each] : rows->second.at(row)) {
+          run.insert(each->load_balance);
+        }
+      }
+      if (!run.contains(reading)) without.push_back(corpus);
+    }
+    if (without.empty()) continue;
+    const bool anywhere = without.size() < measure.corpora.size();
+    problems.push_back(fmt::format(
+        "no run{} has the reading {} of the balance loss, which "
+        "the claim needs beside the other",
+        anywhere ? fmt::format(" on {}", fmt::join(without, ", ")) : "",
+        reading));
   }
-  if (missing.empty()) return "";
-  return fmt::format(
-      "no run has the reading {} of the balance loss, which "
-      "the claim needs beside the other",
-      fmt::join(missing, ", "));
+  return Joined(problems);
 }
 
 std::vector<MiniatureCase> ThroughputCases(

@@ -374,6 +374,19 @@ TEST(MiniatureClaim, BalanceNeedsBothReadingsOfItsLoss) {
   EXPECT_EQ(ClaimOf(verdicts, "C4").status, kNotTestable);
 }
 
+// Otherwise readings and corpora would differ together.
+TEST(MiniatureClaim, BalanceNeedsBothReadingsOnEachCorpus) {
+  const MiniatureVerdicts verdicts = JudgeMadeUp([](size_t, MiniatureRun* run) {
+    if (run->load_balance.empty()) return;
+    run->load_balance = run->corpus == "foldoc" ? "megatron" : "soft";
+  });
+  const MiniatureMeasureVerdict& balance = MeasureOf(verdicts, "C4.balance");
+  EXPECT_EQ(balance.status, kNotTestable);
+  EXPECT_TRUE(Says(balance.reason,
+                   "no run on foldoc has the reading soft of the",
+                   "no run on gcide has the reading megatron of the"));
+}
+
 TEST(MiniatureClaim, ARowThatMixesReadingsIsNotTestable) {
   const MiniatureVerdicts verdicts =
       JudgeMadeUp([](size_t i, MiniatureRun* run) {

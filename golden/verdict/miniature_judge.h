@@ -33,7 +33,7 @@ struct TauPoint {
   double loss = 0;  // nat/token
 };
 
-// One finished run. Numbers of the final model are on validation at T = 1,
+// One run that ended. Numbers of the final model are on validation at T = 1,
 // noise off. NaN if the run diverged or does not have the number.
 struct MiniatureRun {
   std::string row, corpus;  // ids, as in the plan
@@ -200,7 +200,7 @@ struct MiniatureVerdicts {
   // The earlier definitions under which the runs were recorded; if set, every
   // verdict came after the fact.
   std::optional<EarlierClaims> recorded_under;
-  int64_t planned = 0, finished = 0;
+  int64_t planned = 0, finished = 0;     // finished: also those that diverged
   std::vector<std::string> missing;      // "gcide/sparse-1/seed1234"
   std::vector<std::string> equal_seeds;  // "gcide/sparse-1: 1234 and 1235"
   std::vector<MiniatureVerdict> claims;

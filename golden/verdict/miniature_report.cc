@@ -230,8 +230,9 @@ struct RowColumn {
   std::function<double(const MiniatureRun&)> read;
 };
 
-// "2.7134 (0.0051)", mean and deviation.
+// "2.7134 (0.0051)", mean and deviation; "-" without values.
 std::string MeanText(const std::vector<double>& values) {
+  if (values.empty()) return "-";
   std::string text = fmt::format("{:.5g}", Mean(values));
   if (values.size() > 1) {
     const double variance =
@@ -270,8 +271,9 @@ const char* MiniatureDisclaimer() {
 }
 
 std::string MiniatureMarginsFixed(const MiniatureVerdicts& verdicts) {
-  return fmt::format("procedure {}, fixed {} these runs", kMiniatureProcedure,
-                     verdicts.recorded_under ? "after" : "before");
+  return fmt::format(
+      "procedure {}, {} these runs", kMiniatureProcedure,
+      verdicts.recorded_under ? "fixed after" : "not known to be fixed before");
 }
 
 const char* MiniatureMeasureLegend() {
@@ -468,17 +470,26 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
   for (const PlannedRuns& planned : claims.planned) {
     for (const std::string& row : planned.rows) {
       std::vector<std::vector<double>> values(columns.size());
+      size_t seeds = 0, without = 0;
       for (const MiniatureRun& run : results.runs) {
         if (run.row != row || run.corpus != planned.corpus) continue;
+        ++seeds;
+        if (!std::isfinite(run.loss)) ++without;
         for (size_t c = 0; c < columns.size(); ++c) {
-          values[c].push_back(columns[c].read(run));
+          const double value = columns[c].read(run);
+          if (std::isfinite(value)) values[c].push_back(value);
         }
       }
-      if (values[0].empty()) continue;
+      if (seeds == 0) continue;
       std::vector<std::string> line = {planned.corpus, row,
-                                       fmt::format("{}", values[0].size())};
+                                       fmt::format("{}", seeds)};
       for (const auto& column : values) line.push_back(MeanText(column));
-      line.push_back(IsJudged(claims, row) ? "" : "not judged");
+      std::vector<std::string> remarks;
+      if (!IsJudged(claims, row)) remarks.push_back("not judged");
+      if (without > 0) {
+        remarks.push_back(fmt::format("{} gave no number", without));
+      }
+      line.push_back(fmt::format("{}", fmt::join(remarks, "; ")));
       table.Add(line);
     }
   }

@@ -35,7 +35,9 @@ std::string MissingText(const std::vector<std::string>& runs,
 // States what all this is and is not: a reproduction.
 const char* MiniatureDisclaimer();
 
-// When the margins were fixed, relative to the runs that they judge.
+// When the margins were fixed, relative to the runs that they judge. Never
+// "before": a run says nothing of margins, and a record's hash is only as old
+// as the record.
 std::string MiniatureMarginsFixed(const MiniatureVerdicts& verdicts);
 
 // How to read the columns of MiniatureMeasureTable.

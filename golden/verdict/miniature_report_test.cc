@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -26,7 +27,8 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
   const std::string text = DescribeMiniature(JudgeMiniature(claims, Results()));
   EXPECT_TRUE(Says(text, "No reproduction of the paper,\nwhatever the verdicts",
                    "margins  " + claims.Hash() +
-                       ", procedure 2, fixed before these runs\n"));
+                       ", procedure 2, not known to be fixed before these "
+                       "runs\n"));
   // The text begins with what could have been shown.
   EXPECT_TRUE(
       Says(text, "\n\nclaim  could it be shown  why not",
@@ -288,13 +290,16 @@ TEST(DescribeMiniatureRows, WritesMeansAndDeviationsOverTheirSeeds) {
   add("c", "gcide", 1, 1.25);
   add("a", "gcide", 2, 3.5);
   add("a", "gcide", 3, 3);
+  add("b", "gcide", 1, NAN);  // diverged
+  add("a", "foldoc", 2, NAN);
   EXPECT_EQ(
       DescribeMiniatureRows(claims, results),
       R"(corpus  row  seeds  loss (deviation)  infer-AE (deviation)  train-AE (deviation)  load variance (deviation)  remarks
-------  ---  -----  ----------------  --------------------  --------------------  -------------------------  ----------
+------  ---  -----  ----------------  --------------------  --------------------  -------------------------  ----------------------------
 gcide   a        3           3 (0.5)                 6 (1)                 3 (0)        0.0029297 (0.00049)
+gcide   b        1                 -                     -                     3                          -  not judged; 1 gave no number
 gcide   c        1              1.25                   2.5                     3                  0.0012207  not judged
-foldoc  a        1                 8                    16                     3                  0.0078125
+foldoc  a        2                 8                    16                 3 (0)                  0.0078125  1 gave no number
 )");
 }
 

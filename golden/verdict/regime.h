@@ -37,7 +37,8 @@ struct RegimeControls {
 };
 
 // The procedure that this program's judge follows (FORMAT.md, "The regime
-// experiment"). Any change in what it decides makes a new procedure.
+// experiment"). Any change of a verdict on a record that exists makes a new
+// procedure; what was mended without one is in CHANGELOG.md.
 inline constexpr int64_t kRegimeProcedure = 1;
 
 // The contents of the file.

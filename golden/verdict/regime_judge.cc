@@ -121,10 +121,16 @@ class RegimeJudge {
     }
   }
 
+  // Over the runs that have the number; NaN without any. NumberProblem speaks
+  // of judged runs without it, DescribeRow of pilots.
   static double MeanOf(const SeedRuns& runs, Number number) {
-    double sum = 0;
-    for (const auto& [seed, run] : runs) sum += run->*number;
-    return sum / static_cast<double>(runs.size());  // NaN without runs
+    double sum = 0, count = 0;
+    for (const auto& [seed, run] : runs) {
+      if (!std::isfinite(run->*number)) continue;
+      sum += run->*number;
+      ++count;
+    }
+    return sum / count;
   }
 
   void DescribeRow(const RegimeRow& row) {
@@ -149,6 +155,11 @@ class RegimeJudge {
           "'{}' has no pilot that says how many experts "
           "it has",
           row.id);
+    } else if (piloted && std::ranges::any_of(pilots, [](const auto& pilot) {
+                 return !std::isfinite(pilot.second->infer_ae);
+               })) {
+      runs.problem =
+          fmt::format("'{}' has a pilot that gave no number", row.id);
     } else if (piloted && !(std::abs(runs.pilot_ae - row.infer_ae_aim) <=
                             definitions_.infer_ae_within)) {
       runs.problem = fmt::format(
@@ -256,6 +267,18 @@ class RegimeJudge {
                      seeds.size(), seeds.size() == 1 ? "" : "s");
   }
 
+  // Once all runs are in, the first control that could not be asked: without
+  // it nobody knows whether it would have failed.
+  std::string ControlProblem() const {
+    if (!verdicts_.missing.empty()) return "";
+    for (const RegimeControl& control : verdicts_.controls) {
+      if (control.id == "left_out" || control.problem.empty()) continue;
+      return fmt::format("a control could not be asked, whether {}: {}",
+                         control.text, control.problem);
+    }
+    return "";
+  }
+
   std::string RowProblem(const Rows& rows) const {
     for (const RegimeRow* row : rows) {
       const std::string& problem = RunsOf(*row).problem;
@@ -296,6 +319,10 @@ class RegimeJudge {
     return ReadingOf(numbers, definitions_.confidence);
   }
 
+  static bool IsOfPrimary(const std::string& id) {
+    return id.starts_with("primary");
+  }
+
   // Judges rows against the sparse curve, over those of `planned` that all rows
   // have.
   void JudgeDistance(const std::string& id, const Rows& rows,
@@ -313,7 +340,8 @@ class RegimeJudge {
         {RowProblem(rows),
          NumberProblem(rows, planned, {&MiniatureRun::loss, active}),
          NumberProblem(sparse_, planned, {&MiniatureRun::loss}),
-         CurveProblem(rows, planned, active), TooFewSeeds(estimate.seeds)});
+         CurveProblem(rows, planned, active), TooFewSeeds(estimate.seeds),
+         IsOfPrimary(id) ? ControlProblem() : ""});
     if (estimate.reason.empty()) {
       const RegimeDistances distances = DistancesFromCurve(
           TableOf(rows, estimate.seeds, active), definitions_.exponents);
@@ -333,7 +361,7 @@ class RegimeJudge {
         estimate.infer_ae_only.push_back(row->id);
       }
     }
-    const bool of_primary = estimate.id.starts_with("primary");
+    const bool of_primary = IsOfPrimary(estimate.id);
     if (!estimate.reason.empty()) {
       estimate.leaning = RegimeStatus::kNotTestable;
     } else {

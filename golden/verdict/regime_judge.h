@@ -39,8 +39,8 @@ inline const char* RegimeStatusName(RegimeStatus status) {
   return EnumName(status);
 }
 
-// One row's existing runs. Means are in active experts; NaN if no run has the
-// number.
+// One row's existing runs. Means, in active experts, are over the runs that
+// have the number; NaN if none has.
 struct RegimeRowRuns {
   std::string id, role;
   int64_t planned = 0, judged = 0, pilots = 0;
@@ -94,7 +94,8 @@ struct RegimeVerdicts {
   std::string hash;  // the definitions'
   double confidence = 0, margin = 0;
   Interval exponents;
-  int64_t planned = 0, finished = 0;     // including pilots
+  // Including pilots; finished: also those that diverged.
+  int64_t planned = 0, finished = 0;
   std::vector<std::string> missing;      // "gcide/sparse-1/seed1234"
   std::vector<std::string> equal_seeds;  // "regime-1: 1234 and 1235"
   std::vector<RegimeRowRuns> rows;

@@ -123,8 +123,10 @@ Texts ControlTexts(const RegimeVerdicts& verdicts) {
   Texts texts;
   for (const RegimeControl& control : verdicts.controls) {
     if (!control.problem.empty()) {
-      texts.push_back(fmt::format("{}: not yet to be said, {}", control.text,
-                                  control.problem));
+      texts.push_back(fmt::format(
+          "{}: {}, {}", control.text,
+          verdicts.missing.empty() ? "cannot be said" : "not yet to be said",
+          control.problem));
       continue;
     }
     Texts readings;
@@ -174,14 +176,17 @@ Texts RemarkTexts(const RegimeVerdicts& verdicts) {
   if (!experts.problem.empty()) {
     texts.push_back("C5.experts: " + experts.problem);
   } else if (!experts.seeds.empty()) {
+    const double rise = experts.rise.estimate, caps = experts.caps.estimate;
+    const bool by_caps = caps > 0 && rise <= caps;
     texts.push_back(fmt::format(
         "C5.experts: learned rows have {:+.3f} [{:+.3f}, {:+.3f}] active "
         "experts more than fixed ones, mean over rows and {} seeds; their "
-        "caps, which are rounded up layer by layer, are larger by {:+.3f} "
-        "[{:+.3f}, {:+.3f}], so this is no sign that more experts are of use",
-        experts.rise.estimate, experts.rise.interval.low,
-        experts.rise.interval.high, experts.seeds.size(), experts.caps.estimate,
-        experts.caps.interval.low, experts.caps.interval.high));
+        "caps, which are rounded up layer by layer, {} by {:+.3f} "
+        "[{:+.3f}, {:+.3f}]{}",
+        rise, experts.rise.interval.low, experts.rise.interval.high,
+        experts.seeds.size(), by_caps ? "are larger" : "differ", caps,
+        experts.caps.interval.low, experts.caps.interval.high,
+        by_caps ? ", so this is no sign that more experts are of use" : ""));
   }
   if (!verdicts.equal_seeds.empty()) {
     texts.push_back(fmt::format("equal bits under two seeds: {}",

@@ -434,6 +434,9 @@ TEST(RegimeJudge, ARowWhosePilotsMissTheirAimIsNotTestable) {
     EXPECT_NE(EstimateOf(verdicts, id).status, RegimeStatus::kNotTestable)
         << id;
   }
+  RunOf(runs, "regime-2", 7002).infer_ae = NAN;
+  EXPECT_EQ(EstimateOf(JudgeRuns(runs), "primary").reason,
+            "'regime-2' has a pilot that gave no number");
   std::erase_if(runs, [](const MiniatureRun& run) {
     return run.row == "regime-2" && run.seed >= 7000;
   });
@@ -561,6 +564,9 @@ TEST(RegimeJudge, OtherTrainAeIsSaidWhereverTheNumberStands) {
                      "Infer-AE only: while training, "
                      "regime-1.5 has"));
   }
+  // A run that diverged takes the label from nobody.
+  RunOf(runs, "regime-1.5", 1236).train_ae = NAN;
+  EXPECT_EQ(EstimateOf(JudgeRuns(runs), "primary").infer_ae_only.size(), 1u);
 }
 
 TEST(RegimeJudge, EqualBitsUnderTwoSeedsAreNoEvidence) {
@@ -617,6 +623,35 @@ TEST(RegimeJudge, AControlThatFailsMakesThePrimaryMistrusted) {
   EXPECT_TRUE(verdicts.controls[1].failed);
   EXPECT_NEAR(verdicts.controls[1].readings[0].estimate, -0.02, 0.004);
   EXPECT_EQ(EstimateOf(verdicts, "primary").status, RegimeStatus::kMistrusted);
+}
+
+TEST(RegimeJudge, WithoutAControlThePrimaryIsNotTestable) {
+  // A known seed's sparse loss is in both controls, not in the new seeds.
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  RunOf(runs, "sparse-2", 1235).loss = NAN;
+  RegimeVerdicts verdicts = JudgeRuns(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "primary.new_seeds").status,
+            RegimeStatus::kNotTestable);
+  EXPECT_TRUE(Says(EstimateOf(verdicts, "primary.new_seeds").reason,
+                   "a control could not be asked, whether sparse-3, called",
+                   "run gcide/sparse-2/seed1235 gave no number"));
+  EXPECT_TRUE(Says(DescribeRegime(verdicts), "is found superior: cannot be "));
+  // The halves are read at Infer-AE alone.
+  runs = MadeUpRegime(-0.02);
+  RunOf(runs, "regime-1.5", 1240).infer_ae = 4.5;
+  verdicts = JudgeRuns(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "primary.train_ae").status,
+            RegimeStatus::kNotTestable);
+  EXPECT_EQ(EstimateOf(verdicts, "row.regime-2").status,
+            RegimeStatus::kSuperior);
+  // While runs are missing it may still be asked.
+  std::erase_if(runs, [](const MiniatureRun& run) {
+    return run.row == "regime-1.5-quiet" && run.seed == 1234;
+  });
+  verdicts = JudgeRuns(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "primary.train_ae").leaning,
+            RegimeStatus::kSuperior);
+  EXPECT_TRUE(Says(DescribeRegime(verdicts), "not yet to be said"));
 }
 
 TEST(RegimeJudge, ReportsTheErrorOfTheCurveAndFailsNothing) {
@@ -835,6 +870,22 @@ TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
   EXPECT_EQ(text, DescribeRegime(JudgeRuns(MadeUpRegime(0.0065))));
 }
 
+TEST(RegimeReport, CapsExplainARiseOnlyIfTheyRiseAsMuch) {
+  // Whether it says that caps are larger, which is no sign of anything.
+  const auto explained = [](double caps) {  // those of fixed rows are 3
+    std::vector<MiniatureRun> runs = MadeUpRegime(0);
+    for (MiniatureRun& run : runs) {
+      if (run.row.starts_with("regime-learned")) run.mean_cap = caps;
+    }
+    const std::string text = DescribeRegime(JudgeRuns(runs));
+    EXPECT_TRUE(Says(text, "C5.experts: learned rows have +0.2"));
+    return Says(text, "larger") && Says(text, "sign");
+  };
+  EXPECT_TRUE(explained(3.4));
+  EXPECT_FALSE(explained(3.1));
+  EXPECT_FALSE(explained(2.9));
+}
+
 TEST(RegimeReport, SaysThatTheSparseLossesDoNotFixTheCurve) {
   std::vector<MiniatureRun> runs = MadeUpRegime(0);
   EXPECT_FALSE(Says(DescribeRegime(JudgeRuns(runs)), "end of its range"));
@@ -878,10 +929,13 @@ std::vector<MiniatureRun> RunsOf(const json& record) {
     run.row = made.at("row");
     run.corpus = made.at("corpus");
     run.seed = made.at("seed");
-    run.loss = made.at("loss").is_null() ? NAN : made["loss"].get<double>();
-    run.infer_ae = made.at("infer_ae");
-    run.train_ae = made.at("train_ae");
-    run.mean_cap = made.at("mean_cap");
+    const auto number = [&](const char* name) {
+      return made.at(name).is_null() ? NAN : made.at(name).get<double>();
+    };
+    run.loss = number("loss");
+    run.infer_ae = number("infer_ae");
+    run.train_ae = number("train_ae");
+    run.mean_cap = number("mean_cap");
     runs.push_back(run);
   }
   return runs;
@@ -910,7 +964,7 @@ TEST(RegimeOracle, JudgesEveryMadeUpRecordAlike) {
   const json records =
       json::parse(ReadWholeFile(RunfilePath("golden/oracles/regime.json")))
           .at("records");
-  ASSERT_EQ(records.size(), 25u);
+  ASSERT_EQ(records.size(), 28u);
   for (const json& record : records) {
     SCOPED_TRACE(record.at("name").get<std::string>());
     const RegimeVerdicts ours = JudgeRuns(RunsOf(record));

@@ -51,10 +51,40 @@ void CompareSetUps(const Document& results, const Document& golden,
   }
 }
 
+// The ids of the tables of `one` that `other` lacks, joined.
+std::string LackingTables(const Document& one, const Document& other) {
+  std::vector<std::string> ids;
+  for (const Table& table : one.tables) {
+    if (other.FindTable(table.id) == nullptr) ids.push_back(table.id);
+  }
+  return internal::JoinNames(ids);
+}
+
+// Whether any row is judged.
+bool HaveCommonRow(const Document& results, const Document& golden) {
+  return std::ranges::any_of(golden.tables, [&](const Table& of_golden) {
+    const Table* table = results.FindTable(of_golden.id);
+    return table != nullptr &&
+           std::ranges::any_of(of_golden.rows, [&](const Row& row) {
+             return table->FindRow(row.id) != nullptr;
+           });
+  });
+}
+
 // Remarks on what the verdicts do not cover.
 void AddRemarks(const Document& results, const Document& golden,
                 Verdicts* verdicts) {
   std::vector<std::string>& remarks = verdicts->remarks;
+  const bool unsupported = golden.provenance.origin != Origin::kPaper &&
+                           HaveCommonRow(results, golden);
+  const std::string missing = LackingTables(golden, results);
+  const std::string more = LackingTables(results, golden);
+  if (!missing.empty()) {
+    remarks.push_back("tables of the golden that the results lack: " + missing);
+  }
+  if (!more.empty()) {
+    remarks.push_back("not judged: tables that the golden lacks: " + more);
+  }
   for (const Table& golden_table : golden.tables) {
     const Table* table = results.FindTable(golden_table.id);
     if (table == nullptr) continue;
@@ -65,8 +95,15 @@ void AddRemarks(const Document& results, const Document& golden,
     if (rows < golden_table.rows.size()) {
       remarks.push_back(fmt::format(
           "{}: {} of the golden's {} rows are in the results; the others are "
-          "not judged",
-          golden_table.id, rows, golden_table.rows.size()));
+          "{}",
+          golden_table.id, rows, golden_table.rows.size(),
+          unsupported ? "UNSUPPORTED" : "not judged"));
+    }
+    if (rows < table->rows.size()) {
+      remarks.push_back(fmt::format(
+          "{}: the golden lacks {} of the results' {} rows; they are not "
+          "judged",
+          table->id, table->rows.size() - rows, table->rows.size()));
     }
     for (const Column& column : golden_table.columns) {
       const int64_t index = table->FindColumn(column.id);

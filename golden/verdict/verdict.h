@@ -44,9 +44,8 @@ struct CellVerdict {
   // if there is no noise, or it is unknown.
   double half_width = 0;
   double margin = 0;  // 0: the column has none
-  // If INCONCLUSIVE: the number of our runs that would decide, 2 if only to see
-  // any noise; where a FAIL is none after Holm's correction, the number that
-  // would be one whatever the other cells are; 0 if no number would.
+  // If INCONCLUSIVE: the number of our runs that would decide, FAIL whatever
+  // the other cells are; 2 if only to see any noise; 0 if no number would.
   int64_t runs_needed = 0;
   std::vector<std::string> notes;  // ids of the golden's notes on the cell
 };
@@ -67,8 +66,8 @@ struct Verdicts {
   // verdicts depend on them.
   std::vector<SetUpDifference> assumptions;
   std::vector<SetUpDifference> reported;  // fields that are only reported
-  // Sentences about columns whose definitions differ, rows of the golden that
-  // the results lack, and a golden of our own.
+  // Sentences about columns whose definitions differ, tables and rows that only
+  // one of both has, and a golden of our own.
   std::vector<std::string> remarks;
   std::vector<CellVerdict> cells;
   // Columns in lane "report" are shown but never judged; status is meaningless.
@@ -88,13 +87,14 @@ struct Verdicts {
 // Judges every cell and claim of `golden` for which `results` has a row. Rows
 // are matched by id; `results` with other fingerprints are NOT_COMPARABLE, and
 // the reason lists the fields. A cell that only the golden has is UNSUPPORTED,
-// which counts as INCONCLUSIVE. FAIL and claims are corrected for their number
-// by Holm's procedure. Measurements whose runs all gave the same bits are
-// MISTRUSTED: they are evidence for neither side. Losses per token are judged
-// in the paper's tokens by cells, and by claims that compare them with a
-// number. A verdict reached while the golden leaves fields open names its
-// assumptions; a strict claim (< or >) is then INCONCLUSIVE. FirstProblem must
-// accept both documents.
+// which counts as INCONCLUSIVE; so are rows that only the golden has, unless it
+// is the paper, of which no grid has them all. FAIL and claims are corrected
+// for their number by Holm's procedure. Measurements whose runs all gave the
+// same bits are MISTRUSTED: they are evidence for neither side. Losses per
+// token are judged in the paper's tokens by cells, and by claims that compare
+// them with a number. A verdict reached while the golden leaves fields open
+// names its assumptions; a strict claim (< or >) is then INCONCLUSIVE.
+// FirstProblem must accept both documents.
 Verdicts Judge(const Document& results, const Document& golden);
 
 }  // namespace softmoe::golden

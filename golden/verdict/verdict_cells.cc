@@ -21,6 +21,12 @@ using Strings = std::vector<std::string>;
 constexpr double kSameTokens = 0.005;
 constexpr char kCorpusField[] = "data.corpus";
 
+// Whether two cells are one piece of evidence, not two.
+bool AreTheSameRuns(const Cell& one, const Cell& other) {
+  return one.value == other.value && one.runs == other.runs &&
+         one.deviation == other.deviation;
+}
+
 // A statistical verdict; a FAIL awaits Holm's procedure.
 struct Candidate {
   size_t cell;  // index into the verdicts
@@ -36,14 +42,22 @@ class CellJudge {
       : results_(results), golden_(golden), verdicts_(*verdicts) {}
 
   void Run() {
+    bool common = false;  // whether they have any row in common
     for (const Table& golden_table : golden_.tables) {
       const Table* table = results_.FindTable(golden_table.id);
-      if (table == nullptr) continue;
       for (const Row& golden_row : golden_table.rows) {
-        const Row* row = table->FindRow(golden_row.id);
-        if (row != nullptr) JudgeRow(golden_table, golden_row, *table, *row);
+        const Row* row =
+            table == nullptr ? nullptr : table->FindRow(golden_row.id);
+        if (row != nullptr) {
+          common = true;
+          JudgeRow(golden_table, golden_row, *table, *row);
+        } else if (golden_.provenance.origin != Origin::kPaper) {
+          // No grid has all rows of the paper; what was there before is missed.
+          AddMissingRow(golden_table, golden_row);
+        }
       }
     }
+    if (!common) verdicts_.cells.clear();  // not comparable
     ApplyHolm();
     for (const auto& [cell, tokens] : tokens_) {
       std::string& reason = verdicts_.cells[cell].reason;
@@ -52,6 +66,29 @@ class CellJudge {
   }
 
  private:
+  static CellVerdict VerdictOf(const Table& golden_table, const Row& golden_row,
+                               size_t c) {
+    CellVerdict verdict;
+    verdict.table = golden_table.id;
+    verdict.row = golden_row.id;
+    verdict.column = golden_table.columns[c].id;
+    verdict.golden_text = golden_row.cells[c].text;
+    verdict.margin = golden_table.columns[c].margin.value_or(0);
+    verdict.notes = golden_row.cells[c].notes;
+    return verdict;
+  }
+
+  void AddMissingRow(const Table& golden_table, const Row& golden_row) {
+    for (size_t c = 0; c < golden_table.columns.size(); ++c) {
+      const bool judged = golden_table.columns[c].lane != Lane::kReportOnly;
+      if (!judged || golden_row.cells[c].empty()) continue;
+      CellVerdict verdict = VerdictOf(golden_table, golden_row, c);
+      verdict.status = Status::kUnsupported;
+      verdict.reason = "the results have no such row";
+      verdicts_.cells.push_back(std::move(verdict));
+    }
+  }
+
   void JudgeRow(const Table& golden_table, const Row& golden_row,
                 const Table& table, const Row& row) {
     const FingerprintComparison fingerprints = CompareFingerprints(
@@ -60,13 +97,7 @@ class CellJudge {
       const Cell& golden_cell = golden_row.cells[c];
       if (golden_cell.empty()) continue;
       const Column& column = golden_table.columns[c];
-      CellVerdict verdict;
-      verdict.table = golden_table.id;
-      verdict.row = golden_row.id;
-      verdict.column = column.id;
-      verdict.golden_text = golden_cell.text;
-      verdict.margin = column.margin.value_or(0);
-      verdict.notes = golden_cell.notes;
+      CellVerdict verdict = VerdictOf(golden_table, golden_row, c);
       verdict.assumptions = IndicesOf(fingerprints.open, verdicts_.assumptions);
       const int64_t index = table.FindColumn(column.id);
       const Cell* cell =
@@ -106,7 +137,7 @@ class CellJudge {
         cell != nullptr &&
         std::count(cell->flags.begin(), cell->flags.end(), "DIVERGED") > 0;
     verdict->status = diverged ? Status::kFail : Status::kUnsupported;
-    verdict->reason = diverged ? "the run diverged: it gave no number"
+    verdict->reason = diverged ? "a run diverged, so the row gives no number"
                                : "the results have no value here";
   }
 
@@ -128,14 +159,18 @@ class CellJudge {
     }
   }
 
-  // Our value must print like the golden. Doubles made from decimals may be off
-  // by an ulp.
+  // Our value must print like the golden, in every run. Doubles made from
+  // decimals may be off by an ulp.
   static void JudgeExact(const Cell& cell, const Cell& golden_cell,
                          CellVerdict* verdict) {
     const double slack = 4e-16 * std::max(std::fabs(golden_cell.low),
                                           std::fabs(golden_cell.high));
     const double low = golden_cell.low - slack, high = golden_cell.high + slack;
-    if (cell.high < low || cell.low > high) {
+    if (cell.deviation && !RunsAreEqual(cell)) {
+      verdict->status = Status::kFail;
+      verdict->reason =
+          fmt::format("its runs differ: deviation {:.2g}", *cell.deviation);
+    } else if (cell.high < low || cell.low > high) {
       verdict->status = Status::kFail;
       verdict->reason = fmt::format("does not print as {}", golden_cell.text);
     } else if (low <= cell.low && cell.high <= high) {
@@ -201,11 +236,15 @@ class CellJudge {
     verdict->half_width =
         std::isfinite(difference.half_width) ? difference.half_width : 0;
     const bool constructed = IsByConstruction(golden_, golden_cell);
-    const bool same = golden_cell.low == golden_cell.high &&
-                      (!cell.deviation || RunsAreEqual(cell)) &&
-                      cell.low == golden_cell.low &&
-                      cell.high == golden_cell.high;
-    if (same) {
+    const bool equal = golden_cell.low == golden_cell.high &&
+                       cell.low == golden_cell.low &&
+                       cell.high == golden_cell.high;
+    // Numbers of others may be rounded, and counts agree by chance.
+    const bool bits = results_.provenance.origin == Origin::kOurRun &&
+                      golden_.provenance.origin == Origin::kOurRun &&
+                      !cell.proportion && !golden_cell.proportion;
+    if (equal && (constructed ? !cell.deviation || RunsAreEqual(cell)
+                              : bits && AreTheSameRuns(cell, golden_cell))) {
       verdict->status = Status::kPass;
       verdict->half_width = 0;
       verdict->reason = constructed ? "equal by construction" : "equal bits";
@@ -227,8 +266,6 @@ class CellJudge {
                            .noise = noise});
     if (mistrusted) {
       verdict->reason = kEqualRuns;
-    } else if (verdict->status == Status::kInconclusive) {
-      DescribeOpen(cell, golden_cell, noise, margin, verdict);
     } else if (verdict->status == Status::kFail) {
       verdict->reason = fmt::format(
           "outside of +-{:g} with all its confidence interval (p = {:.2g})",
@@ -256,8 +293,9 @@ class CellJudge {
     }
   }
 
+  // A FAIL counts only at `level`, the first of Holm's.
   static void DescribeOpen(const Cell& cell, const Cell& golden_cell,
-                           const PooledDeviation& noise, double margin,
+                           const PooledDeviation& noise, double level,
                            CellVerdict* verdict) {
     if (!noise.known()) {
       verdict->runs_needed = 2;
@@ -265,16 +303,19 @@ class CellJudge {
           "no row of this corpus has two runs, so the seed noise is unknown";
       return;
     }
-    const auto runs = RunsNeeded(cell, golden_cell, noise, margin);
+    const double margin = verdict->margin;
+    const auto runs = RunsNeeded(cell, golden_cell, noise, margin, level);
     verdict->runs_needed = runs.value_or(0);
+    const bool inside = std::fabs(*verdict->difference) <= margin;
     verdict->reason =
-        runs ? fmt::format("{} runs do not decide; {} would", cell.runs, *runs)
+        runs ? fmt::format("{} runs do not decide; {} would for {}", cell.runs,
+                           *runs, inside ? "PASS" : "FAIL")
              : "unattainable: no number of our runs decides against so few "
                "golden runs, or items";
   }
 
   // A FAIL stands only if Holm's procedure over all statistical cells confirms
-  // it.
+  // it; what more runs would decide depends on their number, too.
   void ApplyHolm() {
     std::vector<double> p_values;
     for (const Candidate& candidate : candidates_) {
@@ -286,9 +327,12 @@ class CellJudge {
     for (size_t i = 0; i < candidates_.size(); ++i) {
       const auto& [cell, p_value, ours, golden_cell, noise] = candidates_[i];
       CellVerdict& verdict = verdicts_.cells[cell];
+      if (verdict.status == Status::kInconclusive) {
+        DescribeOpen(ours, golden_cell, noise, level, &verdict);
+      }
       if (verdict.status != Status::kFail || rejected[i]) continue;
       const auto runs =
-          RunsToFail(ours, golden_cell, noise, verdict.margin, level);
+          RunsNeeded(ours, golden_cell, noise, verdict.margin, level);
       verdict.status = Status::kInconclusive;
       verdict.runs_needed = runs.value_or(0);
       verdict.reason = fmt::format(
@@ -361,13 +405,11 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
     if (!cell->deviation) continue;  // as Pool does
     cells.push_back(Scaled(*cell, factor(*other) / own));
   }
-  // A run that is in both documents is one piece of evidence, not two.
   for (const RowCell& theirs : CollectCells(golden, table, column, corpus)) {
     const Cell& cell = *theirs.cell;
     if (!cell.deviation) continue;
     const bool known = std::ranges::any_of(ours, [&](const RowCell& one) {
-      return one.cell->value == cell.value && one.cell->runs == cell.runs &&
-             one.cell->deviation == cell.deviation;
+      return AreTheSameRuns(*one.cell, cell);
     });
     if (!known) cells.push_back(Scaled(cell, 1 / own));
   }

@@ -257,11 +257,22 @@ class ClaimJudge {
     return index < 0 ? ours : table->columns[static_cast<size_t>(index)];
   }
 
-  // Without noise, equality means that both print alike.
+  // Where all runs of a side lie for certain: no number is more than
+  // (n - 1)/sqrt(n) standard deviations from the mean of n (Samuelson 1968).
+  static Interval OverRuns(const ClaimSide& side) {
+    const Interval mean = side.interval();
+    if (side.is_number || !side.cell->deviation) return mean;
+    const auto n = static_cast<double>(side.cell->runs);
+    const double most = (n - 1) / std::sqrt(n) * *side.cell->deviation;
+    return {mean.low - most, mean.high + most};
+  }
+
+  // Without noise, equality means that both print alike. What holds must hold
+  // in every run.
   static void TestExactly(const Claim& claim, const ClaimSide& left,
                           const ClaimSide& right, const Column& column,
                           ClaimVerdict* verdict) {
-    const Interval a = left.interval(), b = right.interval();
+    const Interval a = OverRuns(left), b = OverRuns(right);
     const double tolerance = 0.5 * std::pow(10.0, -column.decimals);
     const double low = a.low - b.high, high = a.high - b.low;
     const bool equal = low >= -tolerance && high <= tolerance;
@@ -273,19 +284,26 @@ class ClaimJudge {
     } else {
       const bool less = claim.op[0] == '<';
       const bool strict = claim.op.size() == 1;
-      const bool on_side = less ? high < -tolerance : low > tolerance;
-      const bool off_side = less ? low > tolerance : high < -tolerance;
-      if (on_side || (equal && !strict)) holds = true;
-      if (off_side || (equal && strict)) holds = false;
+      // How far the left side is on the claim's side, at least and at most.
+      const double least = less ? -high : low, most = less ? -low : high;
+      if (strict ? least > tolerance : least >= -tolerance) holds = true;
+      if (strict ? most <= tolerance : most < -tolerance) holds = false;
     }
     verdict->status = !holds   ? Status::kInconclusive
                       : *holds ? Status::kPass
                                : Status::kFail;
     const double right_value =
         right.is_number ? right.number : right.cell->value;
+    const auto differs = [](const ClaimSide& side) {
+      return !side.is_number && side.cell->deviation &&
+             !RunsAreEqual(*side.cell);
+    };
+    const char* open = differs(left) || differs(right)
+                           ? "is not decided: runs differ"
+                           : "is not decided at this rounding";
     verdict->reason = fmt::format("{:.6g} {} {:.6g} {}", left.cell->value,
                                   claim.op, right_value,
-                                  !holds   ? "is not decided at this rounding"
+                                  !holds   ? open
                                   : *holds ? "holds exactly"
                                            : "does not hold");
   }

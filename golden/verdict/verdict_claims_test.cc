@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -350,6 +351,33 @@ TEST(Judge, ClaimsOnExactColumnsSayWhatWasCompared) {
   EXPECT_EQ(reason(0.9, 0.9, ">="), "0.9 >= 1 does not hold");
   EXPECT_EQ(reason(1.5, 0.5, ">="), "1.5 >= 1 is not decided at this rounding");
   EXPECT_EQ(reason(0.9, 0.9, "<"), "0.9 < 1 holds exactly");
+}
+
+// Two runs at `low` and `high`; their mean alone decides nothing.
+TEST(Judge, ClaimsWithoutNoiseMustHoldInEveryRun) {
+  const auto judge = [](double low, double high, const std::string& op) {
+    Document paper = ClosedPaper();
+    for (Claim& claim : paper.claims) {
+      if (claim.id == "at_least_one.1") claim.op = op;
+    }
+    Document results = Allocation(0.5, 0, (low + high) / 2);
+    for (Row& row : results.tables[0].rows) {
+      row.cells[2].runs = 2;
+      row.cells[2].deviation = (high - low) / std::sqrt(2);
+    }
+    return Claimed(Judge(results, paper), "at_least_one.1");
+  };
+  const ClaimVerdict open = judge(0.90, 1.12, ">=");
+  EXPECT_EQ(open.status, Status::kInconclusive);
+  EXPECT_TRUE(open.reason.starts_with("1.01 >= 1 is not decided: runs differ"));
+  EXPECT_EQ(judge(1.00, 1.22, ">=").status, Status::kPass);
+  EXPECT_EQ(judge(0.70, 0.92, ">=").status, Status::kFail);
+  EXPECT_EQ(judge(1.00, 1.22, ">").status, Status::kInconclusive);
+  EXPECT_EQ(judge(1.01, 1.22, ">").status, Status::kPass);
+  EXPECT_EQ(judge(0.70, 1.00, ">").status, Status::kFail);
+  EXPECT_EQ(judge(0.70, 1.00, "<=").status, Status::kPass);
+  EXPECT_EQ(judge(0.90, 1.10, "==").status, Status::kInconclusive);
+  EXPECT_EQ(judge(0.9996, 1.0004, "==").status, Status::kPass);
 }
 
 TEST(Judge, ClaimsOnEqualRunsAreMistrusted) {

@@ -59,7 +59,7 @@ Verdicts Everything() {
   open.golden_text = "60";
   open.ours = 1234567.5;
   open.difference = -1234507.5;
-  open.reason = "4 runs do not decide; 9 would";
+  open.reason = "4 runs do not decide; 9 would for FAIL";
   open.runs_needed = 9;
   CellVerdict mistrusted = VerdictOfCell("c", "loss", Status::kMistrusted);
   mistrusted.golden_text = "1";

@@ -10,17 +10,21 @@ namespace {
 #define SOFTMOE_TEXT_OF(x) #x
 #define SOFTMOE_TEXT(x) SOFTMOE_TEXT_OF(x)
 constexpr char kName[] = "libcublasLt.so." SOFTMOE_TEXT(CUBLAS_VER_MAJOR);
-
 void* handle = nullptr;  // from dlopen
 
 CublasLtLibrary Load() {
+  std::string broken;  // the first that is there
   for (const std::string& path :
        LibraryPaths(kName, {"cublas", "cu" SOFTMOE_TEXT(CUBLAS_VER_MAJOR)})) {
     handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr) return {.path = path};
+    const std::string error = dlerror();
+    if (broken.empty() && !error.starts_with(path + kNotThere)) broken = error;
   }
-  return {.missing = std::string(kName) + " " + kLibraryPlaces +
-                     "; install cuBLAS, or set CUDA_HOME"};
+  return {.missing =
+              (broken.empty() ? std::string(kName) + " " + kLibraryPlaces
+                              : "it is there and cannot be loaded: " + broken) +
+              "; install cuBLAS, or set CUDA_HOME"};
 }
 
 void* Find(const char* function) {

@@ -26,7 +26,6 @@ namespace softmoe::kernels {
 namespace {
 
 constexpr char kName[] = "libnccl.so.2";
-
 void* handle = nullptr;  // from dlopen
 
 // A library knows the configurations of older headers, not of newer ones; they
@@ -35,10 +34,15 @@ constexpr int kNeeded = NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, 0);
 
 NcclLibrary Load() {
   const std::string needed = NcclRelease(kNeeded);
-  std::string old;
+  std::string old, broken;  // the first that is there
   for (const std::string& path : LibraryPaths(kName, {"nccl"})) {
     void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (opened == nullptr) continue;
+    if (opened == nullptr) {
+      const std::string error = dlerror();
+      if (broken.empty() && !error.starts_with(path + kNotThere))
+        broken = error;
+      continue;
+    }
     const auto get_version = reinterpret_cast<decltype(&::ncclGetVersion)>(
         dlsym(opened, "ncclGetVersion"));
     int version = 0;
@@ -50,15 +54,18 @@ NcclLibrary Load() {
     if (old.empty()) old = path + " is " + NcclRelease(version);
     dlclose(opened);
   }
-  return {.path = {},
-          .version = {},
-          .missing = old.empty()
-                         ? std::string(kName) + " " + kLibraryPlaces +
-                               "; install NCCL " + needed +
-                               " or later, or set CUDA_HOME"
-                         : "NCCL is too old: " + old + ", and " + needed +
-                               " or later is needed; install that, or say "
-                               "with CUDA_HOME where it is"};
+  return {
+      .path = {},
+      .version = {},
+      .missing = old.empty()
+                     ? (broken.empty()
+                            ? std::string(kName) + " " + kLibraryPlaces
+                            : "NCCL is there and cannot be loaded: " + broken) +
+                           "; install NCCL " + needed +
+                           " or later, or set CUDA_HOME"
+                     : "NCCL is too old: " + old + ", and " + needed +
+                           " or later is needed; install that, or say "
+                           "with CUDA_HOME where it is"};
 }
 
 void* Find(const char* function) {

@@ -27,9 +27,14 @@ inline constexpr char kLibraryPlaces[] =
     "is neither in $CUDA_HOME/lib64 nor in the loader's path, in "
     "/usr/local/cuda/lib64, in $VIRTUAL_ENV or in /usr/local/lib";
 
+// What the loader says after a path that it cannot open. Of a library that
+// needs another one, it names that one.
+inline constexpr char kNotThere[] = ": cannot open shared object file: ";
+
 struct CublasLtLibrary {
-  std::string path;     // as given to the loader; "" if nothing was found
-  std::string missing;  // otherwise: what was looked for and where
+  std::string path;  // as given to the loader; "" if nothing was found
+  // Otherwise: what was looked for and where, or what cannot be loaded.
+  std::string missing;
 };
 // Loads the library if that has not been tried yet.
 const CublasLtLibrary& LoadCublasLt();
@@ -37,7 +42,8 @@ const CublasLtLibrary& LoadCublasLt();
 struct NcclLibrary {
   std::string path;     // as given to the loader; "" if nothing suits
   std::string version;  // "2.28.9"
-  // Otherwise: what was looked for and where, or is too old, and what to do.
+  // Otherwise: what was looked for and where, what is too old or cannot be
+  // loaded, and what to do.
   std::string missing;
 };
 // Loads the library if that has not been tried yet.

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <memory>
 #include <numeric>
@@ -153,6 +154,12 @@ bool TellFacts(const StageContext& context) {
                 {"libraries", facts.libraries},
                 {"memory_bytes", device::FreeMemory()},
                 {"date", Today()}});
+  if (facts.count > 1) {
+    fmt::print(stderr,
+               "the first of {} devices; CUDA_VISIBLE_DEVICES=N in the "
+               "environment takes another\n",
+               facts.count);
+  }
   return true;
 }
 

@@ -55,9 +55,20 @@ says "$text" "glibc:" "cuBLASLt:"
 [[ $text == *"no NVIDIA driver"*"install one for CUDA"* || $text == *"no CUDA device"*nvidia-smi* ]] ||
   fail "what is needed is not said: $text"
 [[ $(ls) == help ]] || fail "something was left: $(ls)"
-text=$(clean "$bundle/bin/train" --config "$bundle/share/paper.toml" --data "$bundle/share/tokens" --device=cuda --out run)
+train=("$bundle/bin/train" --config "$bundle/share/paper.toml" --data "$bundle/share/tokens")
+text=$(clean "${train[@]}" --device=cuda --out run)
 [[ $? == 5 ]] || fail "train without a device: $text"
 says "$text" 'device "cuda"'
+
+# Where there is one: it holds the step, and the tokens hold a batch, which a
+# tiny model trains with here.
+text=$(clean "${train[@]}" --device=cuda --dry-run)
+[[ $? == 0 ]] || fail "the plan of paper.toml: $text"
+says "$text" 'an H100 with 80 GB holds the step with "none"'
+tiny=(model.num_layers=1 model.d_model=8 model.num_heads=1 model.d_ffn=8 model.num_experts=2
+  router.mean_active_experts=1 training.steps=1 training.precision=fp32)
+text=$(clean "${train[@]}" "${tiny[@]/#/--set=}" --out tiny)
+[[ $? == 0 ]] || fail "the tokens of paper.toml: $text"
 
 # Usage errors, and an old or missing glibc.
 text=$(clean "$bundle/run_all.sh" nine)
@@ -104,6 +115,19 @@ says "$text" "passed, on a simulated device" "send back: $PWD/gpu_record.jsonl"
 text=$(clean "$bundle/run_all.sh" 60 --plant gemm --only 'operation gemm' --only 'operation adamw')
 [[ $? == 1 ]] || fail "with a fault: $text"
 says "$text" "FAILED: operation gemm (fp32); operation gemm (bf16)" "ok: adamw" "gpu_record-2.jsonl"
+
+# Ctrl-C, which all in the foreground get: the record is ended, and named.
+set -m
+env -i PATH=/usr/bin:/bin TMPDIR="$TEST_TMPDIR" "$bundle/run_all.sh" 60 >stopped 2>&1 &
+set +m
+for ((i = 0; i < 600; ++i)); do
+  [[ -s gpu_record-3.jsonl ]] && break
+  sleep 0.1
+done
+kill -INT -- "-$!"
+wait $!
+[[ $? == 75 ]] || fail "stopped: $(<stopped)"
+says "$(<stopped)" "send back: $PWD/gpu_record-3.jsonl"
 
 # The bytes are the same wherever it is packed. (Any program with libraries will
 # do.)

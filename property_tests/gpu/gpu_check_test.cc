@@ -43,7 +43,8 @@ TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
   const fs::path folder = FreshFolder("all");
   const ProgramResult result = Check(folder, "--minutes 60");
   EXPECT_TRUE(EndedWith(result, 0, "passed, on a simulated device",
-                        "ok: rmsnorm bf16", "no time: simulated"));
+                        " GiB free\n", "ok: rmsnorm bf16",
+                        "no time: simulated"));
   const GpuRecord record = RecordIn(folder);
   EXPECT_EQ(record.Only("run")["backend"], "simulated");
   EXPECT_EQ(record.Only("run")["planted"], "");

@@ -119,6 +119,9 @@ done
 XDG_CACHE_HOME=${TMPDIR:-/tmp}/softmoe_gpu.$$
 export XDG_CACHE_HOME
 trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
+# Ctrl-C stops gpu_check, which ends the record; what is below is still to be
+# done then.
+trap : INT
 "$here/bin/gpu_check" --minutes "$minutes" --record "$record" \
   --grid "$here/bin/grid" --grid-file "$here/share/smoke.toml" "$@"
 status=$?

@@ -20,6 +20,7 @@
 #include "core/files/json_lines.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
+#include "core/text/text_table.h"
 #include "golden/gpu_runs/gpu_record.h"
 #include "property_tests/gpu/stage_list.h"
 
@@ -251,8 +252,9 @@ std::string ForPeople(const Line& line) {
   };
   const auto verdict = [&] { return line["passed"] == true ? "ok" : "FAIL"; };
   if (kind == "facts") {
-    return fmt::format("{} ({}), {}", text("model"), text("architecture"),
-                       text("libraries"));
+    return fmt::format("{} ({}), {}, {} free", text("model"),
+                       text("architecture"), text("libraries"),
+                       FormatBytes(line["memory_bytes"].get<int64_t>()));
   }
   if (kind == "probe") {
     return fmt::format("{}: {} ({})", verdict(), text("name"), text("answer"));
@@ -334,6 +336,9 @@ class Run {
       }
       RunAndRecord(std::span(stages_).subspan(begin, end - begin));
       begin = end;
+    }
+    if (writer_ == nullptr) {
+      signal_.ThrowIfRequested("nothing was found yet, so there is no record");
     }
     const std::string failed = fmt::format("{}", fmt::join(failed_, "; "));
     writer_->Write({{"kind", "end"},
@@ -449,8 +454,15 @@ class Run {
   void RecordEnd(const Stage& stage, const StageEnd& end, size_t failures) {
     if (end.text == kNoTime) no_time_.push_back(stage.name);
     if (writer_ == nullptr) {
-      if (end.exit_status == static_cast<int>(ExitCode::kEnvironment)) {
-        throw EnvironmentError("nothing can be checked here: see above");
+      // This is kFactsStage; a record without facts is of no use.
+      signal_.ThrowIfRequested("nothing was found yet, and there is no record");
+      if (end.outcome != "passed") {
+        throw EnvironmentError(
+            end.exit_status == static_cast<int>(ExitCode::kEnvironment)
+                ? "nothing can be checked here: see above"
+                : fmt::format("{} {}: the device does not answer; look at it "
+                              "with nvidia-smi",
+                              stage.name, end.outcome));
       }
       OpenRecord();
     }

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -206,6 +207,19 @@ TEST_F(RunStagesTest, WithoutADeviceThereIsNoRecord) {
                       options_),
       EnvironmentError);
   EXPECT_FALSE(fs::exists(options_.record));
+}
+
+TEST_F(RunStagesTest, WithADeviceThatDoesNotAnswerThereIsNone) {
+  for (const auto& [facts, outcome] :
+       {std::pair(Script(kFactsStage, "sleep 600", 0.3), "ran too long"),
+        std::pair(Script(kFactsStage, "kill -SEGV $$"), "crashed"),
+        std::pair(Script(kFactsStage, "exit 1"), "failed")}) {
+    const std::vector<Stage> stages = {facts, Script("more", "exit 0")};
+    EXPECT_TRUE(Says(
+        MessageOf<EnvironmentError>([&] { (void)RunStages(stages, options_); }),
+        outcome, "does not answer", "nvidia-smi"));
+    EXPECT_FALSE(fs::exists(options_.record)) << outcome;
+  }
 }
 
 }  // namespace

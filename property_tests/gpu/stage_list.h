@@ -35,8 +35,8 @@ struct Stage {
   std::string why_not = {};  // why it cannot run here; "" if it can
 };
 
-// The first stage identifies the device: if there is none, nothing else is
-// tried.
+// The first stage identifies the device: if there is none, or it does not
+// answer, nothing else is tried.
 inline constexpr char kFactsStage[] = "facts";
 
 // The stage that tests NCCL, which can be made wrong on purpose as operations
@@ -74,7 +74,7 @@ struct RunOptions {
 // Prints progress. A stage that fails, crashes or hangs does not stop the
 // others. Returns kDone if all that could be run passes, kFailed with the names
 // of what failed printed and recorded, kInconclusive if time ran out for some.
-// Errors: EnvironmentError if there is no device, before there is a record;
+// Errors: EnvironmentError if no device answers, before there is a record;
 // StoppedError.
 ExitCode RunStages(const std::vector<Stage>& stages, const RunOptions& options);
 

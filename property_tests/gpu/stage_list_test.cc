@@ -248,6 +248,19 @@ TEST(StageList, RefusesReportsOfAnotherShape) {
   }
 }
 
+TEST(FactsStage, SaysThatThereAreOtherDevices) {
+  for (const int devices : {1, 3}) {
+    simt::SetDeviceLimits({.devices = devices});
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(RunStage(kFactsStage).passed);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.starts_with("the first of 3 devices; CUDA_VISIBLE_DEVICES="),
+              devices == 3)
+        << said;
+  }
+  simt::SetDeviceLimits({});
+}
+
 TEST(NcclStage, GoesThroughEveryCall) {
   const std::vector<std::string> calls = {
       "ncclGetVersion", "ncclGetUniqueId",       "ncclCommInitRankConfig",
