@@ -67,10 +67,10 @@ TEST_F(CommittedRecord, OfADeviceEndsWhereTheCpusDoes) {
               (folder / (std::string(name) + ".h5")).string(), "--out", name});
     EXPECT_LE(reported.exit_status, 1) << reported.output;
   }
-  const auto judged =
-      RunProgram({golden_, "compare", "regime_h200/regime/results.h5",
-                  "regime/regime/results.h5"},
-                 folder_);
+  const auto judged = RunProgram(
+      {golden_, "compare", "regime_h200/regime/report-0170859d/results.h5",
+       "regime/regime/report-0170859d/results.h5"},
+      folder_);
   // Three rows with these seeds were not trained there: eight cells each.
   EXPECT_TRUE(EndedWith(judged, 3, "72 cells: 24 NOT_COMPARABLE, 48 PASS\n",
                         "the CPU backend of this project in the golden, the "

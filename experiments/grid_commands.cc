@@ -144,7 +144,7 @@ ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
   for (const size_t r : selected) {
     finished += outcome.runs[r].state == RunState::kFinished ? 1 : 0;
   }
-  fmt::print("{} of {} rows finished; {}\n", finished, selected.size(),
+  fmt::print("{} of {} runs finished; {}\n", finished, selected.size(),
              report.invariants_hold ? "every invariant holds"
                                     : "an invariant does NOT hold");
   return report.invariants_hold ? ExitCode::kDone : ExitCode::kFailed;
@@ -238,6 +238,10 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
     place.options.push_back("--keep-checkpoints");
   }
   place.ranks = arguments.ranks.in_process();
+  const double silence = arguments.ranks.processes.silence_limit;
+  if (silence != trainer::RankMainOptions().silence_limit) {
+    place.rank_options = {"--silence-limit", fmt::format("{}", silence)};
+  }
   if (arguments.ranks.exchange != trainer::ExchangeChoice::kAuto) {
     place.options.insert(place.options.end(),
                          {"--exchange", NameOf(arguments.ranks.exchange)});
@@ -255,6 +259,7 @@ fs::path TaskFilesOf(const Arguments& arguments) {
 void RunAsRank(const Grid& grid, GridRunOptions options,
                const ProcessRank& rank) {
   options.threads = ShareOfCores(rank);
+  options.processes_at_work = std::max<int64_t>(1, rank.size);
   options.quiet |= rank.rank > 0;
   try {
     RunGrid(grid, options);
@@ -535,7 +540,9 @@ ExitCode Clean(const Arguments& arguments) {
   bool builds_on_it = false;
   for (const Grid& other :
        ReadableExperiments(grid.path, grid.overrides, &unreadable)) {
-    builds_on_it |= !IsMain(other);
+    // What takes every row can be read for any file.
+    builds_on_it |= !std::ranges::equal(other.rows, grid.rows, {}, &GridRow::id,
+                                        &GridRow::id);
     grid.runs.insert(grid.runs.end(), other.runs.begin(), other.runs.end());
   }
   if (!builds_on_it) unreadable.clear();  // a grid that is no scale

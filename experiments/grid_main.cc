@@ -82,7 +82,9 @@ Examples:
 
 Experiments of one scale share the folder runs/SCALE, and a run that several
 need is trained once, whoever asks first; their reports are in folders of their
-own there, EXPERIMENT/report.html.
+own there, EXPERIMENT/report.html. With other --seeds than the file's, or --set
+of anything but runtime.*, a report is in a folder report-HASH/ beside, and
+replaces no other.
 
 Stopped by Ctrl-C, SIGTERM, SIGHUP or a crash, the same command goes on:
 finished runs are read, the interrupted one resumes at its checkpoint, and the
@@ -104,7 +106,7 @@ usage, configuration, or a damaged file; 3 a recorded run and the same on
 another instruction set; 4 a plan whose runs cannot show what they are judged
 for, or --changed-by where no row of the record has two seeds; 5 a grid of the
 paper's scale lacks a GPU, a corpus or disk, a file is missing, the disk is
-full, another rank is dead or silent, a lock is of a machine that cannot be
+full, the device failed, another rank is dead or silent, a lock is of a machine that cannot be
 asked, or Slurm is missing or refuses a job; 7 two seeds have the same bits; 75
 stopped by a signal, state saved.)";
 
@@ -236,7 +238,6 @@ class CommandLine {
     if (refused != 0) return refused;
     trainer::RankMainOptions processes = arguments_.ranks.processes;
     processes.mpi = arguments_.ranks.mpi();
-    processes.quiet = arguments_.quiet;
     return RunRankMain("grid", processes, [this](const trainer::Ranks& ranks) {
       return Dispatch(ranks);
     });

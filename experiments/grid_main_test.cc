@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "core/files/atomic_file.h"
@@ -190,12 +191,12 @@ TEST_F(GridMain, TasksNeedTheirItems) {
   WriteFileAtomically(folder_ / "items/valid.jsonl",
                       item + "\"label\": 0}\n" + item + "\"label\": 1}\n");
   EXPECT_TRUE(
-      EndedWith(Grid(run), 0, "3 of 3 rows finished", "wrote", "tasks.csv"));
+      EndedWith(Grid(run), 0, "3 of 3 runs finished", "wrote", "tasks.csv"));
   EXPECT_TRUE(Says(Bytes("runs/micro/tasks.csv"),
                    "run,tau,task,items,measure,correct,accuracy,"
                    "standard_error\ntext/sparse-2/seed7,0,piqa,2,acc,"));
   // What is there needs no items, and the plan for another machine names them.
-  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 rows"));
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs"));
   EXPECT_TRUE(EndedWith(
       Grid({"plan", "micro.toml", "--launcher=slurm", "--task-files", "items"}),
       0, "--task-files"));
@@ -230,15 +231,15 @@ TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   const Strings plan = {"plan", "micro.toml", "--launcher=local", "--tokens",
                         "path:text.txt=t"};
   EXPECT_TRUE(EndedWith(Grid(plan), 0, " epochs of the "));
-  EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 runs finished"));
   // Finished runs need nothing.
-  EXPECT_TRUE(EndedWith(Grid(run), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(run), 0, "3 of 3 runs finished"));
 
   fs::remove_all(folder_ / "cache");
   fs::remove(folder_ / "text.txt");
   on_cpu.insert(on_cpu.end(),
                 {"--tokens", "path:text.txt=t", "--out", "again"});
-  EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(on_cpu), 0, "3 of 3 runs finished"));
   EXPECT_EQ(Bytes("again/results.h5"), Bytes("runs/micro/results.h5"));
 
   // Tokens that are given must be those of finished runs, too.
@@ -248,7 +249,7 @@ TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
   const auto with = [&](const std::string& tokens) {
     return Grid({"run", "micro.toml", "--tokens", "path:text.txt=" + tokens});
   };
-  EXPECT_TRUE(EndedWith(with("t"), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(with("t"), 0, "3 of 3 runs finished"));
   EXPECT_TRUE(EndedWith(with("other"), 2, "result.h5", "other tokens now"));
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
@@ -267,7 +268,7 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
       first, 0, "grid micro: 3 runs", "row 1/3 sparse-2, grid 0% | step 1/60",
       "row 2/3 star-1.5 finished: val loss ", "unigram", "tau ",
       "row 3/3 learned-1.5 finished", "grid 100%", "results.h5", "report.html",
-      "3 of 3 rows finished; every invariant holds"));
+      "3 of 3 runs finished; every invariant holds"));
   EXPECT_EQ(FilesIn(RunFolder(0)),
             (Strings{"checkpoint.h5", "metrics.jsonl", "result.h5"}));
   const std::string results = Bytes("runs/micro/results.h5");
@@ -278,7 +279,7 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
   fs::remove_all(folder_ / "cache");
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "3 finished",
                         "row 3/3 learned-1.5 finished", "earlier",
-                        "3 of 3 rows finished; every invariant holds"));
+                        "3 of 3 runs finished; every invariant holds"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
   EXPECT_EQ(fs::last_write_time(RunFolder(1) / "result.h5"), written);
 
@@ -369,7 +370,7 @@ TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
   EXPECT_TRUE(EndedWith(Grid({"clean", "micro.toml"}), 0, "nothing to delete"));
   EXPECT_EQ(FilesIn(RunFolder(0)), (Strings{"metrics.jsonl", "result.h5"}));
   EXPECT_TRUE(
-      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 rows finished"));
+      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs finished"));
   Strings yes = other;
   yes.push_back("--yes");
   EXPECT_TRUE(EndedWith(Grid(yes), 0, "deleted 3"));
@@ -377,16 +378,30 @@ TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/results.h5"));
 }
 
+// Experiments build on rows of the paper; this grid is the scale of none.
+TEST_F(GridMain, CleanNamesNoExperimentsBesideAGridThatIsNoScale) {
+  std::string grid = MicroGrid(60);
+  for (const char* row :
+       {"sparse/k2", "softmoe_star/k1.5/a2", "softmoe/k1.5/a2"}) {
+    grid = Replaced(grid, "paper_row = \"" + std::string(row) + "\"\n", "");
+  }
+  WriteGrid(grid);
+  fs::create_directories(folder_ / "runs/micro");
+  const auto clean = Grid({"clean", "micro.toml"});
+  EXPECT_TRUE(EndedWith(clean, 0, "nothing to delete"));
+  EXPECT_FALSE(Says(clean.output, "foreign"));
+}
+
 TEST_F(GridMain, SomeRowsNow_TheOthersLater) {
   ASSERT_TRUE(TakeTrained("whole"));
   const auto some =
       Grid({"run", "micro.toml", "--rows", "learned-1.5,sparse-2"});
   EXPECT_TRUE(Says(some.output, "row 2/2 learned-1.5 finished",
-                   "2 of 2 rows finished"));
+                   "2 of 2 runs finished"));
   EXPECT_FALSE(fs::exists(RunFolder(1)));
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "2 finished",
                         "row 2/3 star-1.5, grid 6",  // % of the FLOPs
-                        "3 of 3 rows finished"));
+                        "3 of 3 runs finished"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
@@ -394,7 +409,47 @@ TEST_F(GridMain, SeedsAndSettingsAreOtherRuns) {
   const auto run = Grid({"run", "micro.toml", "--rows", "sparse-2", "--seeds",
                          "1,2", "--set", "training.steps=6"});
   EXPECT_TRUE(Says(run.output, "row 2/2 sparse-2/seed2 finished",
-                   "2 of 2 rows finished"));
+                   "2 of 2 runs finished"));
+  EXPECT_FALSE(fs::exists(RunFolder(0)));
+}
+
+// A trial in the grid's folder leaves the grid's report as it is.
+TEST_F(GridMain, OtherSeedsAndSettingsHaveAReportOfTheirOwn) {
+  ASSERT_TRUE(TakeTrained());
+  const std::string report = Bytes("runs/micro/report.html");
+  for (const Strings& other :
+       {Strings{"--seeds", "8"}, Strings{"--set", "training.steps=6"}}) {
+    Strings trial = {"run", "micro.toml", "--rows", "sparse-2"};
+    trial.insert(trial.end(), other.begin(), other.end());
+    EXPECT_TRUE(Says(Grid(trial).output, "1 of 1 runs finished",
+                     "/runs/micro/report-"));
+    EXPECT_EQ(Bytes("runs/micro/report.html"), report);
+  }
+  // The file's own, as a job of Slurm names them.
+  EXPECT_TRUE(EndedWith(Grid({"report", "micro.toml", "--seeds", "7"}), 0,
+                        "/runs/micro/report.html"));
+}
+
+// A first command waited for another first one, on another text.
+TEST_F(GridMain, TokensAreComparedOnceTheFolderIsFree) {
+  ASSERT_TRUE(TakeTrained("whole"));
+  const fs::path folder = folder_ / "runs/micro";
+  fs::create_directories(folder);
+  auto lock = std::make_unique<FolderLock>(folder);
+  HeldProgram waiting(Program(), {"run", "micro.toml"}, folder_);
+  ASSERT_TRUE(waiting.ReadUntil("waiting for process"));
+  for (const std::string& name : FilesIn(folder_ / "whole")) {
+    if (!name.starts_with("corpus-")) continue;
+    const fs::path record = fs::path(name).stem();
+    trainer::PreparedCorpus other =
+        trainer::ReadPreparedCorpus(folder_ / "whole" / record);
+    other.prefix = folder / record;
+    other.tokens.data_sha256 = Sha256Hex("other tokens");
+    trainer::WritePreparedCorpus(other);
+  }
+  lock.reset();
+  EXPECT_TRUE(EndedWith(waiting.Finish(), 2, "corpus-text-", "other tokens now",
+                        "--out"));
   EXPECT_FALSE(fs::exists(RunFolder(0)));
 }
 
@@ -404,7 +459,7 @@ TEST_F(GridMain, PathsStartWhereTheUserStands) {
       {Program(), "run", "micro.toml", "--rows", "sparse-2", "--out", "mine"},
       "/");
   ::unsetenv("BUILD_WORKING_DIRECTORY");
-  EXPECT_TRUE(Says(run.output, "1 of 1 rows finished"));
+  EXPECT_TRUE(Says(run.output, "1 of 1 runs finished"));
   EXPECT_TRUE(fs::exists(RunFolder(0, "mine") / "result.h5"));
 }
 

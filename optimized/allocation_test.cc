@@ -11,6 +11,7 @@
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
+#include "optimized/step.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -78,7 +79,7 @@ TEST(Allocation, NamesTheLayerOfABadBudgetLogit) {
   const Config config = MakeConfig(RouterKind::kSoftLearned, 1.5, 3, 8);
   const std::vector<float> logits = {
       0.0f, std::numeric_limits<float>::quiet_NaN(), 0.0f};
-  EXPECT_TRUE(Says(MessageOf<NumericsError>(
+  EXPECT_TRUE(Says(MessageOf<DivergedError>(
                        [&] { ComputeAllocations(config, logits, 1.0); }),
                    "layer 1"));
 }

@@ -2,7 +2,6 @@
 #include "optimized/backend_updater.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/errors.h"
 #include "optimized/memory_plan.h"
@@ -23,23 +22,15 @@ BackendUpdater::BackendUpdater(BackendModel& model)
 // host has to know comes together, before anything has changed.
 UpdateGradient BackendUpdater::ComputeGradient(const RoutingState& routing,
                                                const GroupBatch& batch) {
-  using Clock = std::chrono::steady_clock;
   const Config& config = model_.config();
   Queue& queue = model_.queue();
   const double num_tokens = static_cast<double>(
       config.training.global_batch_sequences * config.model.sequence_length);
   UpdateGradient result;
-  const auto count_time = [&](Clock::time_point start) {
-    result.model_seconds +=
-        std::chrono::duration<double>(Clock::now() - start).count();
-  };
   const auto leaf = [&](int64_t group, std::span<float> gradient) {
-    const Batch tokens = batch(group);
-    const auto start = Clock::now();
-    model_.StartGradients(tokens, 1.0 / num_tokens,
+    model_.StartGradients(batch(group), 1.0 / num_tokens,
                           1.0 / static_cast<double>(num_groups_), group,
                           gradient.data());
-    count_time(start);
   };
   try {
     model_.StartGroups(routing);
@@ -50,9 +41,7 @@ UpdateGradient BackendUpdater::ComputeGradient(const RoutingState& routing,
     budget_gradient_.Start(queue, budget.data(),
                            static_cast<int64_t>(budget.size()));
     model_.StartReports(num_groups_);
-    const auto start = Clock::now();
     Finish(queue);
-    count_time(start);
   } catch (...) {
     WaitFor(queue);  // memory that is being read will be used again
     throw;

@@ -204,15 +204,15 @@ TEST_P(ModelTest, NamesLayerTokenAndExpertOfABadScore) {
   model->WriteParameters(infinity, weight + 3);
   const Tokens tokens(config_, 4);
   std::vector<float> gradients(static_cast<size_t>(model->layout().total));
-  EXPECT_TRUE(Says(MessageOf<NumericsError>([&] {
+  EXPECT_TRUE(Says(MessageOf<DivergedError>([&] {
                      model->ForwardBackward(tokens.batch(4, 1000), routing_, 1,
                                             1, gradients);
                    }),
                    "layer 1, token 1000 ", "expert 3", "inf"));
-  EXPECT_THROW(model->Forward(tokens.batch(4), routing_), NumericsError);
+  EXPECT_THROW(model->Forward(tokens.batch(4), routing_), DivergedError);
   if (config_.router.kind != RouterKind::kSparse) {
     EXPECT_THROW(model->CollectSoftWeightRatios(tokens.batch(4), routing_),
-                 NumericsError);
+                 DivergedError);
   }
 }
 

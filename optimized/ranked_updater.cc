@@ -2,7 +2,6 @@
 #include "optimized/ranked_updater.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/errors.h"
 #include "kernels/adamw.h"
@@ -71,16 +70,10 @@ RankedUpdater::RankedUpdater(BackendModel& model, Communicator& communicator,
                  model.queue()) {}
 
 std::vector<StepStats> RankedUpdater::StartOwnGroups(
-    const RoutingState& routing, const GroupBatch& batch,
-    double* model_seconds) {
-  using Clock = std::chrono::steady_clock;
+    const RoutingState& routing, const GroupBatch& batch) {
   const Config& config = model_.config();
   const double num_tokens = static_cast<double>(
       config.training.global_batch_sequences * config.model.sequence_length);
-  const auto count_time = [&](Clock::time_point start) {
-    *model_seconds +=
-        std::chrono::duration<double>(Clock::now() - start).count();
-  };
   // With one group, its gradients are the rank's sum and can be sent at once.
   const bool at_once =
       own_groups_.size() == 1 && exchange_.carrier().RunsBeside();
@@ -88,19 +81,14 @@ std::vector<StepStats> RankedUpdater::StartOwnGroups(
     if (at_once) exchange_.SumDownTo(parameter, gradient_.span());
   };
   const auto leaf = [&](int64_t group, std::span<float> gradient) {
-    const Batch tokens = batch(group);
-    const auto start = Clock::now();
-    model_.StartGradients(tokens, 1.0 / num_tokens,
+    model_.StartGradients(batch(group), 1.0 / num_tokens,
                           1.0 / static_cast<double>(num_groups_),
                           group - own_groups_.begin, gradient.data(), down_to);
-    count_time(start);
   };
   model_.StartGroups(routing);
   tree_.Sum(own_groups_.begin, own_groups_.end, leaf, gradient_.span());
   model_.StartReports(own_groups_.size());
-  const auto start = Clock::now();
   Finish(model_.queue());
-  count_time(start);
   std::vector<StepStats> stats;
   for (int64_t group = 0; group < own_groups_.size(); ++group) {
     stats.push_back(model_.ReadReport(group));
@@ -126,8 +114,7 @@ UpdateGradient RankedUpdater::ComputeGradient(const RoutingState& routing,
                                               const GroupBatch& batch) {
   UpdateGradient result;
   WithOthers([&] {
-    const std::vector<StepStats> own =
-        StartOwnGroups(routing, batch, &result.model_seconds);
+    const std::vector<StepStats> own = StartOwnGroups(routing, batch);
     exchange_.Finish(gradient_.span());
     norm_ = GradientNorm();
     result.groups = GatherStats(own, model_.config().model, communicator_);

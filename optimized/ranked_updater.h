@@ -72,8 +72,7 @@ class RankedUpdater : public Updater {
   // Enqueues the gradients of this rank's groups, and perhaps exchanges some of
   // them; returns the groups' statistics.
   std::vector<StepStats> StartOwnGroups(const RoutingState& routing,
-                                        const GroupBatch& batch,
-                                        double* model_seconds);
+                                        const GroupBatch& batch);
   // The norm of the whole gradient, on every rank.
   double GradientNorm();
   // Does `work`, during which the queue may wait for other ranks. However it

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/step.h"
 
-#include "core/errors.h"
-
 namespace softmoe::optimized {
 
 double StepStats::MeanActiveExperts() const {
@@ -16,7 +14,7 @@ double StepStats::MeanActiveExperts() const {
 }
 
 void ThrowDiverged(const std::string& what) {
-  throw NumericsError(what +
+  throw DivergedError(what +
                       ": the run has diverged, and no parameter was changed");
 }
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
+
 namespace softmoe::optimized {
 
 // Token ids of whole sequences; targets[i] follows inputs[i] in the text.
@@ -73,10 +75,30 @@ using GroupBatch = std::function<Batch(int64_t group)>;
 struct UpdateGradient {
   std::vector<StepStats> groups;  // in their order
   double norm = 0;                // before clipping
-  double model_seconds = 0;       // inside the model's passes
 };
 
-// Throws NumericsError: `what` with its place. The remedy depends on the
+// A number of the model is not finite: a property of configuration, text and
+// seed, as a failure of the device, the other NumericsError, is not.
+struct DivergedError : NumericsError {
+  using NumericsError::NumericsError;
+};
+
+// What `work` returns. If it throws a NumericsError that is no DivergedError:
+// throws an EnvironmentError with `remedy`.
+template <typename Work>
+auto WithDeviceErrors(const std::string& remedy, const Work& work) {
+  try {
+    return work();
+  } catch (const DivergedError&) {
+    throw;
+  } catch (const NumericsError& error) {
+    throw EnvironmentError(error.what() + ("; " + remedy) +
+                           ". If it fails again, look at the device with "
+                           "nvidia-smi");
+  }
+}
+
+// Throws DivergedError: `what` with its place. The remedy depends on the
 // updates that came before, which the trainer knows.
 [[noreturn]] void ThrowDiverged(const std::string& what);
 

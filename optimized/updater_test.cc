@@ -103,7 +103,6 @@ TEST_F(UpdaterTest, AsksForTheGroupsInOrderAndReportsEach) {
     EXPECT_EQ(gradient.groups[g].loss_sum,
               model_->Forward(GroupText(g), kRouting).loss_sum);
   }
-  EXPECT_GT(gradient.model_seconds, 0);
 }
 
 TEST_F(UpdaterTest, GoesOnFromWrittenParametersAndMoments) {
@@ -161,7 +160,7 @@ TEST_F(UpdaterTest, NamesTheFirstBadScoreOfAllGroups) {
   for (int32_t& id : text_) id %= 16;
   text_[kLength + 3] = 16;
   text_[2 * kLength + 1] = 16;
-  EXPECT_TRUE(Says(MessageOf<NumericsError>([&] { Compute(); }),
+  EXPECT_TRUE(Says(MessageOf<DivergedError>([&] { Compute(); }),
                    "layer 0, token 5 (sequence 0 of its group, position "
                    "0), expert 0: router score is "));
 }
@@ -170,7 +169,7 @@ TEST_F(UpdaterTest, ANumberThatIsNotFiniteChangesNothing) {
   const float infinity[] = {std::numeric_limits<float>::infinity()};
   model_->WriteParameters(infinity, model_->layout().head_weight + 2);
   const Floats before = model_->ReadParameters();
-  EXPECT_THROW(Compute(), NumericsError);
+  EXPECT_THROW(Compute(), DivergedError);
   EXPECT_EQ(model_->ReadParameters(), before);
   for (const float m : updater_->ReadFirstMoment()) ASSERT_EQ(m, 0.0f);
 }

@@ -140,7 +140,9 @@ Grid ReadExperiment(const std::string& name, GridParts parts,
     row.evaluations = parts.grid.evaluations;
     ReadEvaluations(file, &row.evaluations);
   }
-  grid.seeds = parts.grid.seeds = seeds.Apply(parts.grid.seeds);
+  const std::vector<int64_t> own = parts.grid.seeds;
+  grid.seeds = parts.grid.seeds = seeds.Apply(own);
+  grid.other_seeds = grid.seeds != own;
   grid.runs = MakeRuns(parts, rows);
   if (waves) {
     for (GridRun& run : grid.runs) {

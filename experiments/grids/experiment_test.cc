@@ -478,6 +478,8 @@ TEST(SelectGrid, KnowsScalesExperimentsAndFiles) {
             (Ids{"tau", "--scale=mini"}));
   EXPECT_EQ(CommandWords(SelectGrid("all", path.string(), {})),
             (Ids{"all", "--scale=" + path.string()}));
+  EXPECT_EQ(CommandWords(SelectGrid("main", path.string(), {})),
+            (Ids{"main", "--scale=" + path.string()}));
   EXPECT_EQ(CommandWords(SelectGrid(path.string(), "", {})),
             Ids{path.string()});
   EXPECT_THROW(SelectGrid("tau", "", {}), ConfigError);

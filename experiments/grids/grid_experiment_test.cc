@@ -96,7 +96,7 @@ TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
   EXPECT_TRUE(EndedWith(
       Grid(Words({"run", "tau"},
                  {"--rows", "softmoe-star-1-tau-1.1,softmoe-star-1-tau-1.3"})),
-      0, "grid tau: 2 runs", "2 of 2 rows finished"));
+      0, "grid tau: 2 runs", "2 of 2 runs finished"));
   const auto written = fs::last_write_time(shared / "result.h5");
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/tau/report.html"));
   EXPECT_FALSE(fs::exists(folder_ / "runs/micro/report.html"));
@@ -105,7 +105,7 @@ TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
                         "1 of 8 runs are finished"));
   EXPECT_TRUE(
       EndedWith(Grid({"run", "micro.toml", "--rows", "star-1,sparse-1"}), 0,
-                "2 runs", "1 finished", "2 of 2 rows finished"));
+                "2 runs", "1 finished", "2 of 2 runs finished"));
   EXPECT_EQ(fs::last_write_time(shared / "result.h5"), written);
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
 
@@ -154,7 +154,7 @@ TEST_F(GridExperiment, CleanKeepsTheRunsOfTheExperimentsThatCanBeRead) {
 // checkpoint may be gone when another asks.
 TEST_F(GridExperiment, EveryExperimentMeasuresWhatAnyNeeds) {
   EXPECT_TRUE(EndedWith(Grid(Words({"run", "main"}, {"--rows", "learned-2"})),
-                        0, "1 of 1 rows finished"));
+                        0, "1 of 1 runs finished"));
   const trainer::RunResult result = trainer::ReadRunResult(
       Folder("inference_tau", "learned-2") / "result.h5");
   ASSERT_TRUE(result.final_evaluations);
@@ -171,7 +171,7 @@ TEST_F(GridExperiment, WhatIsLackingIsMeasuredOnTheCheckpoint) {
   const fs::path folder = Folder("inference_tau", "learned-2");
   EXPECT_FALSE(trainer::ReadRunResult(folder / "result.h5").final_evaluations);
   EXPECT_TRUE(
-      EndedWith(Grid(Words({"run", "inference_tau"})), 0, "1 of 1 rows"));
+      EndedWith(Grid(Words({"run", "inference_tau"})), 0, "1 of 1 runs"));
   EXPECT_TRUE(trainer::ReadRunResult(folder / "result.h5").final_evaluations);
 
   EXPECT_TRUE(EndedWith(

@@ -84,7 +84,9 @@ Grid LoadGrid(const std::filesystem::path& path,
               const std::vector<std::string>& overrides,
               const SeedOption& seeds) {
   GridParts parts = ReadGridParts(path, overrides);
-  parts.grid.seeds = seeds.Apply(parts.grid.seeds);
+  const std::vector<int64_t> own = parts.grid.seeds;
+  parts.grid.seeds = seeds.Apply(own);
+  parts.grid.other_seeds = parts.grid.seeds != own;
   parts.grid.runs = MakeRuns(parts, parts.rows);
   if (parts.grid.runs.empty()) {
     throw ConfigError(fmt::format(

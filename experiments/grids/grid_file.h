@@ -81,6 +81,7 @@ struct Grid {
   std::string scale;                   // one of Scales()
   std::string title;
   std::vector<int64_t> seeds;
+  bool other_seeds = false;  // than those of the file: --seeds
   std::vector<GridCorpus> corpora;
   std::vector<GridRow> rows;
   Cluster cluster;

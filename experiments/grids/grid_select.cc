@@ -105,13 +105,15 @@ Grid SelectGrid(const std::string& name, const std::string& scale,
 
 std::vector<std::string> CommandWords(const Grid& grid) {
   std::string file = std::filesystem::absolute(grid.path).string();
+  bool shipped = false;
   for (const std::string& name : ShippedGrids()) {
     std::error_code missing;
     if (std::filesystem::equivalent(grid.path, GridPath(name), missing)) {
       file = name;
+      shipped = true;
     }
   }
-  if (IsMain(grid)) return {file};
+  if (IsMain(grid) && (shipped || grid.experiment.empty())) return {file};
   return {grid.experiment, "--scale=" + file};
 }
 

@@ -19,6 +19,9 @@ namespace {
 
 constexpr double kTimeMargin = 1.5;
 constexpr int kSecondsToSave = 300;
+// Open MPI 4.1 passes SIGTERM on after this time, and kills after as long again
+// (measured, with other values). Both fit into kSecondsToSave.
+constexpr int kMpirunWaits = 120;
 constexpr int kReturnsOfKilled = 3;
 
 // Quotes `value` for a #SBATCH line, which sbatch reads differently from a
@@ -98,8 +101,8 @@ std::string Training(const SlurmJob& job) {
   if (job.num_ranks() > 1) {
     // srun is tried: Debian's lists pmix even where its plugin cannot load the
     // library, for want of libpmix-dev. Slurm sends its signal to what srun
-    // starts alone, so mpirun is ended in time, and with it the ranks: they go
-    // on from their last checkpoint.
+    // starts alone, so mpirun is told in time, and tells its ranks. Slurm knows
+    // when the time is up, which [cluster] sbatch may have changed.
     text += fmt::format(
         R"sh(# Ranks end each other, with the code of the one that was first.
 start=(srun --mpi=pmix --kill-on-bad-exit=0{})
@@ -108,12 +111,15 @@ if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
     echo "no PMIx and no mpirun: apt-get install openmpi-bin" >&2
     exit {}
   }}
-  start=(timeout {} mpirun -n {} --bind-to none)
+  now=$(date +%s)
+  left=$((${{SLURM_JOB_END_TIME:-now + {}}} - now - {}))
+  start=(timeout $((left > 0 ? left : 1)) mpirun -n {} --bind-to none
+    --mca odls_base_sigkill_timeout {})
 fi
 status=0
 "${{start[@]}}")sh",
-        cores, static_cast<int>(ExitCode::kEnvironment),
-        LimitHours(job) * 3600 - kSecondsToSave, job.num_ranks());
+        cores, static_cast<int>(ExitCode::kEnvironment), LimitHours(job) * 3600,
+        kSecondsToSave, job.num_ranks(), kMpirunWaits);
   } else {
     text += "status=0\nsrun" + cores;
   }
@@ -213,6 +219,8 @@ SlurmJob NewJob(const Grid& grid, const RowEstimate& row,
   }
   if (job.num_ranks() > 1) {
     job.command.insert(job.command.end(), {"--ranks", "mpi"});
+    job.command.insert(job.command.end(), place.rank_options.begin(),
+                       place.rank_options.end());
   }
   job.command.insert(job.command.end(), {"--corpora", corpus.id});
   return job;

@@ -48,8 +48,8 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node);
 // saves its state and ends with 75. A task that ends so puts itself back into
 // the queue, always; one whose runner was killed (137), or that has several
 // ranks, of which one was silent (5), at most three times. Ranks find each
-// other through MPI: srun starts them where Slurm has PMIx, else mpirun, whose
-// ranks go on from their last checkpoint when the time is up.
+// other through MPI: srun starts them where Slurm has PMIx, else mpirun, which
+// is ended early enough for its ranks to save, too.
 std::string SlurmScript(const SlurmJob& job);
 
 // The log of task `task` of the array job `id`, where SlurmScript directs its
@@ -67,6 +67,8 @@ struct SlurmPlace {
   std::filesystem::path folder = {};      // the grid's results
   std::vector<std::string> options = {};  // further words of `grid run`
   int64_t ranks = 1;                      // per run, where a corpus has no GPUs
+  // More of these, where several processes train a run.
+  std::vector<std::string> rank_options = {};
 };
 
 // `folder`/slurm: scripts, logs, and records of submitted jobs.

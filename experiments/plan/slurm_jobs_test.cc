@@ -2,6 +2,7 @@
 #include "experiments/plan/slurm_jobs.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -192,11 +193,27 @@ TEST_F(SlurmScriptRun, WithoutPmixMpirunStartsTheRanks) {
   const ProgramResult done = Run(0, 0, /*pmix=*/false);
   EXPECT_EQ(done.exit_status, 0);
   EXPECT_EQ(done.output,
-            "[mpirun][-n][20][--bind-to][none][bazel-bin/experiments/grid][run]"
+            "[mpirun][-n][20][--bind-to][none][--mca]"
+            "[odls_base_sigkill_timeout][120][bazel-bin/experiments/grid][run]"
             "[paper][--corpora][c4][--out][/data/my runs][--rows][sparse-1]");
   // What `timeout` ends with.
   EXPECT_NE(Run(0, 124, /*pmix=*/false).output.find("requeue"),
             std::string::npos);
+}
+
+// Five minutes before the end that Slurm gives the job; 39 hours is that of the
+// script itself.
+TEST_F(SlurmScriptRun, MpirunIsEndedInTime) {
+  Pretend("date", "echo 1000000");
+  Pretend("timeout", "echo \"[timeout][$1]\"");
+  const std::pair<const char*, const char*> kEnds[] = {
+      {"", "140100"}, {"1014400", "14100"}, {"1000299", "1"}};
+  for (const auto& [end, seconds] : kEnds) {
+    ::setenv("SLURM_JOB_END_TIME", end, 1);
+    EXPECT_EQ(Run(0, 0, /*pmix=*/false).output,
+              "[timeout][" + std::string(seconds) + "]\n");
+  }
+  ::unsetenv("SLURM_JOB_END_TIME");
 }
 
 TEST_F(SlurmScriptRun, WithoutPmixAndMpirunItEndsAndSaysWhatToInstall) {

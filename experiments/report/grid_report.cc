@@ -7,6 +7,8 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "core/code_version.h"
@@ -128,6 +130,21 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
   }
 }
 
+// Removes those files of an earlier report's that only some grids have, and of
+// which this one has none: they would be taken for its own.
+void RemoveOthers(const std::filesystem::path& folder,
+                  const std::vector<std::filesystem::path>& written) {
+  static const std::set<std::string> some = {
+      "claims.txt", "claims.csv",        "differences.csv",
+      "tasks.csv",  "inference_tau.csv", "router_health.csv"};
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (some.contains(entry.path().filename().string()) &&
+        std::ranges::find(written, entry.path()) == written.end()) {
+      std::filesystem::remove(entry.path());
+    }
+  }
+}
+
 }  // namespace
 
 GridReport WriteGridReport(const GridOutcome& outcome,
@@ -137,6 +154,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   const std::vector<Invariant> invariants = CheckInvariants(outcome);
   const std::optional<MiniClaims> claims = JudgeMiniClaims(outcome);
   const std::optional<RegimeResults> regime = JudgeRegimeRuns(outcome);
+  const bool is_first = !std::filesystem::exists(folder / "runs.csv");
   GridReport report;
   report.invariants_hold = AllHold(invariants);
   std::vector<EvaluationTable> tables = EvaluationTables(outcome);
@@ -187,6 +205,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     write("claims.txt", RegimeText(*regime));
     write("differences.csv", DifferencesCsv(DifferencesOverSteps(outcome)));
   }
+  if (!is_first) RemoveOthers(folder, report.files);
   std::vector<ReportPart> parts;
   if (claims) parts.push_back(ClaimsPart(*claims));
   if (regime) parts.push_back(RegimePart(*regime));

@@ -104,6 +104,17 @@ TEST(GridReport, SaysWhatAnotherVersionTrained) {
       Says(WriteGridReport(outcome, folder).text, "trained by version"));
 }
 
+// Verdicts of another report would be taken for this one's; but nobody has
+// asked to have files removed where there was none.
+TEST(GridReport, LeavesNoVerdictsOfAnEarlierReport) {
+  const fs::path folder = FreshFolder("grid_report_again");
+  WritePlain(folder / "claims.txt", "mine");
+  WriteGridReport(ExampleOutcome(), folder);
+  EXPECT_TRUE(fs::exists(folder / "claims.txt"));
+  WriteGridReport(ExampleOutcome(), folder);
+  EXPECT_FALSE(fs::exists(folder / "claims.txt"));
+}
+
 TEST(GridReport, ThePageIsWellFormedAndSelfContained) {
   const fs::path folder = FreshFolder("grid_report_page");
   GridOutcome outcome = ExampleOutcome({.both_variants = true});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,11 @@ double MeanCapOf(const trainer::RunResult& result) {
   return sum / static_cast<double>(result.allocation.size());
 }
 
+// Of the balance loss; "" for a sparse row, which has one reading.
+std::string ReadingOf(const Config& config) {
+  return TraitsOf(config).lapsum ? EnumName(config.router.load_balance) : "";
+}
+
 golden::TauPoint PointAt(double factor, const trainer::Validation& validation) {
   return {.factor = factor,
           .infer_ae = validation.active_experts,
@@ -95,9 +101,7 @@ golden::MiniatureRun MiniatureRunOf(const GridRun& run,
   one.loss = result.final_validation.loss;
   one.infer_ae = result.final_validation.active_experts;
   one.mean_cap = MeanCapOf(result);
-  if (TraitsOf(result.config).lapsum) {
-    one.load_balance = EnumName(result.config.router.load_balance);
-  }
+  one.load_balance = ReadingOf(result.config);
   one.train_ae = result.train_ae;
   one.load_variance = result.final_validation.relative_load_variance;
   if (TraitsOf(result.config).learned_budget) {
@@ -107,19 +111,35 @@ golden::MiniatureRun MiniatureRunOf(const GridRun& run,
   return one;
 }
 
+std::optional<golden::MiniatureRun> MiniatureRunOf(const RunOutcome& run) {
+  if (run.state == RunState::kFinished) {
+    return MiniatureRunOf(run.run, *run.result);
+  }
+  if (run.state != RunState::kFailed) return std::nullopt;
+  golden::MiniatureRun diverged;
+  diverged.row = run.run.row.id;
+  diverged.corpus = run.run.corpus.id;
+  diverged.seed = run.run.seed;
+  diverged.loss = diverged.infer_ae = diverged.mean_cap = diverged.train_ae =
+      diverged.load_variance = std::numeric_limits<double>::quiet_NaN();
+  diverged.load_balance = ReadingOf(run.run.config);
+  return diverged;
+}
+
 std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome) {
   if (!IsMiniature(outcome.grid)) return std::nullopt;
   MiniClaims judged;
   judged.claims = golden::LoadMiniatureClaims();
   for (const RunOutcome& run : outcome.runs) {
-    if (run.state != RunState::kFinished) continue;
+    const std::optional<golden::MiniatureRun> ended = MiniatureRunOf(run);
+    if (!ended) continue;
     const std::vector<int64_t>* seeds =
         judged.claims.PlannedSeeds(run.run.row.id, run.run.corpus.id);
     if (seeds == nullptr ||
         std::ranges::find(*seeds, run.run.seed) == seeds->end()) {
       judged.unplanned.push_back(run.run.id);
     } else {
-      judged.results.runs.push_back(MiniatureRunOf(run.run, *run.result));
+      judged.results.runs.push_back(*ended);
     }
   }
   judged.results.throughput = outcome.throughput;

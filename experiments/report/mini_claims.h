@@ -28,14 +28,18 @@ bool IsMiniature(const Grid& grid);
 golden::MiniatureRun MiniatureRunOf(const GridRun& run,
                                     const trainer::RunResult& result);
 
+// Likewise of a run that ended: if it diverged (RunState::kFailed), every
+// number is NaN. nullopt if it has not ended.
+std::optional<golden::MiniatureRun> MiniatureRunOf(const RunOutcome& run);
+
 struct MiniClaims {
   golden::MiniatureClaims claims;
   golden::MiniatureResults results;
   golden::MiniatureVerdicts verdicts;
-  std::vector<std::string> unplanned;  // ids of finished runs: not judged
+  std::vector<std::string> unplanned;  // ids of ended runs: not judged
 };
 
-// Judges the planned runs that are finished; nullopt for another grid. Throws
+// Judges the planned runs that ended; nullopt for another grid. Throws
 // EnvironmentError if the definitions are missing.
 std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome);
 

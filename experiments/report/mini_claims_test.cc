@@ -364,19 +364,19 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
   EXPECT_EQ(tau.status, MiniatureStatus::kNotTestable);
   EXPECT_TRUE(Says(tau.measures[0].reason, "was not evaluated at other tau"));
 
-  // A run that has begun, one that failed, and one whose seed was not planned.
+  // A run that has begun, one that diverged, and one whose seed was not
+  // planned.
   outcome = Whole();
   RunCalled(outcome, "gcide/sparse-1/seed1234").state = RunState::kInterrupted;
-  RunCalled(outcome, "foldoc/sparse-4/seed1235").state = RunState::kFailed;
+  Fail(RunCalled(outcome, "foldoc/sparse-4/seed1235"), "the loss is nan");
   RunOutcome more = RunCalled(outcome, "gcide/sparse-2/seed1234");
   more.run.seed = 1238;
   more.run.id = "gcide/sparse-2/seed1238";
   outcome.runs.push_back(more);
   judged = *JudgeMiniClaims(outcome);
-  EXPECT_EQ(judged.verdicts.finished, 74);
+  EXPECT_EQ(judged.verdicts.finished, 75);
   EXPECT_EQ(judged.verdicts.missing,
-            (std::vector<std::string>{"gcide/sparse-1/seed1234",
-                                      "foldoc/sparse-4/seed1235"}));
+            std::vector<std::string>{"gcide/sparse-1/seed1234"});
   EXPECT_EQ(judged.unplanned,
             std::vector<std::string>{"gcide/sparse-2/seed1238"});
   for (const golden::MiniatureVerdict& claim : judged.verdicts.claims) {
@@ -384,6 +384,17 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
   }
   EXPECT_TRUE(
       Says(ClaimsText(judged), "not judged: gcide/sparse-2/seed1238\n"));
+
+  // One that diverged leaves no claim to the seeds that did not.
+  outcome = Whole();
+  Fail(RunCalled(outcome, "foldoc/sparse-4/seed1235"), "the loss is nan");
+  judged = *JudgeMiniClaims(outcome);
+  EXPECT_EQ(judged.verdicts.finished, 76);
+  const golden::MiniatureVerdict& loss =
+      golden::ClaimOf(judged.verdicts, "C1a");
+  EXPECT_EQ(loss.status, MiniatureStatus::kNotTestable);
+  EXPECT_TRUE(Says(loss.measures[0].reason,
+                   "foldoc: sparse-4, seed 1235, gave no number"));
 
   // Two seeds have the same numbers.
   outcome = Whole();

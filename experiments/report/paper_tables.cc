@@ -190,7 +190,7 @@ std::string Missing(const Row* row, const Cell* cell) {
     return cell != nullptr && std::ranges::count(cell->flags, flag) > 0;
   };
   if (has("NOT_RUN")) return "not run";
-  if (has("DIVERGED")) return "the run diverged: it gave no number";
+  if (has("DIVERGED")) return "a run diverged, so the row gives no number";
   return "not measured";
 }
 

@@ -243,7 +243,8 @@ TEST(PaperCells, SayWhyThereIsNoNumber) {
   Interrupt(RunOf(outcome, "sparse-2"));
   EXPECT_EQ(reason("iteration_time"), "not run");
   Fail(RunOf(outcome, "sparse-2"), "a NaN");
-  EXPECT_EQ(reason("iteration_time"), "the run diverged: it gave no number");
+  EXPECT_EQ(reason("iteration_time"),
+            "a run diverged, so the row gives no number");
 }
 
 // Top-2 always activates two experts, which says nothing against its runs.

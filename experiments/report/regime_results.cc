@@ -105,10 +105,11 @@ std::optional<RegimeResults> JudgeRegimeRuns(const GridOutcome& outcome) {
   const RegimeDefinitions regime = golden::LoadRegime();
   RegimeResults judged;
   for (const RunOutcome& run : outcome.runs) {
-    if (run.state != RunState::kFinished) continue;
+    const std::optional<golden::MiniatureRun> ended = MiniatureRunOf(run);
+    if (!ended) continue;
     const std::string& row = run.run.row.id;
     if (regime.Judges(row, run.run.seed) || regime.IsPilot(row, run.run.seed)) {
-      judged.runs.push_back(MiniatureRunOf(run.run, *run.result));
+      judged.runs.push_back(*ended);
     } else {
       judged.unplanned.push_back(run.run.id);
     }

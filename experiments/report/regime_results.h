@@ -17,12 +17,12 @@
 namespace softmoe::experiments {
 
 struct RegimeResults {
-  std::vector<golden::MiniatureRun> runs;  // planned runs that are finished
+  std::vector<golden::MiniatureRun> runs;  // planned runs that ended
   golden::RegimeVerdicts verdicts;
-  std::vector<std::string> unplanned;  // ids of finished runs: not judged
+  std::vector<std::string> unplanned;  // ids of ended runs: not judged
 };
 
-// Judges the planned runs that are finished; nothing unless IsRegime(grid).
+// Judges the planned runs that ended; nothing unless IsRegime(grid).
 // Throws EnvironmentError if the definitions are missing.
 std::optional<RegimeResults> JudgeRegimeRuns(const GridOutcome& outcome);
 

@@ -84,6 +84,19 @@ TEST(JudgeRegimeRuns, JudgesWhatTheRunsSay) {
   EXPECT_EQ(RegimeText(judged), RegimeText(*JudgeRegimeRuns(outcome)));
 }
 
+// Not by the eleven seeds that did not diverge.
+TEST(JudgeRegimeRuns, ARowOfWhichARunDivergedIsNotTestable) {
+  GridOutcome outcome = MadeUp(-0.02);
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.id == "gcide/regime-1.5/seed1238") Fail(run, "nan at step 3");
+  }
+  const RegimeResults judged = *JudgeRegimeRuns(outcome);
+  EXPECT_TRUE(judged.verdicts.missing.empty());
+  EXPECT_EQ(Primary(judged).status, RegimeStatus::kNotTestable);
+  EXPECT_EQ(Primary(judged).reason,
+            "run gcide/regime-1.5/seed1238 gave no number");
+}
+
 TEST(JudgeRegimeRuns, SaysWhatIsMissingAndWhatWasNotPlanned) {
   GridOutcome outcome = MadeUp(0);
   Interrupt(outcome.runs.front());

@@ -303,10 +303,12 @@ Cell EmptyCell(const std::string& flag) {
 Cell MakeCell(const RowSummary& row, const Measure& measure) {
   if (measure.applies && !measure.applies(row.config())) return EmptyCell("");
   if (!measure.read) return EmptyCell("NOT_MEASURED");
-  // Even if only some seeds failed: the mean of the survivors is not the row's
-  // result.
-  if (row.AnyFailed()) return EmptyCell("DIVERGED");
   const Sample sample = row.Over(measure.read);
+  // Even if only some seeds failed: the mean of the survivors is not the row's
+  // result. A setting is, where all of them have it.
+  const bool is_known =
+      measure.setting && sample.runs > 0 && sample.deviation.value_or(0) == 0;
+  if (row.AnyFailed() && !is_known) return EmptyCell("DIVERGED");
   if (sample.runs == 0) return EmptyCell("NOT_RUN");
   if (!std::isfinite(sample.mean)) return EmptyCell("NOT_MEASURED");
   Cell cell;

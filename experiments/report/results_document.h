@@ -47,10 +47,11 @@ std::string ResultsName(const Grid& grid, const std::string& variant);
 //
 // A value is the mean over the finished seeds, with their number and standard
 // deviation; an accuracy has its items, and the share that flips between seeds.
-// Cells are empty with the flag DIVERGED in a row of which a seed
-// failed, NOT_RUN in one that has not run, and NOT_MEASURED where no run has
-// the number. Fields are configuration keys; those that all rows share belong
-// to the document. It holds no clock value: equal runs give equal documents.
+// Cells are empty with the flag DIVERGED in a row of which a seed failed (its
+// settings only if the others differ), NOT_RUN in one that has not run, and
+// NOT_MEASURED where no run has the number. Fields are configuration keys;
+// those that all rows share belong to the document. It holds no clock value:
+// equal runs give equal documents.
 golden::Document ResultsDocument(const GridOutcome& outcome,
                                  const std::string& variant,
                                  const golden::Document& paper);

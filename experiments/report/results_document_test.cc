@@ -265,6 +265,10 @@ TEST(ResultsDocument, TheMeanOfTheSurvivorsIsNoResult) {
   const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
   EXPECT_TRUE(cell.empty());
   EXPECT_EQ(cell.flags, std::vector<std::string>{"DIVERGED"});
+  // What the configuration says does not diverge.
+  EXPECT_EQ(
+      CellOf(Results(outcome), "owt/sparse/k1", "mean_active_experts").text,
+      "1");
 }
 
 TEST(ResultsDocument, EveryReadingOfTauIsADocument) {

@@ -80,7 +80,7 @@ void AddTemporary(const fs::directory_entry& entry,
 bool IsOwnFolderName(const std::string& name) {
   static const std::set<std::string> kNames = {"plots", "slurm", "tables",
                                                "tensorboard"};
-  return kNames.contains(name) ||
+  return kNames.contains(name) || name.starts_with("report-") ||
          std::ranges::count(EveryExperimentName(), name) > 0;
 }
 

@@ -43,13 +43,13 @@ TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
     EXPECT_TRUE(EndedWith(
         stopped, 75, number == SIGTERM ? "stopped: SIGTERM" : "stopped: SIGINT",
         "the same command goes on",
-        std::to_string(++finished) + " of 3 rows are finished"));
+        std::to_string(++finished) + " of 3 runs are finished"));
     EXPECT_FALSE(fs::exists(RunFolder(finished) / "result.h5"));
     EXPECT_TRUE(EndedWith(Grid({"status", "micro.toml"}), 0, "interrupted"));
   }
   // A report is possible, but the grid is incomplete.
   EXPECT_TRUE(
-      EndedWith(Grid({"report", "micro.toml"}), 1, "2 of 3 rows finished"));
+      EndedWith(Grid({"report", "micro.toml"}), 1, "2 of 3 runs finished"));
   EXPECT_TRUE(EndedWith(Grid(arguments), 0, "2 finished, 1 interrupted"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
   for (size_t n = 0; n < 3; ++n) {
@@ -65,7 +65,7 @@ TEST_F(GridInterrupt, AFailingRowDoesNotHideTheOthers) {
   const Strings arguments = {"run", "micro.toml"};
   EXPECT_TRUE(EndedWith(Grid(arguments), 1, "row 4/5 diverges FAILED: ",
                         "training.learning_rate", "row 5/5 last finished",
-                        "FAILED text/diverges/seed7", "4 of 5 rows finished"));
+                        "FAILED text/diverges/seed7", "4 of 5 runs finished"));
   EXPECT_TRUE(fs::exists(RunFolder(3) / "problem.txt"));
   EXPECT_TRUE(EndedWith(Grid({"status", "micro.toml"}), 0, "failed",
                         "4 of 5 runs", "training.learning_rate"));
@@ -73,12 +73,17 @@ TEST_F(GridInterrupt, AFailingRowDoesNotHideTheOthers) {
                         "FAILED text/diverges/seed7"));
   EXPECT_TRUE(EndedWith(Grid(arguments), 1,
                         "4 finished, 1 failed, to be tried again", "FAILED"));
+  // A retry that ends otherwise does not forget it.
+  fs::remove(RunFolder(3) / "metrics.jsonl");
+  fs::create_directory(RunFolder(3) / "metrics.jsonl");
+  EXPECT_TRUE(EndedWith(Grid(arguments), 5, "metrics.jsonl"));
+  EXPECT_TRUE(fs::exists(RunFolder(3) / "problem.txt"));
   // Without its settings, all is well.
   EXPECT_TRUE(EndedWith(
       Grid({"run", "micro.toml", "--rows", "diverges", "--set",
             "training.learning_rate=1e-2", "--set", "training.clip_norm=1",
             "--set", "training.warmup_fraction=0.01", "--out", "other"}),
-      0, "1 of 1 rows finished"));
+      0, "1 of 1 runs finished"));
 }
 
 TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
@@ -117,7 +122,7 @@ TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
   EXPECT_TRUE(EndedWith(Grid({"status", "micro.toml"}), 2, "damaged",
                         metrics.string() + ":2"));
   WriteFileAtomically(metrics, steps);
-  EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 runs finished"));
   EXPECT_EQ(trainer::ReadRunResult(result).steps.size(), 60u);
 
   fs::copy_file(RunFolder(0) / "result.h5", result,
@@ -139,9 +144,9 @@ TEST_F(GridInterrupt, AFileDamagedOnTheWayIsNoDivergedRow) {
   }
   ASSERT_GE(damaged, 1);
   EXPECT_TRUE(EndedWith(held.Finish(), 2, ".idx",
-                        "1 of 3 rows are finished; the same command goes on"));
+                        "1 of 3 runs are finished; the same command goes on"));
   EXPECT_FALSE(fs::exists(RunFolder(1) / "problem.txt"));
-  EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 runs finished"));
 }
 
 TEST_F(GridInterrupt, AFullDiskEndsWithFiveAndNothingHalfWritten) {
@@ -152,12 +157,12 @@ TEST_F(GridInterrupt, AFullDiskEndsWithFiveAndNothingHalfWritten) {
   // The limit is in blocks of 512 bytes: enough for metrics, not for a
   // checkpoint.
   const ProgramResult full = GridAfter("ulimit -f 60; trap '' XFSZ", arguments);
-  EXPECT_TRUE(EndedWith(full, 5, "checkpoint.h5", "0 of 3 rows are finished",
+  EXPECT_TRUE(EndedWith(full, 5, "checkpoint.h5", "0 of 3 runs are finished",
                         "the same command goes on"));
   EXPECT_EQ(FilesIn(RunFolder(0)), Strings{"metrics.jsonl"});
   EXPECT_TRUE(
       EndedWith(Grid({"status", "micro.toml"}), 0, "not saved yet", "5/60"));
-  EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 runs finished"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
@@ -210,7 +215,7 @@ TEST_F(GridInterrupt, RunsOnAnotherInstructionSetDoNotMix) {
   result.identity.isa = "v2";  // not the level of any test machine
   trainer::WriteRunResult(result, path);
   // Reading finished runs uses no kernels.
-  EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(arguments), 0, "3 of 3 runs finished"));
   fs::remove(RunFolder(2) / "result.h5");
   EXPECT_TRUE(EndedWith(Grid(arguments), 2, path.string(), "instruction set v2",
                         "--isa v2", "--out"));
@@ -226,7 +231,7 @@ TEST_F(GridInterrupt, AnotherVersionOfTheCodeIsNoReasonToTrainAgain) {
   trainer::WriteRunResult(result, path);
   fs::remove(RunFolder(2) / "result.h5");
   EXPECT_TRUE(
-      EndedWith(Grid(arguments), 0, "3 of 3 rows finished", "0123456789ab"));
+      EndedWith(Grid(arguments), 0, "3 of 3 runs finished", "0123456789ab"));
   EXPECT_EQ(trainer::ReadRunResult(path).code_version, "0123456789ab");
 }
 

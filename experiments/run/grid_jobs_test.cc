@@ -62,9 +62,9 @@ TEST_F(GridJobs, TwoProcessesShareTheRuns) {
   ASSERT_TRUE(second.ReadUntil("row 1/3 sparse-2 is held by " + who));
   ASSERT_TRUE(second.ReadUntil("row 3/3 learned-1.5 finished"));
   EXPECT_TRUE(EndedWith(first.Finish(), 0, "row 2/3 star-1.5 finished",
-                        "by another process", "3 of 3 rows finished"));
+                        "by another process", "3 of 3 runs finished"));
   EXPECT_TRUE(EndedWith(second.Finish(), 0, "row 1/3 sparse-2 finished",
-                        "by another process", "3 of 3 rows finished"));
+                        "by another process", "3 of 3 runs finished"));
   ExpectWhole();
 }
 
@@ -77,7 +77,7 @@ TEST_F(GridJobs, ARunWhoseProcessIsGoneIsTakenOver) {
   EXPECT_EQ(first.Finish().exit_status, 128 + SIGKILL);
   EXPECT_TRUE(EndedWith(second.Finish(), 0,
                         "row 1/3 sparse-2 is held by process",
-                        "row 1/3 sparse-2, grid", "3 of 3 rows finished"));
+                        "row 1/3 sparse-2, grid", "3 of 3 runs finished"));
   ExpectWhole();
 }
 
@@ -88,7 +88,7 @@ TEST_F(GridJobs, ALockLeftInAFinishedRunGoes) {
   WriteFileAtomically(RunFolder(1) / kLockName, "left by nobody");
   {
     const FolderLock held(RunFolder(2));
-    EXPECT_TRUE(EndedWith(Grid(one_), 0, "3 of 3 rows finished"));
+    EXPECT_TRUE(EndedWith(Grid(one_), 0, "3 of 3 runs finished"));
     EXPECT_TRUE(fs::exists(RunFolder(2) / kLockName));
   }
   ExpectWhole();
@@ -113,11 +113,11 @@ TEST_F(GridJobs, ALockOfAMachineThatCannotBeAskedEndsWithFive) {
   EXPECT_TRUE(EndedWith(
       RunProgram({"unshare", "--mount", "bash", "-c", script}, folder_), 5,
       (RunFolder(1) / kLockName).string(), "process 12 on node7",
-      "delete that file", "2 of 3 rows are finished"));
+      "delete that file", "2 of 3 runs are finished"));
   EXPECT_EQ(ReadWholeFile(RunFolder(1) / kLockName), lock);
   fs::remove(RunFolder(1) / kLockName);
   EXPECT_TRUE(
-      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 rows finished"));
+      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs finished"));
 }
 
 // Kills at 20 moments, chosen by the number of lines read from both processes.
@@ -145,21 +145,21 @@ TEST_F(GridJobs, SigkillAtRandomMomentsLosesNoMoreThanSinceTheCheckpoint) {
       saved[n] = step;
     }
   }
-  EXPECT_TRUE(EndedWith(Grid(one_), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(one_), 0, "3 of 3 runs finished"));
   ExpectWhole();
 }
 
 TEST_F(GridJobs, JobsAreTheSameBits) {
   EXPECT_TRUE(EndedWith(Grid(two_), 0, "row 1/3 sparse-2 finished",
                         "row 3/3 learned-1.5 finished",
-                        "3 of 3 rows finished"));
+                        "3 of 3 runs finished"));
   ExpectWhole();
   EXPECT_TRUE(
       EndedWith(Grid({"run", "micro.toml", "--jobs", "8", "--out", "eight"}), 0,
-                "3 of 3 rows finished"));
+                "3 of 3 runs finished"));
   ExpectWhole("eight");
   EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 finished", "earlier",
-                        "3 of 3 rows finished"));
+                        "3 of 3 runs finished"));
   EXPECT_TRUE(
       EndedWith(Grid({"run", "micro.toml", "--jobs", "0"}), 2, "--jobs"));
 }
@@ -177,7 +177,7 @@ TEST_F(GridJobs, SignalsSaveAllJobs) {
   EXPECT_EQ(Holder(0), 0);
   EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
   EXPECT_TRUE(EndedWith(Grid({"status", "micro.toml"}), 0, "interrupted"));
-  EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 of 3 runs finished"));
   ExpectWhole();
 }
 
@@ -191,7 +191,7 @@ TEST_F(GridJobs, AKilledJobStopsTheGridAndTheOthersSave) {
                         "row 1/3 sparse-2: its process was ended by signal 9",
                         "the same command goes on"));
   for (size_t n = 0; n < 3; ++n) EXPECT_EQ(Holder(n), 0);
-  EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 of 3 runs finished"));
   ExpectWhole();
 }
 
@@ -207,7 +207,7 @@ TEST_F(GridJobs, JobsEndWithTheirParent) {
   EXPECT_EQ(Holder(0), 0);
   EXPECT_FALSE(fs::exists(RunFolder(0) / "result.h5"));
   EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
-  EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 of 3 runs finished"));
   ExpectWhole();
 }
 
@@ -215,7 +215,7 @@ TEST_F(GridJobs, AFailingRunFailsOnce) {
   WriteGrid(MicroGrid(60, kDivergingRow));
   const ProgramResult failed = Grid(two_);
   EXPECT_TRUE(EndedWith(failed, 1,
-                        "row 4/4 diverges FAILED: ", "3 of 4 rows finished"));
+                        "row 4/4 diverges FAILED: ", "3 of 4 runs finished"));
   const std::string text = "row 4/4 diverges FAILED: ";
   EXPECT_EQ(failed.output.find(text), failed.output.rfind(text));
 }

@@ -105,7 +105,7 @@ TEST_F(GridLaunch, RanksShareTheRowsAndTheFirstOneSpeaks) {
       WaitFor(60, [&] { return fs::exists(RunFolder(2) / "result.h5"); }));
   EXPECT_FALSE(fs::exists(RunFolder(0) / "result.h5"));
   EXPECT_TRUE(EndedWith(first.Finish(), 0, "row 2/3 star-1.5 finished",
-                        "by another process", "3 of 3 rows finished"));
+                        "by another process", "3 of 3 runs finished"));
   const ProgramResult silent = second.Finish();
   EXPECT_EQ(silent.exit_status, 0);
   EXPECT_EQ(silent.output, "");
@@ -117,7 +117,7 @@ TEST_F(GridLaunch, EveryRankEndsWithTheExitCodeOfTheGrid) {
   HeldProgram first("/usr/bin/env", Rank(0), folder_);
   HeldProgram second("/usr/bin/env", Rank(1), folder_);
   EXPECT_TRUE(EndedWith(first.Finish(), 1,
-                        "diverges FAILED: ", "3 of 4 rows finished"));
+                        "diverges FAILED: ", "3 of 4 runs finished"));
   const ProgramResult silent = second.Finish();
   EXPECT_EQ(silent.exit_status, 1);
   EXPECT_EQ(silent.output, "");
@@ -190,7 +190,7 @@ TEST_F(GridLaunch, RanksOfATaskFindEachOther) {
   const Strings slurm = {"run", "micro.toml", "--launcher=slurm", "--ranks",
                          "2"};
   EXPECT_TRUE(EndedWith(Grid(slurm), 0, "job 12: 3 rows, a task each",
-                        "3 of 3 rows finished"));
+                        "3 of 3 runs finished"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
   const ProgramResult plan =
       Grid({"plan", "micro.toml", "--launcher", "slurm", "--ranks", "2"});
@@ -201,6 +201,17 @@ TEST_F(GridLaunch, RanksOfATaskFindEachOther) {
                          "2", "--exchange", "host"})
                        .output,
                    "--exchange host"));
+  // It needs several processes, and their --ranks.
+  Pretend("sbatch", "echo 12");
+  for (const std::string ranks : {"1", "2"}) {
+    EXPECT_TRUE(EndedWith(
+        Grid({"run", "micro.toml", "--launcher=slurm", "--detach", "--ranks",
+              ranks, "--silence-limit", "90", "--out", ranks}),
+        0));
+    const bool passed_on(Says(Bytes(ranks + "/slurm/softmoe-micro-text.sh"),
+                              "--ranks mpi \\\n  --silence-limit 90 \\\n"));
+    EXPECT_EQ(passed_on, ranks == "2");
+  }
 }
 
 TEST_F(GridLaunch, WhatSlurmRefusesEndsWithFive) {
@@ -235,14 +246,14 @@ TEST_F(GridLaunch, SubmitsWaitsAndReports) {
   PretendSlurm();
   EXPECT_TRUE(EndedWith(Grid(slurm_), 0, "job 12: 3 rows, a task each",
                         "squeue --jobs=12", "scancel 12",
-                        "3 of 3 rows finished"));
+                        "3 of 3 runs finished"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
   // The plan shows the submitted script byte for byte.
   const ProgramResult plan =
       Grid({"plan", "micro.toml", "--launcher", "slurm"});
   EXPECT_TRUE(Says(plan.output, "runs/micro/slurm",
                    Bytes("runs/micro/slurm/softmoe-micro-text.sh")));
-  EXPECT_TRUE(EndedWith(Grid(slurm_), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(slurm_), 0, "3 of 3 runs finished"));
   EXPECT_EQ(Submissions(), 1) << "nothing was left to do";
   EXPECT_TRUE(
       EndedWith(Grid({"clean", "micro.toml", "--only", "temporary,runs"}), 0,
@@ -251,8 +262,35 @@ TEST_F(GridLaunch, SubmitsWaitsAndReports) {
   // Submits only unfinished rows, in the user's folder.
   fs::remove(RunFolder(1) / "result.h5");
   EXPECT_TRUE(
-      EndedWith(Grid(slurm_), 0, "job 12: 1 rows", "3 of 3 rows finished"));
+      EndedWith(Grid(slurm_), 0, "job 12: 1 rows", "3 of 3 runs finished"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
+}
+
+// Their tasks would train them, if they were submitted.
+TEST_F(GridLaunch, RecordedRunsOnOtherTokensAreSubmitted) {
+  ASSERT_TRUE(TakeTrained());
+  ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
+  Pretend("sbatch", "echo 12");
+  Pretend("squeue", "");
+  const auto submit = [&](const std::string& out) {
+    return Grid({"run", "micro.toml", "--launcher=slurm", "--detach", "--from",
+                 "a.h5", "--out", out});
+  };
+  const Strings nothing = {"a.h5: 3 runs count as finished",
+                           "nothing to submit: all 3 runs are finished"};
+  const ProgramResult same = submit("same");
+  EXPECT_TRUE(EndedWith(same, 0, nothing));
+  EXPECT_FALSE(Says(same.output, "not compared"));
+  WriteFileAtomically(folder_ / "text.txt",
+                      Bytes("text.txt") + "\n\nOne document more.\n");
+  const ProgramResult unknown = submit("unknown");
+  EXPECT_TRUE(EndedWith(unknown, 0, nothing));
+  EXPECT_TRUE(Says(unknown.output, "path:text.txt are not here: not compared"));
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2", "--out", "tokens"})
+                .exit_status,
+            0);
+  EXPECT_TRUE(EndedWith(submit("known"), 0, "does not count as finished",
+                        "job 12: 3 rows"));
 }
 
 // Waves train seeds of many rows one after the other; a task has a row's.
@@ -274,7 +312,7 @@ TEST_F(GridLaunch, ItsExitCodeIsThatOfTheRows) {
   EXPECT_TRUE(EndedWith(
       Grid(slurm_), 1,
       "text/diverges/seed7: not finished, and Slurm has ended its task",
-      "slurm/softmoe-micro-text-12_3.log", "3 of 4 rows finished"));
+      "slurm/softmoe-micro-text-12_3.log", "3 of 4 runs finished"));
 }
 
 TEST_F(GridLaunch, DetachedItDoesNotWait) {
@@ -311,18 +349,24 @@ TEST_F(GridLaunch, StoppedWhileWaitingItLeavesTheJobs) {
       Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
       "job 12 of an earlier command goes on: 1 running", "job 12: 2 rows"));
   EXPECT_EQ(Submissions(), 2);
+  // Numbers come again: job 12 is of another user by now.
+  Pretend("squeue", "[[ $* == *--user=* ]] || echo '1|RUNNING|None'");
+  EXPECT_TRUE(
+      EndedWith(Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
+                "job 12: 3 rows"));
+  EXPECT_EQ(Submissions(), 3);
   // Without an answer from Slurm, whether a job is running cannot be guessed.
   Pretend("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1");
   EXPECT_TRUE(EndedWith(Grid(slurm_), 5, "squeue --jobs=12 failed",
                         "Unable to contact", "try again"));
-  EXPECT_EQ(Submissions(), 2);
+  EXPECT_EQ(Submissions(), 3);
   // Slurm has forgotten the job: its rows are submitted again, end, and are
   // missing.
   Pretend("squeue", "echo 'error: Invalid job id specified' >&2; exit 1");
   EXPECT_TRUE(EndedWith(Grid(slurm_), 1, "job 12: 3 rows",
                         "text/sparse-2/seed7: not finished",
-                        "0 of 3 rows finished"));
-  EXPECT_EQ(Submissions(), 3);
+                        "0 of 3 runs finished"));
+  EXPECT_EQ(Submissions(), 4);
   // A row that another job trains again has its log there.
   Pretend("sbatch", "echo 13");
   const std::string asked = (folder_ / "asked").string();

@@ -56,11 +56,11 @@ class GridRanksProgram : public GridProgram {
 TEST_F(GridRanksProgram, ThreadsLeaveWhatOneRankLeaves) {
   ASSERT_TRUE(TakeTrained("alone"));
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--ranks=2"}), 0,
-                        "3 of 3 rows finished"));
+                        "3 of 3 runs finished"));
   ExpectAsAlone();
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--ranks", "2", "--jobs",
                               "2", "--out", "jobs"}),
-                        0, "3 of 3 rows finished"));
+                        0, "3 of 3 runs finished"));
   ExpectAsAlone("jobs");
 }
 
@@ -72,7 +72,7 @@ TEST_F(GridRanksProgram, ProcessesOfMpirunGoOnAfterARunThatFails) {
   for (const int finished_before : {0, 3}) {
     const ProgramResult result = Mpi(2);
     EXPECT_TRUE(
-        EndedWith(result, 1, "diverges FAILED: ", "3 of 4 rows finished"));
+        EndedWith(result, 1, "diverges FAILED: ", "3 of 4 runs finished"));
     EXPECT_EQ(Count(result.output, "grid micro: 4 runs in "), 1);
     EXPECT_EQ(Count(result.output, " finished: val loss "), 3);
     EXPECT_EQ(Count(result.output, ", earlier\n"), finished_before)
@@ -98,7 +98,7 @@ TEST_F(GridRanksProgram, ASignalToOneRankSavesEndsAllAndTheGridResumes) {
   EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
   // Another number of ranks goes on.
   EXPECT_TRUE(
-      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 rows finished"));
+      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs finished"));
   ExpectAsAlone();
 }
 
@@ -111,7 +111,7 @@ TEST_F(GridRanksProgram, ShareTheGridWithAnotherProcess) {
   const auto ranks = StartRanksIn(folder_, 2, Command());
   ASSERT_TRUE(ranks->Await("row 3/3 learned-1.5 finished")) << ranks->output();
   EXPECT_EQ(Count(ranks->output(), "row 1/3 sparse-2 is held by "), 1);
-  EXPECT_TRUE(EndedWith(other.Finish(), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(other.Finish(), 0, "3 of 3 runs finished"));
   EXPECT_EQ(ranks->AwaitEnd(), 0) << ranks->output();
   ExpectAsAlone();
 }
@@ -162,15 +162,15 @@ TEST_F(GridRanksProgram, ThatAreNoSubtreesLeaveAGridOfTheirOwn) {
       EndedWith(Grid(Joined(three, {"--rows", "sparse-2"})), 0,
                 "3 ranks add the gradients of 6 balance groups in an order of "
                 "their own",
-                "1 of 1 rows finished"));
+                "1 of 1 runs finished"));
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 2,
                         "was trained by 3 ranks", "Go on with --ranks 3"));
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml", "--ranks", "2"}), 2,
                         "was trained by 3 ranks", "Go on with --ranks 3"));
-  EXPECT_TRUE(EndedWith(Grid(three), 0, "3 of 3 rows finished"));
+  EXPECT_TRUE(EndedWith(Grid(three), 0, "3 of 3 runs finished"));
   // Read by anybody, since nothing is trained.
   EXPECT_TRUE(
-      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 rows finished"));
+      EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs finished"));
   // The record is verified by as many ranks.
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "micro.h5"}).exit_status, 0);
   EXPECT_TRUE(EndedWith(

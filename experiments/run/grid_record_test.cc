@@ -83,7 +83,7 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
   // No run has trained in this folder.
   EXPECT_TRUE(EndedWith(
       Grid({"report", "micro.toml", "--from", "a.h5", "--out", "reported"}), 1,
-      line, "instruction set v", "2 of 3 rows finished"));
+      line, "instruction set v", "2 of 3 runs finished"));
   const std::string reported = Bytes("reported/results.h5");
   fs::remove_all(folder_ / "reported");
   EXPECT_TRUE(EndedWith(
@@ -93,7 +93,7 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
 
   EXPECT_TRUE(EndedWith(
       Grid({"run", "micro.toml", "--from", "a.h5", "--out", "more"}), 0, line,
-      "row 3/3 learned-1.5 finished", "3 of 3 rows finished"));
+      "row 3/3 learned-1.5 finished", "3 of 3 runs finished"));
   EXPECT_FALSE(fs::exists(RunFolder(0, "more")));
   EXPECT_TRUE(fs::exists(RunFolder(2, "more") / "result.h5"));
   // The numbers are those of a grid that trained all of them.
@@ -105,7 +105,7 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
                       "--jobs", "2"}),
                 0, "text/star-1.5/seed7 was not measured (router health): ",
                 "a.h5: a record has no checkpoints; leave out --from",
-                "3 of 3 rows finished"));
+                "3 of 3 runs finished"));
   WriteGrid(MicroGrid(60));
 
   // Other tokens: the runs are trained again. Other settings: no recorded run
@@ -305,7 +305,7 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
   const auto run = of_regime({"run"}, {"--from", "golden/runs/mini.h5",
                                        "--rows", "regime-1.5,sparse-2"});
   EXPECT_TRUE(EndedWith(run, 0, "1 runs count as finished",
-                        "26 of 26 rows finished", "The experiment regime",
+                        "26 of 26 runs finished", "The experiment regime",
                         "INTERIM"));
   // Pilots first, then seed by seed.
   EXPECT_LT(run.output.find("regime-1.5/seed7002 finished"),
@@ -328,7 +328,7 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
   EXPECT_TRUE(
       EndedWith(of_regime({"report"},
                           {"--from", "golden/runs/regime.h5", "--out", "told"}),
-                1, "26 runs count as finished", "26 of 120 rows finished"));
+                1, "26 runs count as finished", "26 of 120 runs finished"));
   EXPECT_EQ(Bytes("told/regime/claims.txt"), verdicts);
   EXPECT_TRUE(
       EndedWith(of_regime({"record"}, {"--renew"}), 0, "0 runs are new"));

@@ -161,7 +161,7 @@ TEST_F(GridSlurm, StoppedAndKilledTasksGoOnAndTheBitsAreThoseOfAnUnbrokenRun) {
   ASSERT_TRUE(SetTimeLimit(task, 60));
 
   ASSERT_TRUE(WaitForResults(2));
-  EXPECT_TRUE(EndedWith(waiting.Finish(), 0, "2 of 2 rows finished"));
+  EXPECT_TRUE(EndedWith(waiting.Finish(), 0, "2 of 2 runs finished"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
   for (const int task : {0, 1}) {
     EXPECT_EQ(Sessions(task), 2);
@@ -187,11 +187,11 @@ TEST_F(GridSlurm, AKilledTaskComesBackThreeTimes) {
   EXPECT_TRUE(EndedWith(
       waiting.Finish(), 1,
       "text/sparse-2/seed7: not finished, and Slurm has ended its task",
-      "0 of 1 rows finished"));
+      "0 of 1 runs finished"));
   EXPECT_EQ(Sessions(0), 4);
   // A new submission continues from the checkpoint.
   EXPECT_TRUE(
-      EndedWith(Grid(run), 0, "job 2: 1 rows, a task each", "1 of 1 rows"));
+      EndedWith(Grid(run), 0, "job 2: 1 rows, a task each", "1 of 1 runs"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
@@ -206,7 +206,7 @@ TEST_F(GridSlurm, RanksOfATaskTrainTogetherAndComeBackTogether) {
   ASSERT_GT(killed, 0);
   kill(killed, SIGKILL);
   EXPECT_TRUE(EndedWith(waiting.Finish(), 0, "job 1: 1 rows, a task each",
-                        "1 of 1 rows finished"));
+                        "1 of 1 runs finished"));
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
   EXPECT_EQ(Sessions(0), 2);
   const std::string log = Log(0);

@@ -46,8 +46,8 @@ trainer::RunResult ReadResult(const GridRun& run, const fs::path& path) {
   return result;
 }
 
-// Why the run failed. A process that retries it deletes the file, perhaps right
-// now.
+// Why the run failed. A process that retries it with success deletes the file,
+// perhaps right now.
 std::optional<std::string> ReadProblem(const fs::path& run_folder) {
   const fs::path path = run_folder / kProblemName;
   if (!fs::exists(path)) return std::nullopt;
@@ -98,7 +98,15 @@ fs::path GridFolder(const Grid& grid, const std::string& out) {
 }
 
 fs::path ReportFolder(const Grid& grid, const fs::path& grid_folder) {
-  return IsMain(grid) ? grid_folder : grid_folder / grid.experiment;
+  const fs::path folder =
+      IsMain(grid) ? grid_folder : grid_folder / grid.experiment;
+  if (!grid.other_seeds && SetsOnlyRuntime(grid)) return folder;
+  std::string choice;
+  for (const int64_t seed : grid.seeds) choice += fmt::format("{} ", seed);
+  for (const std::string& set : grid.overrides) {
+    if (!set.starts_with("runtime.")) choice += set + "\n";
+  }
+  return folder / ("report-" + Sha256Hex(choice).substr(0, 8));
 }
 
 RunOutcome ReadRun(const GridRun& run, const fs::path& grid_folder) {

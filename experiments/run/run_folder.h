@@ -9,6 +9,7 @@
 //       problem.txt                            why it failed, if it did
 //     corpus-CORPUS-KEY.json                   what the runs were trained on
 //     EXPERIMENT/                              its report; main has its above
+//     report-HASH/, EXPERIMENT/report-HASH/    of other --seeds, or --set
 #ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_FOLDER_H_
 #define SOFTMOE_EXPERIMENTS_RUN_RUN_FOLDER_H_
 
@@ -30,7 +31,8 @@ std::string RunFolderName(const GridRun& run);
 // directory.
 std::filesystem::path GridFolder(const Grid& grid, const std::string& out);
 
-// The folder, inside a grid's folder, for its report.
+// The folder, inside a grid's folder, for its report; with other seeds than the
+// file's, or with settings of its own, one that no other report replaces.
 std::filesystem::path ReportFolder(const Grid& grid,
                                    const std::filesystem::path& grid_folder);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -86,6 +87,7 @@ trainer::RunOptions OptionsOfRun(const GridRun& run, const fs::path& run_folder,
   result.ranks = options.ranks;
   result.exchange = options.exchange;
   result.quiet = true;  // GridProgress reports instead
+  result.warns = false;
   result.evaluations = run.evaluations;
   result.task_files = options.task_files;
   return result;
@@ -124,23 +126,6 @@ trainer::PreparedCorpus OpenTokens(const Config& config,
   return corpus;
 }
 
-// Throws EnvironmentError that says how to get and prepare the corpus if its
-// tokens are not there. Downloads nothing.
-void RequirePrepared(const Config& config, const RuntimeConfig& runtime) {
-  const trainer::CorpusPlaces places = trainer::PlacesOf(runtime);
-  const trainer::CorpusSize size =
-      trainer::SizeOfCorpus(config.data.corpus, CacheFolder(), places);
-  // A stand-in, which would be downloaded.
-  if (!size.here && size.bytes > 0) {
-    trainer::RefuseToPrepare(config.data, config.model.vocab_size, places);
-  }
-  trainer::PrepareOptions options;
-  options.places = places;
-  options.quiet = true;
-  options.only_find = true;
-  (void)trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
-}
-
 // What its token files will take, for messages.
 std::string TokenDisk(const Config& config, const RuntimeConfig& runtime) {
   const trainer::CorpusSize size = trainer::SizeOfCorpus(
@@ -175,15 +160,13 @@ class GridRunner {
     progress_.Note(Summary());
     {
       const auto lock = LockFolder();
+      ReadAgain();  // another command may have begun while this one waited
       PrepareCorpora();
       CheckFinishedRuns();
       WriteCorpusRecords();
     }
     TrainSelected();
-    // Includes runs finished by others, in the order in which a later `report`
-    // reads them.
-    outcome_ = WithRecord(ReadGrid(outcome_.grid, options_.folder,
-                                   /*check_checkpoints=*/false));
+    ReadAgain();
     CheckFinishedRuns();
     return outcome_;
   }
@@ -199,19 +182,27 @@ class GridRunner {
       }
     }
     // A recorded run counts only if its tokens are the ones here.
+    std::set<fs::path> added;
     for (const size_t r : options_.selected) {
       const RunOutcome& run = outcome.runs[r];
       if (run.state == RunState::kFinished) continue;
       if (options_.record->Find(RunIdentityKey(run.run)) == nullptr) continue;
       const fs::path corpus = CorpusRecord(run.run, options_.folder);
       if (fs::exists(corpus.string() + ".json")) continue;
-      if (prepared_.contains(corpus)) continue;
-      Prepare(run, corpus);
+      if (!added.insert(corpus).second) continue;
+      if (!prepared_.contains(corpus)) Prepare(run, corpus);
       outcome.corpora.push_back(prepared_.at(corpus));
       outcome.corpora.back().prefix = corpus;
     }
     notes_ = TakeRecordedRuns(*options_.record, outcome);
     return outcome;
+  }
+
+  // Takes in what others have done, in the order in which a later `report`
+  // reads it.
+  void ReadAgain() {
+    outcome_ = WithRecord(ReadGrid(outcome_.grid, options_.folder,
+                                   /*check_checkpoints=*/false));
   }
 
   int64_t CountSelected(RunState state) const {
@@ -236,25 +227,25 @@ class GridRunner {
     return text;
   }
 
-  std::string FinishedRows() const {
-    return fmt::format("{} of {} rows are finished",
+  std::string FinishedRuns() const {
+    return fmt::format("{} of {} runs are finished",
                        CountSelected(RunState::kFinished),
                        options_.selected.size());
   }
 
   // Appended to the reason why the grid stopped.
   std::string GoesOn() const {
-    return fmt::format(" ({}; the same command goes on)", FinishedRows());
+    return fmt::format(" ({}; the same command goes on)", FinishedRuns());
   }
 
   void StopIfAsked() const {
-    stop_.ThrowIfRequested(FinishedRows() + "; the same command goes on");
+    stop_.ThrowIfRequested(FinishedRuns() + "; the same command goes on");
   }
 
   void RequireDiskSpace() const {
     std::vector<RunOutcome> runs;
     for (size_t r : options_.selected) runs.push_back(outcome_.runs[r]);
-    RequireGridDiskSpace(runs, options_.jobs, options_.folder);
+    RequireGridDiskSpace(runs, options_);
   }
 
   // Keeps out other processes that prepare the same corpora or write a report.
@@ -527,11 +518,13 @@ class GridRunner {
     RunOutcome& run = Selected(end.job);
     if (end.code == ExitCode::kDone && end.done) {
       Reread(run);
-      progress_.End(end.job, run);
-      return;
+      if (run.state == RunState::kFinished || run.state == RunState::kFailed) {
+        progress_.End(end.job, run);
+        return;
+      }
     }
-    // Another process came first, or the worker saved its state and the same
-    // command continues it.
+    // Another process came first, or removed what the worker left, or the
+    // worker saved its state and the same command continues it.
     open_.push_back(end.job);
     if (end.code == ExitCode::kDone || stopping_) return;
     workers_.AskToStop();
@@ -556,7 +549,7 @@ class GridRunner {
       const auto index = static_cast<size_t>(&run - outcome_.runs.data());
       return options_.processes->Lead(index, run.run.config, options);
     } catch (const StoppedError& error) {
-      throw StoppedError(fmt::format("{} ({})", error.what(), FinishedRows()));
+      throw StoppedError(fmt::format("{} ({})", error.what(), FinishedRuns()));
     } catch (const FolderHeldError&) {
       throw;
     } catch (const EnvironmentError& error) {
@@ -584,10 +577,11 @@ class GridRunner {
 
   void Train(RunOutcome& run) {
     run.problem.clear();
-    ForgetProblem(run.folder);
     try {
       run.result = CallTrainer(run);
       run.state = RunState::kFinished;
+      // Not before: others would find neither the failure nor its end.
+      ForgetProblem(run.folder);
     } catch (const NumericsError& error) {
       run.state = RunState::kFailed;
       run.problem = error.what();
@@ -648,9 +642,31 @@ class GridRunner {
 
 }  // namespace
 
+trainer::PreparedCorpus FindTokens(const GridRun& run,
+                                   const GridRunOptions& options) {
+  const Config& config = run.config;
+  const auto given = options.tokens.find(config.data.corpus);
+  if (given != options.tokens.end()) return OpenTokens(config, given->second);
+  trainer::PrepareOptions find;
+  find.places = trainer::PlacesOf(run.runtime);
+  find.quiet = true;
+  find.only_find = true;
+  const trainer::CorpusSize size =
+      trainer::SizeOfCorpus(config.data.corpus, CacheFolder(), find.places);
+  // A stand-in, which would be downloaded.
+  if (!size.here && size.bytes > 0) {
+    trainer::RefuseToPrepare(config.data, config.model.vocab_size, find.places);
+  }
+  return trainer::PrepareCorpus(config.data, config.model.vocab_size, find);
+}
+
 std::vector<RunOutcome> SelectedRuns(GridOutcome outcome,
-                                     const GridRunOptions& options) {
-  if (options.record) TakeRecordedRuns(*options.record, outcome);
+                                     const GridRunOptions& options,
+                                     std::vector<std::string>* notes) {
+  if (options.record) {
+    std::vector<std::string> said = TakeRecordedRuns(*options.record, outcome);
+    if (notes != nullptr) std::ranges::move(said, std::back_inserter(*notes));
+  }
   std::vector<RunOutcome> runs;
   for (const size_t r : options.selected) runs.push_back(outcome.runs[r]);
   return runs;
@@ -722,7 +738,7 @@ void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
     if (!options.tokens.contains(config.data.corpus) &&
         asked.insert("corpus " + CorpusRecord(run.run, "").string()).second) {
       const size_t before = missing.size();
-      ask("corpus", [&] { RequirePrepared(config, run.run.runtime); });
+      ask("corpus", [&] { (void)FindTokens(run.run, options); });
       if (missing.size() > before) {
         missing += TokenDisk(config, run.run.runtime);
       }
@@ -733,8 +749,7 @@ void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
     gpu_hours += cost.gpu_hours;
   }
   ask("tasks", [&] { RequireTaskItems(open, options); });
-  ask("disk",
-      [&] { RequireGridDiskSpace(open, options.jobs, options.folder); });
+  ask("disk", [&] { RequireGridDiskSpace(open, options); });
   if (missing.empty()) return;
   throw EnvironmentError(fmt::format(
       "grid '{}' is of the paper's scale, and not all is here that its {} runs "
@@ -779,16 +794,18 @@ int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
   return need;
 }
 
-void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
-                          const fs::path& folder) {
-  const int64_t need = DiskBytesStillNeeded(runs, jobs);
-  const int64_t free = FreeDiskBytes(folder);
+void RequireGridDiskSpace(const std::vector<RunOutcome>& runs,
+                          const GridRunOptions& options) {
+  const int64_t need =
+      DiskBytesStillNeeded(runs, options.jobs * options.processes_at_work);
+  const int64_t free = FreeDiskBytes(options.folder);
   if (need <= free) return;
   throw EnvironmentError(fmt::format(
       "{}: the grid will write {} there, the disk has {} free; free some, "
-      "choose a folder on another disk with --out, fewer --jobs, or fewer "
-      "runs with --rows, --corpora or --seeds",
-      folder.string(), FormatBytes(need), FormatBytes(free)));
+      "choose a folder on another disk with --out, {}or fewer runs with "
+      "--rows, --corpora or --seeds",
+      options.folder.string(), FormatBytes(need), FormatBytes(free),
+      options.jobs > 1 ? "fewer --jobs, " : ""));
 }
 
 GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {

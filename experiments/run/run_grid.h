@@ -17,6 +17,7 @@
 #include "experiments/run/grid_ranks.h"
 #include "experiments/run/run_outcome.h"
 #include "experiments/run/run_record.h"
+#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::experiments {
 
@@ -31,6 +32,8 @@ struct GridRunOptions {
   std::map<std::string, std::filesystem::path> tokens;
   bool quiet = false;  // no progress on stderr
   int64_t jobs = 1;    // runs at a time, one process each if > 1
+  // Processes that share the runs, each with `jobs` at a time.
+  int64_t processes_at_work = 1;
   // Threads per run, unless its settings say; 0: the cores / jobs.
   int64_t threads = 0;
   // Ranks that train a run together: threads of its process...
@@ -41,10 +44,18 @@ struct GridRunOptions {
   trainer::ExchangeChoice exchange = trainer::ExchangeChoice::kAuto;
 };
 
+// The tokens of a run that are here: those of options.tokens, or the cache's.
+// Throws EnvironmentError that says how to get and prepare the corpus if they
+// are not. Downloads and makes nothing.
+trainer::PreparedCorpus FindTokens(const GridRun& run,
+                                   const GridRunOptions& options);
+
 // The selected ones among the runs that ReadGrid found, in their order; what
-// the record has counts as finished.
+// the record has counts as finished. Adds to `notes`, if any, what
+// TakeRecordedRuns returns.
 std::vector<RunOutcome> SelectedRuns(GridOutcome outcome,
-                                     const GridRunOptions& options);
+                                     const GridRunOptions& options,
+                                     std::vector<std::string>* notes = nullptr);
 
 // Throws what trainer::ReadPlannedTasks throws for the tasks that `runs` will
 // be asked: those that are not finished, and those whose result lacks
@@ -64,9 +75,10 @@ void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
 // any `jobs` of them run at a time.
 int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs, int64_t jobs);
 
-// Throws EnvironmentError if the disk of `folder` cannot hold them.
-void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
-                          const std::filesystem::path& folder);
+// Throws EnvironmentError if the folder's disk cannot hold what `runs`, as many
+// at a time as `options` says, will still write.
+void RequireGridDiskSpace(const std::vector<RunOutcome>& runs,
+                          const GridRunOptions& options);
 
 // Throws ConfigError if options.tokens names a corpus that no selected run has,
 // EnvironmentError or DataError if its files are missing, damaged, or of
@@ -88,9 +100,9 @@ void RequireTokens(const Grid& grid, const GridRunOptions& options);
 // Ranks give the bits of one wherever they can (RanksInIdentity in trainer.h);
 // where not, a line says so, and finished runs of another number are refused.
 //
-// A run that fails (NumericsError, ConfigError, DataError) is recorded and
-// does not keep the others from running. Throws, besides what LoadGrid and
-// PrepareCorpus throw: ConfigError (balance groups that do not divide among the
+// A run that diverges (NumericsError) is recorded and does not keep the others
+// from running. Throws, besides what LoadGrid and PrepareCorpus throw:
+// ConfigError (balance groups that do not divide among the
 // ranks, before anything is written), EnvironmentError (no device, disk full, a
 // lock of a machine that cannot be asked), DataError (damaged files found in
 // the folder, before anything is trained), StoppedError (stop_signal.h;

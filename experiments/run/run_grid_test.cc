@@ -18,11 +18,13 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "core/text/text_table.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/run/grid_workers.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
+#include "experiments/run/slurm_launch.h"
 #include "experiments/testing/grid_test_util.h"
 #include "kernels/simt/device/device.h"
 #include "trainer/run/resources.h"
@@ -116,6 +118,50 @@ TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { RunGrid(grid, options); }),
                    "PiB", "--out"));
   EXPECT_TRUE(FilesIn(options.folder).empty());
+}
+
+// A task of Slurm trains the seeds of its row one after the other; processes of
+// an mpirun train side by side.
+TEST(RunGrid, CountsTheRunsThatAreAtWorkAtATime) {
+  Grid grid =
+      LoadGrid(GridPath("smoke"), {"data.corpus=path:missing.txt"}, {1, 2, 3});
+  GridRunOptions options;
+  options.folder = FreshFolder("disk_at_work");
+  options.quiet = true;
+  std::vector<RunOutcome> runs;
+  for (size_t r = 0; r < grid.runs.size(); ++r) {
+    grid.runs[r].config.model.d_model = 1 << 16;
+    grid.runs[r].config.model.d_ffn = 1 << 18;
+    grid.runs[r].config.model.num_experts = 1 << 12;
+    runs.emplace_back().run = grid.runs[r];
+    options.selected.push_back(r);
+  }
+  const auto need = [&](int64_t jobs) {
+    return "will write " + FormatBytes(DiskBytesStillNeeded(runs, jobs));
+  };
+  ASSERT_NE(need(9), need(27));
+  const std::string path = ::getenv("PATH");
+  const std::filesystem::path bin = FreshFolder("at_work_bin");
+  for (const char* name : {"sbatch", "squeue"}) {
+    WriteFileAtomically(bin / name, "#!/bin/sh\n");
+    std::filesystem::permissions(bin / name, std::filesystem::perms::owner_all);
+  }
+  ::setenv("PATH", (bin.string() + ":" + path).c_str(), 1);
+  const std::string slurm = MessageOf<EnvironmentError>([&] {
+    RunOnSlurm(grid, {.run = options, .place = {.folder = options.folder}});
+  });
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_TRUE(Says(slurm, need(9)));
+  EXPECT_FALSE(Says(slurm, "--jobs"));
+  options.processes_at_work = 4;
+  const std::string mpi =
+      MessageOf<EnvironmentError>([&] { RunGrid(grid, options); });
+  EXPECT_TRUE(Says(mpi, need(4)));
+  EXPECT_FALSE(Says(mpi, "--jobs"));
+  options.processes_at_work = 1;
+  options.jobs = 2;
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { RunGrid(grid, options); }),
+                   need(2), "fewer --jobs"));
 }
 
 // Whether a recorded run counts is known once its tokens are here, and making

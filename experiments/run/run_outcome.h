@@ -21,7 +21,7 @@ enum class RunState {
   kWaiting,      // nothing on disk
   kInterrupted,  // a checkpoint, and no result yet
   kFinished,     // `result` is there
-  kFailed,       // `problem` says why
+  kFailed,       // diverged (a NumericsError); `problem` says how
 };
 
 struct RunOutcome {

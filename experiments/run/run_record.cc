@@ -4,6 +4,7 @@
 //
 //   /            attrs: margins_sha256
 //   /planned/id, key     strings, [planned runs]
+//   /planned/diverged    strings: keys, if there are any
 //   /corpora/NAME        attrs: json, as in NAME.json
 //   /runs/{0000,...}     run_result_file.h; attrs besides: id, key,
 //                        training_sha256, num_points
@@ -43,6 +44,7 @@ namespace fs = std::filesystem;
 using trainer::StepRecord;
 
 constexpr char kBench[] = "/bench/json";
+constexpr char kDiverged[] = "/planned/diverged";
 
 // The experiment, and the scale at which its runs are judged.
 constexpr char kRegime[] = "regime";
@@ -96,6 +98,15 @@ void CheckRuns(const RunRecord& record) {
                       "and record that",
                       record.path.string(), twin->second->id, run.id));
     }
+  }
+  for (const std::string& key : record.diverged) {
+    const bool planned =
+        std::ranges::find(record.planned, key, &PlannedRun::key) !=
+        record.planned.end();
+    if (planned && record.Find(key) == nullptr) continue;
+    throw DataError(fmt::format("{}: says that {} diverged, which {}",
+                                record.path.string(), key,
+                                planned ? "is finished" : "is not planned"));
   }
 }
 
@@ -172,6 +183,10 @@ RunRecord Read(const fs::path& path) {
   }
   for (size_t i = 0; i < ids.size(); ++i) {
     record.planned.push_back({.id = ids[i], .key = keys[i]});
+  }
+  if (file.Has(kDiverged)) {
+    const auto diverged = file.ReadDataset<std::string>(kDiverged).values;
+    record.diverged = {diverged.begin(), diverged.end()};
   }
   for (const std::string& name : file.Children("/corpora")) {
     record.corpora[name] = trainer::ParsePreparedCorpus(
@@ -294,11 +309,13 @@ void RequireSameReadings(const RunRecord& record, const GridOutcome& outcome) {
   }
 }
 
-// Throws DataError for a finished run that the definitions do not plan.
+// Throws DataError for a run that ended and that the definitions do not plan.
 void RequirePlanned(const golden::RegimeDefinitions& regime,
                     const GridOutcome& outcome, const fs::path& record) {
   for (const RunOutcome& run : outcome.runs) {
-    if (run.state != RunState::kFinished) continue;
+    if (run.state != RunState::kFinished && run.state != RunState::kFailed) {
+      continue;
+    }
     const auto& [row, seed] = std::pair(run.run.row.id, run.run.seed);
     if (regime.Judges(row, seed) || regime.IsPilot(row, seed)) continue;
     throw DataError(fmt::format(
@@ -319,7 +336,9 @@ const RecordedRun* RunRecord::Find(const std::string& key) const {
 std::vector<std::string> RunRecord::Missing() const {
   std::vector<std::string> missing;
   for (const PlannedRun& plan : planned) {
-    if (Find(plan.key) == nullptr) missing.push_back(plan.id);
+    if (Find(plan.key) == nullptr && !diverged.contains(plan.key)) {
+      missing.push_back(plan.id);
+    }
   }
   return missing;
 }
@@ -347,6 +366,11 @@ void WriteRunRecord(const RunRecord& record) {
   }
   file.WriteDataset("/planned/id", ids);
   file.WriteDataset("/planned/key", keys);
+  if (!record.diverged.empty()) {
+    file.WriteDataset(kDiverged,
+                      std::vector<std::string>(record.diverged.begin(),
+                                               record.diverged.end()));
+  }
   file.CreateGroup("/corpora");
   for (const auto& [name, corpus] : record.corpora) {
     file.CreateGroup("/corpora/" + name);
@@ -455,7 +479,12 @@ RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
   }
   RecordChange change;
   for (const RunOutcome& run : outcome.runs) {
+    const std::string key = RunIdentityKey(run.run);
+    if (run.state == RunState::kFailed && grown.Find(key) == nullptr) {
+      grown.diverged.insert(key);
+    }
     if (run.state != RunState::kFinished) continue;
+    grown.diverged.erase(key);
     const auto corpus =
         grown.corpora.find(CorpusRecord(run.run, "").filename().string());
     if (corpus != grown.corpora.end()) {
@@ -491,11 +520,17 @@ std::string DescribeRecord(const RunRecord& record) {
   }
   std::string text = fmt::format(
       "{}: {} of {} planned runs{}\ncode versions: {}\ninstruction sets: {}\n",
-      record.path.string(), record.planned.size() - missing.size(),
+      record.path.string(),
+      record.planned.size() - missing.size() - record.diverged.size(),
       record.planned.size(), missing.empty() ? "" : ": PARTIAL",
       Listed(versions), Listed(levels));
   if (!missing.empty()) {
     text += fmt::format("missing: {}\n", fmt::join(missing, ", "));
+  }
+  for (const PlannedRun& plan : record.planned) {
+    if (!record.diverged.contains(plan.key)) continue;
+    text +=
+        fmt::format("diverged, so that its row has no number: {}\n", plan.id);
   }
   return text;
 }
@@ -529,23 +564,36 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
   }
   for (RunOutcome& run : outcome.runs) {
     if (run.state == RunState::kFinished) continue;
-    const RecordedRun* recorded = record.Find(RunIdentityKey(run.run));
-    if (recorded == nullptr) continue;
-    const std::string corpus = CorpusRecord(run.run, "").filename().string();
-    const auto* here = TokensHere(outcome, corpus);
-    const std::string other =
-        here == nullptr ? ""
-                        : trainer::DescribeTokenDifferences(
-                              recorded->result.identity.tokens, *here);
-    if (!other.empty()) {
-      notes.push_back(
-          fmt::format("{}: {} was trained on other token files ({}) and does "
-                      "not count as finished",
-                      record.path.string(), recorded->id, other));
+    const std::string key = RunIdentityKey(run.run);
+    const RecordedRun* recorded = record.Find(key);
+    if (recorded == nullptr &&
+        (run.state != RunState::kWaiting || !record.diverged.contains(key))) {
       continue;
     }
-    if (const auto known = record.corpora.find(corpus);
-        here == nullptr && known != record.corpora.end()) {
+    const std::string corpus = CorpusRecord(run.run, "").filename().string();
+    const auto* here = TokensHere(outcome, corpus);
+    const auto known = record.corpora.find(corpus);
+    const auto* there = recorded != nullptr ? &recorded->result.identity.tokens
+                        : known != record.corpora.end() ? &known->second.tokens
+                                                        : nullptr;
+    const std::string other =
+        here == nullptr || there == nullptr
+            ? ""
+            : trainer::DescribeTokenDifferences(*there, *here);
+    if (!other.empty()) {
+      notes.push_back(fmt::format(
+          "{}: {} was trained on other token files ({}) and does not count as "
+          "{}",
+          record.path.string(), recorded == nullptr ? run.run.id : recorded->id,
+          other, recorded == nullptr ? "diverged" : "finished"));
+      continue;
+    }
+    if (recorded == nullptr) {
+      run.state = RunState::kFailed;
+      run.problem = "diverged, as " + record.path.string() + " says";
+      continue;
+    }
+    if (here == nullptr && known != record.corpora.end()) {
       outcome.corpora.push_back(known->second);
       outcome.corpora.back().prefix = corpus;
     }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct RunRecord {
   // The planned runs of all grids recorded here, each once.
   std::vector<PlannedRun> planned;
   std::vector<RecordedRun> runs;  // by id
+  // Keys of planned runs that diverged, which left no result.
+  std::set<std::string> diverged;
   // The runs' corpora, keyed by CorpusRecord.
   std::map<std::string, trainer::PreparedCorpus> corpora;
   // The unmodified output of //:bench at the mini grid's size; "": none.
@@ -51,7 +54,7 @@ struct RunRecord {
   golden::RecordedResults results;
 
   const RecordedRun* Find(const std::string& key) const;  // nullptr: not there
-  // Ids of the planned runs that the record lacks.
+  // Ids of the planned runs that have not ended: neither finished nor diverged.
   std::vector<std::string> Missing() const;
 };
 
@@ -66,8 +69,9 @@ std::vector<trainer::StepRecord> ThinnedSteps(
 void WriteRunRecord(const RunRecord& record);
 
 // Throws EnvironmentError if the file is missing; DataError with the remedy if
-// it is damaged or holds a run twice; Error with ExitCode::kMistrusted if two
-// runs with different seeds have the same bits.
+// it is damaged, holds a run twice, or says that one diverged that is finished
+// or not planned; Error with ExitCode::kMistrusted if two runs with different
+// seeds have the same bits.
 RunRecord ReadRunRecord(const std::filesystem::path& path);
 
 // Does what ReadRunRecord does; gives an empty record if there is no file.
@@ -78,9 +82,9 @@ struct RecordChange {
   size_t added = 0, completed = 0;
 };
 
-// Adds the finished runs of `outcome` that the record lacks. Existing runs are
-// neither dropped nor replaced; they only gain missing evaluations, from a run
-// that has all of theirs. Throws
+// Adds the finished runs of `outcome` that the record lacks, and notes which of
+// the others diverged. Existing runs are neither dropped nor replaced; they
+// only gain missing evaluations, from a run that has all of theirs. Throws
 // DataError if the record was made under other margins or on other tokens, or
 // has the same run with other bits, another run with the same id, or a row with
 // other settings; if one of the two is of the experiment `regime` and the other
@@ -114,10 +118,11 @@ void RequireKnownMargins(const RunRecord& record);
 
 // Counts runs of `outcome` that are not finished but are in the record as
 // finished, if configuration and tokens are the same; for corpora that
-// `outcome` does not know, the record's tokens are assumed. Returns what to
-// print for the user: how many, versions and instruction sets, and what was
-// left out. Throws DataError if both are of the experiment `regime`, and a run
-// of the record has other settings than its row has now.
+// `outcome` does not know, the record's tokens are assumed. Waiting ones that
+// diverged where they were recorded count as failed, on the same conditions.
+// Returns what to print for the user: how many, versions and instruction sets,
+// and what was left out. Throws DataError if both are of the experiment
+// `regime`, and a run of the record has other settings than its row has now.
 std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
                                           GridOutcome& outcome);
 

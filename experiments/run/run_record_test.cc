@@ -207,6 +207,13 @@ TEST(RunRecord, RefusesWhatCannotBe) {
                        },
                        ExitCode::kMistrusted),
                    "MISTRUSTED: foldoc/soft-2/seed1 and foldoc/soft-2/seed2"));
+  EXPECT_TRUE(
+      Says(writing([](RunRecord& r) { r.diverged = {r.runs[0].key}; },
+                   ExitCode::kUsage),
+           "says that " + record.runs[0].key + " diverged, which is finished"));
+  EXPECT_TRUE(Says(writing([](RunRecord& r) { r.diverged = {"foldoc/0"}; },
+                           ExitCode::kUsage),
+                   "says that foldoc/0 diverged, which is not planned"));
 
   const auto adding = [&](const std::function<void(GridOutcome&)>& change,
                           ExitCode code) {
@@ -261,6 +268,53 @@ TEST(RunRecord, RefusesWhatCannotBe) {
       Says(MessageOf(ExitCode::kUsage, [&] { AddFinishedRuns(all, moved); }),
            "recorded under other margins"));
   EXPECT_EQ(ReadWholeFile(path), bytes);
+}
+
+// Without that its row would be judged by the seeds that did not.
+TEST(RunRecord, KeepsThatARunDiverged) {
+  const fs::path path = FreshFolder("diverged") / "example.h5";
+  const GridOutcome all = FinishedGrid();
+  GridOutcome outcome = all;
+  Fail(outcome.runs[2], "step 3: the loss is nan");
+  RunRecord record = Recorded(outcome, path);
+  const std::string& id = outcome.runs[2].run.id;
+  EXPECT_EQ(record.Missing(), std::vector<std::string>());
+  EXPECT_TRUE(Says(DescribeRecord(record), ": 7 of 8 planned runs\n",
+                   "diverged, so that its row has no number: " + id + "\n"));
+  for (RunOutcome& run : outcome.runs) {
+    run.state = RunState::kWaiting;
+    run.problem.clear();
+  }
+  TakeRecordedRuns(record, outcome);
+  EXPECT_EQ(outcome.runs[2].state, RunState::kFailed);
+  EXPECT_TRUE(Says(outcome.runs[2].problem, path.string()));
+  EXPECT_EQ(outcome.runs[3].state, RunState::kFinished);
+  // On other tokens it says nothing, as a finished run does not.
+  GridOutcome other = outcome;
+  other.runs[2].state = RunState::kWaiting;
+  other.corpora[0].tokens.data_sha256 = std::string(64, 'c');
+  EXPECT_TRUE(Says(TakeRecordedRuns(record, other).front(), id,
+                   "does not count as diverged"));
+  EXPECT_EQ(other.runs[2].state, RunState::kWaiting);
+  // On disk the run goes on: the folder says more than the record.
+  Interrupt(outcome.runs[2]);
+  TakeRecordedRuns(record, outcome);
+  EXPECT_EQ(outcome.runs[2].state, RunState::kInterrupted);
+  // It ended in the end, perhaps on another instruction set.
+  EXPECT_EQ(AddFinishedRuns(all, record).added, 1u);
+  EXPECT_TRUE(record.diverged.empty());
+}
+
+TEST(RunRecord, RefusesThatARunDivergedWhichRegimeDoesNotPlan) {
+  GridOutcome outcome = FinishedGrid();
+  outcome.grid.experiment = "regime";
+  outcome.grid.scale_grid = outcome.grid.scale = "mini";
+  for (RunOutcome& run : outcome.runs) Interrupt(run);
+  Fail(outcome.runs[0], "step 3: the loss is nan");
+  RunRecord record;
+  EXPECT_TRUE(Says(
+      MessageOf(ExitCode::kUsage, [&] { AddFinishedRuns(outcome, record); }),
+      "foldoc/sparse-1/seed1 is neither a judged run nor a pilot"));
 }
 
 // What //:bench writes, with made-up speeds.

@@ -2,6 +2,7 @@
 #include "experiments/run/slurm_launch.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -29,6 +30,7 @@
 #include "core/files/paths.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
+#include "experiments/grids/experiment.h"
 #include "experiments/plan/grid_estimate.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
@@ -130,14 +132,25 @@ SlurmJobId SubmitScript(const std::filesystem::path& script) {
       script.string(), result.exit_status, OneLine(result.output)));
 }
 
+// A submitted job and the rows of its tasks; "": a task that has ended, whose
+// row another job has.
+struct Submitted {
+  SlurmJobId id;
+  SlurmJob job;
+};
+
 // The job's tasks in the queue; none once Slurm has ended them all or forgotten
-// the job. nullopt if Slurm does not answer; `*failure` is then squeue's
-// message.
-std::optional<std::vector<SlurmTask>> TasksInQueue(const SlurmJobId& job,
+// the job, whose number another may then have. nullopt if Slurm does not
+// answer; `*failure` is then squeue's message.
+std::optional<std::vector<SlurmTask>> TasksInQueue(const Submitted& submitted,
                                                    std::string* failure) {
-  std::vector<std::string> command = {"squeue", "--noheader", "--array",
+  const SlurmJobId& job = submitted.id;
+  std::vector<std::string> command = {"squeue",
+                                      "--noheader",
+                                      "--array",
                                       "--jobs=" + job.number,
-                                      "--format=%K|%T|%r"};
+                                      "--format=%K|%T|%r",
+                                      "--user=" + std::to_string(::getuid())};
   if (!job.cluster.empty()) command.push_back("--clusters=" + job.cluster);
   const ProgramResult result = RunProgram(command, "/");
   std::vector<SlurmTask> tasks;
@@ -186,13 +199,6 @@ constexpr std::chrono::milliseconds kLook(200);
 // Interval between questions to Slurm, whose controller serves all users.
 constexpr std::chrono::seconds kAsk(10);
 
-// A submitted job and the rows of its tasks; "": a task that has ended, whose
-// row another job has.
-struct Submitted {
-  SlurmJobId id;
-  SlurmJob job;
-};
-
 // The record of a job, kept in a file beside its script for later calls.
 std::string RecordLine(const Submitted& submitted) {
   return JsonLine({{"job", submitted.id.number},
@@ -237,9 +243,20 @@ class SlurmLauncher {
 
   void Run() {
     MakeFolder(options_.run.folder);
-    if (open_.empty()) return;
-    RequireGridDiskSpace(open_, static_cast<int64_t>(open_.size()),
-                         options_.run.folder);
+    if (open_.empty()) {
+      fmt::print("nothing to submit: all {} runs are finished{}\n",
+                 options_.run.selected.size(),
+                 options_.detach ? "; `report` shows them" : "");
+      return;
+    }
+    std::set<std::pair<std::string, std::string>> tasks;
+    for (const RunOutcome& run : open_) {
+      tasks.emplace(run.run.corpus.id, run.run.row.id);
+    }
+    GridRunOptions at_work = options_.run;
+    at_work.jobs = 1;
+    at_work.processes_at_work = static_cast<int64_t>(tasks.size());
+    RequireGridDiskSpace(open_, at_work);
     Submit();
     std::fflush(stdout);  // the numbers of the jobs are needed now
     if (!options_.detach) Wait();
@@ -285,7 +302,7 @@ class SlurmLauncher {
       if (!path.filename().string().starts_with(job->name + "-")) continue;
       const auto submitted = ReadRecord(path, *job);
       if (!submitted) continue;
-      const std::vector<SlurmTask> tasks = AskNow(submitted->id);
+      const std::vector<SlurmTask> tasks = AskNow(*submitted);
       if (tasks.empty()) {
         fs::remove(path);
         continue;
@@ -313,14 +330,14 @@ class SlurmLauncher {
     return earlier;
   }
 
-  static std::vector<SlurmTask> AskNow(const SlurmJobId& id) {
+  static std::vector<SlurmTask> AskNow(const Submitted& submitted) {
     std::string failure;
-    const auto tasks = TasksInQueue(id, &failure);
+    const auto tasks = TasksInQueue(submitted, &failure);
     if (tasks) return *tasks;
     throw EnvironmentError(fmt::format(
         "{} failed, so whether that job is still at work is not known: {}; try "
         "again when Slurm answers",
-        FollowCommand(id), failure));
+        FollowCommand(submitted.id), failure));
   }
 
   void SubmitJob(const SlurmJob& job) {
@@ -389,7 +406,7 @@ class SlurmLauncher {
     for (const Submitted& submitted : jobs_) {
       const std::string& number = submitted.id.number;
       std::string failure;
-      const auto tasks = TasksInQueue(submitted.id, &failure);
+      const auto tasks = TasksInQueue(submitted, &failure);
       if (!tasks) {
         Say(number, fmt::format("Slurm does not answer: {}", failure));
       } else if (!tasks->empty()) {
@@ -454,14 +471,41 @@ void CheckRanks(const Grid& grid, const SlurmLaunchOptions& options) {
   }
 }
 
+// Adds what is here of the tokens of recorded runs, of which the folder says
+// nothing yet; of other corpora it says that they were not compared.
+void AddTokensHere(const GridRunOptions& options, GridOutcome* found) {
+  std::set<fs::path> asked;
+  for (const size_t r : options.selected) {
+    const GridRun& run = found->runs[r].run;
+    const fs::path corpus = CorpusRecord(run, options.folder);
+    if (found->runs[r].state == RunState::kFinished ||
+        options.record->Find(RunIdentityKey(run)) == nullptr ||
+        fs::exists(corpus.string() + ".json") || !asked.insert(corpus).second) {
+      continue;
+    }
+    try {
+      found->corpora.push_back(FindTokens(run, options));
+      found->corpora.back().prefix = corpus;
+    } catch (const EnvironmentError&) {
+      fmt::print("tokens of {} are not here: not compared with the record's\n",
+                 run.config.data.corpus);
+    }
+  }
+}
+
 }  // namespace
 
 void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
   CheckRanks(grid, options);
   GridRunOptions in_order = options.run;
   std::ranges::sort(in_order.selected);
-  const std::vector<RunOutcome> runs = SelectedRuns(
-      ReadGrid(grid, options.run.folder, /*check_checkpoints=*/true), in_order);
+  GridOutcome found =
+      ReadGrid(grid, options.run.folder, /*check_checkpoints=*/true);
+  if (options.run.record) AddTokensHere(options.run, &found);
+  std::vector<std::string> notes;
+  const std::vector<RunOutcome> runs =
+      SelectedRuns(std::move(found), in_order, &notes);
+  for (const std::string& note : notes) fmt::print("{}\n", note);
   // The tasks run elsewhere, where there may be what this machine lacks.
   RequirePaperScale(grid, runs, options.run, /*trains_here=*/false);
   RequireTaskItems(runs, options.run);

@@ -50,15 +50,16 @@ void CompareAgreements(std::string_view first, std::string_view second,
                        size_t other) {
   while (!first.empty() && !second.empty()) {
     const std::string what(Take(first, '\t'));
-    const std::string here(Take(first, '\n'));
+    const std::string here(Take(first, '\t'));
+    const std::string remedy(Take(first, '\n'));
     if (Take(second, '\t') != what) return;  // another call
-    const std::string there(Take(second, '\n'));
+    const std::string there(Take(second, '\t'));
+    Take(second, '\n');
     if (here == there && here != "unknown") continue;
     throw ConfigError(Rank(0) + " has " + what + " " + here + ", " +
                       Rank(other) + " has " + there +
-                      (here == there ? ", which proves nothing" : "") +
-                      "; start all ranks with the same program, configuration "
-                      "and files");
+                      (here == there ? ", which proves nothing" : "") + "; " +
+                      remedy);
   }
 }
 
@@ -194,7 +195,8 @@ void Communicator::KeepWaiting(const std::string& whom) {
 void Communicator::Agree(std::span<const Agreement> agreements) {
   std::string text;
   for (const Agreement& agreement : agreements) {
-    text += agreement.what + "\t" + agreement.hash + "\n";
+    text +=
+        agreement.what + "\t" + agreement.hash + "\t" + agreement.remedy + "\n";
   }
   Meet({.kind = Call::Kind::kAgreement, .text = text});
 }

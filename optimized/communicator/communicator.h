@@ -47,6 +47,9 @@ struct RankError : Error {
 struct Agreement {
   std::string what;  // "configuration": one line, no tab
   std::string hash;  // "unknown" equals nothing
+  // Where it differs: one line, no tab; for one hash on all ranks the same.
+  std::string remedy =
+      "start all ranks with the same program, configuration and files";
 };
 
 // How long a rank has waited, in seconds in which it ran itself: one that was

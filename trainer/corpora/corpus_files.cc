@@ -16,6 +16,7 @@
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/parallel_for.h"
+#include "core/process/stop_signal.h"
 #include "trainer/corpora/packed_file.h"
 
 namespace softmoe::trainer {
@@ -39,6 +40,9 @@ constexpr const char* kC4Table = "trainer/corpora/c4_en_train_shards.tsv";
 
 constexpr const char* kAgain =
     "download it again, or compare with //:prepare_data --verify";
+constexpr const char* kStopped =
+    "the files of the corpus were being read; the same command begins again "
+    "with that, and keeps the shards that were finished";
 
 std::string NameOf(const fs::path& path) { return path.filename().string(); }
 
@@ -115,7 +119,23 @@ void RefuseDoubleNames(FilesOf kind, const Files& files) {
   }
 }
 
+// Hugging Face has OpenWebText in plain_text/*.parquet.
+void RefuseParquet(const fs::path& place) {
+  for (const fs::path& folder : {place, place / "plain_text"}) {
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end;
+         at.increment(error)) {
+      std::error_code unknown;
+      if (at->path().extension() == ".parquet" &&
+          at->is_regular_file(unknown)) {
+        RefuseForeign(InputFile(at->path()));
+      }
+    }
+  }
+}
+
 [[noreturn]] void RefuseEmpty(FilesOf kind, const fs::path& place) {
+  RefuseParquet(place);
   if (kind == FilesOf::kOwt) {
     throw EnvironmentError(fmt::format(
         "no OpenWebText in {}: there are no *.tar.xz, *.tar or *.xz files; put "
@@ -325,10 +345,13 @@ DigestedFile Digest(FilesOf kind, const fs::path& path) {
 
 std::vector<DigestedFile> DigestFiles(FilesOf kind, const Files& paths) {
   std::vector<DigestedFile> files(paths.size());
+  const StopSignal stop;
   ThreadPool pool;
   pool.ParallelFor(static_cast<int64_t>(paths.size()), [&](int64_t i) {
+    stop.ThrowIfRequested(kStopped);
     files[static_cast<size_t>(i)] = Digest(kind, paths[static_cast<size_t>(i)]);
   });
+  stop.ThrowIfRequested(kStopped);  // while the last of them was read
   std::map<std::string, const fs::path*> contents;
   for (const DigestedFile& file : files) {
     if (file.bytes == 0) continue;
@@ -355,8 +378,10 @@ std::string VerifyFiles(FilesOf kind, const Files& paths) {
       return NameOf(path) == file.first;
     });
   });
+  const StopSignal stop;
   ThreadPool pool;
   pool.ParallelFor(static_cast<int64_t>(paths.size()), [&](int64_t i) {
+    stop.ThrowIfRequested(kStopped);
     const fs::path& path = paths[static_cast<size_t>(i)];
     const auto file = published.find(NameOf(path));
     if (file == published.end()) return;
@@ -367,6 +392,7 @@ std::string VerifyFiles(FilesOf kind, const Files& paths) {
         "variant; download this file again",
         path.string(), found, file->second.sha256));
   });
+  stop.ThrowIfRequested(kStopped);  // while the last of them was read
   return fmt::format(
       "{} of {} files have the publishers' SHA-256{}", published.size(),
       paths.size(),
@@ -407,9 +433,16 @@ std::string HowToGet(FilesOf kind) {
         "    git clone https://huggingface.co/datasets/Skylion007/openwebtext "
         "/data/owt\n"
         "Then\n"
+        "  export XDG_CACHE_HOME=/data/cache\n"
         "  ./bazelw run //:prepare_data -- --corpus owt --place owt=/data/owt "
         "--verify --out /data/owt-tokens/owt\n"
-        "Tokens take about 20 GB (vocabulary 32768).\n",
+        "Hugging Face's openwebtext, in Parquet, is another form of it: "
+        "trainer/corpora/parquet_to_jsonl.py\n"
+        "gives OUT.jsonl.zst, for --place owt=OUT.jsonl.zst --normalise "
+        "hf_openwebtext; to train, data.normalise\n"
+        "= \"hf_openwebtext\".\n"
+        "Tokens take about 20 GB (vocabulary 32768), in /data/cache; --out "
+        "links to them.\n",
         kOwtArchiveBytes, kOwtDocuments, kOwtArchiveSha256, kOwtSubsets,
         kOwtSubsets - 1);
   }
@@ -421,9 +454,11 @@ std::string HowToGet(FilesOf kind) {
       "https://huggingface.co/datasets/allenai/c4 /data/c4\n"
       "  cd /data/c4 && git lfs pull --include 'en/c4-train.*'\n"
       "(git keeps a second copy in .git: `rm -r .git` afterwards.) Then\n"
+      "  export XDG_CACHE_HOME=/data/cache\n"
       "  ./bazelw run //:prepare_data -- --corpus c4 --place c4=/data/c4 "
       "--verify --out /data/c4-tokens/c4\n"
-      "Tokens take about 400 GB, their index 7.3 GB (vocabulary 32768). A "
+      "Tokens take about 400 GB, their index 7.3 GB (vocabulary 32768), in "
+      "/data/cache; --out links to them.\nA "
       "part of the files trains, too,\n"
       "but its results are not comparable with the paper's.\n",
       kC4Bytes, kC4Documents);

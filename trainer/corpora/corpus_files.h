@@ -21,9 +21,10 @@ enum class FilesOf { kOwt, kC4, kJson };
 //   kC4    c4-train.*.json, also with .gz, .xz or .zst; without any, kJson's
 //   kJson  *.json, *.jsonl and *.ndjson, also with .gz, .xz or .zst, but not
 //          the PREFIX.json of token files
-// Throws EnvironmentError with the remedy if there is none; DataError if names
-// say that a text is there twice (x.json beside x.json.gz, an archive beside
-// its parts), or if a folder inside one of kJson has such files, too.
+// Throws EnvironmentError with the remedy if there is none; DataError if there
+// is Parquet instead, if names say that a text is there twice (x.json beside
+// x.json.gz, an archive beside its parts), or if a folder inside one of kJson
+// has such files, too.
 std::vector<std::filesystem::path> FindCorpusFiles(
     FilesOf kind, const std::filesystem::path& place);
 
@@ -43,7 +44,7 @@ struct DigestedFile {
 DigestedFile Digest(FilesOf kind, const std::filesystem::path& path);
 
 // All of them, by several threads. Throws DataError if two have one content,
-// unless they are empty.
+// unless they are empty; StoppedError (stop_signal.h).
 std::vector<DigestedFile> DigestFiles(
     FilesOf kind, const std::vector<std::filesystem::path>& paths);
 
@@ -55,7 +56,7 @@ std::string CompareWithPublishers(FilesOf kind,
                                   const std::vector<DigestedFile>& files);
 
 // Compares SHA-256 with the publishers', where they are known, and says of how
-// many files they were. Throws DataError that names the file.
+// many files they were. Throws DataError that names the file; StoppedError.
 std::string VerifyFiles(FilesOf kind,
                         const std::vector<std::filesystem::path>& paths);
 

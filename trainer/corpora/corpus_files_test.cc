@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <sstream>
 #include <string>
@@ -11,6 +12,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
@@ -258,6 +260,16 @@ TEST(VerifyFiles, ComparesTheHashesThatAreKnown) {
             "known");
 }
 
+// To read them takes minutes.
+TEST(VerifyFiles, HearsASignalAsDigestFilesDoes) {
+  const fs::path folder = Folder("stopped", {"c4-train.00000.json"});
+  const auto files = FindCorpusFiles(FilesOf::kC4, folder);
+  const StopSignal stop;
+  ::raise(SIGTERM);
+  EXPECT_THROW(VerifyFiles(FilesOf::kC4, files), StoppedError);
+  EXPECT_THROW(DigestFiles(FilesOf::kC4, files), StoppedError);
+}
+
 TEST(FindCorpusFiles, SaysWhereToGetThem) {
   const fs::path empty = FreshFolder("empty");
   const auto error = [&](FilesOf kind) {
@@ -267,9 +279,11 @@ TEST(FindCorpusFiles, SaysWhereToGetThem) {
   EXPECT_TRUE(Says(error(FilesOf::kC4), "--corpus c4:FOLDER", "--how c4"));
   EXPECT_TRUE(Says(error(FilesOf::kJson), "--corpus jsonl:PATH"));
   EXPECT_TRUE(Says(HowToGet(FilesOf::kC4), "326778635540 bytes",
-                   "364868892 documents", "git lfs"));
+                   "364868892 documents", "git lfs",
+                   "XDG_CACHE_HOME=/data/cache"));
   EXPECT_TRUE(Says(HowToGet(FilesOf::kOwt), "8013769 documents",
-                   "9fe39d154c5bc67d", "urlsf_subset20.tar"));
+                   "9fe39d154c5bc67d", "urlsf_subset20.tar",
+                   "XDG_CACHE_HOME=/data/cache", "parquet_to_jsonl.py"));
 }
 
 }  // namespace

@@ -179,6 +179,17 @@ TEST(FindCorpus, RefusesHuggingFacesTextAsThePublishers) {
   EXPECT_EQ(ReadAll(FindCorpus("owt", options)), (Documents{"one"}));
 }
 
+TEST(FindCorpus, SaysHowHuggingFacesParquetBecomesOpenWebText) {
+  const auto folder = FreshFolder("owt_parquet");
+  std::filesystem::create_directories(folder / "plain_text");
+  WriteFileAtomically(folder / "plain_text" / "train-0.parquet", "PAR1");
+  const CorpusOptions options{.cache = "/nowhere", .places = {{"owt", folder}}};
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { FindCorpus("owt", options); }),
+                   "train-0.parquet", "parquet_to_jsonl.py",
+                   "--corpus owt --place owt=OUT.jsonl.zst",
+                   "--normalise hf_openwebtext", "data.normalise"));
+}
+
 TEST(FindCorpus, SaysWhichFilesOfAPublisherItReads) {
   const auto folder = FreshFolder("publisher");
   const auto write = [&](const char* name) {

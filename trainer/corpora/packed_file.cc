@@ -254,7 +254,9 @@ void RefuseForeign(const InputFile& file) {
       RefuseForm(file,
                  "Parquet, which is not read here; turn it into lines of JSON "
                  "with trainer/corpora/parquet_to_jsonl.py, and give them as "
-                 "jsonl:PATH");
+                 "jsonl:PATH; if it is OpenWebText, with `--corpus owt --place "
+                 "owt=OUT.jsonl.zst --normalise hf_openwebtext`, which "
+                 "data.normalise of a run says, too");
     default:
       return;
   }

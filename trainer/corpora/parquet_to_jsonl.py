@@ -45,7 +45,9 @@ def main():
             print(f"{path.name}: {documents} documents so far", file=sys.stderr)
     os.replace(partial, arguments.out)
     print(f"{arguments.out}: {documents} documents; read it with --corpus "
-          f"jsonl:{arguments.out}")
+          f"jsonl:{arguments.out}; if it is OpenWebText, with --corpus owt "
+          f"--place owt={arguments.out} --normalise hf_openwebtext, which "
+          "data.normalise of a run says, too")
 
 
 if __name__ == "__main__":

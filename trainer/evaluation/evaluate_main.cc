@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "optimized/step.h"
 #include "trainer/evaluation/evaluation.h"
 #include "trainer/evaluation/routing_trace.h"
 #include "trainer/tasks/requests.h"
@@ -59,7 +60,9 @@ Examples:
       what a model would be asked; needs none
 
 Exit codes: 0 done; 1 the loss is not finite; 2 usage, or a damaged file;
-5 a file or the device is missing; 75 stopped by a signal.)";
+5 a file or the device is missing, or the device failed; 75 stopped by a signal.)";
+
+constexpr char kAgain[] = "give the same command again";
 
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
@@ -170,11 +173,14 @@ int main(int argc, char** argv) {
       options.trace = softmoe::UserPath(out) / trainer::kTraceName;
     }
     if (tasks.empty()) {
-      const auto report = trainer::EvaluateRun(options);
+      const auto report = softmoe::optimized::WithDeviceErrors(
+          kAgain, [&] { return trainer::EvaluateRun(options); });
       Print(json ? EvaluationJson(report) : EvaluationText(report));
       return ExitCode::kDone;
     }
-    const auto report = trainer::EvaluateTasks(options, std::move(items));
+    const auto report = softmoe::optimized::WithDeviceErrors(kAgain, [&] {
+      return trainer::EvaluateTasks(options, std::move(items));
+    });
     if (!out.empty()) {
       WriteTaskReport(Answering(report), report.tasks, softmoe::UserPath(out));
     }

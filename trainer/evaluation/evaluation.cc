@@ -161,7 +161,7 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   report.data_sha256 = now.tokens.data_sha256;
   report.other_tokens = !differences.empty();
 
-  const Dataset data(report.config, report.tokens);
+  const Dataset data(report.config, report.tokens, /*trains=*/false);
   LoadedModel loaded(run.checkpoint, report.config, options.runtime.threads,
                      *run.device);
   std::optional<RoutingTrace> trace;

@@ -26,6 +26,7 @@
 #include "trainer/results/run_result.h"
 #include "trainer/run/trainer.h"
 #include "trainer/testing/corpus_test_util.h"
+#include "trainer/testing/token_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/dataset.h"
 #include "trainer/tokens/prepare.h"
@@ -197,6 +198,29 @@ TEST_F(Evaluation, TracesWhatItCounts) {
   EXPECT_EQ(other.ReadDouble("/", "tau"), 0.5);
   EXPECT_EQ(other.ReadDataset<double>("/cutoff").values,
             (std::vector<double>{0.5 * 1.5 / 4, 0.5 * 1.5 / 4}));
+}
+
+// No batch is asked for.
+TEST(EvaluateRun, TakesATextThatIsTooSmallForABatch) {
+  const auto folder = FreshFolder("small_text");
+  Config config = TinyConfig(RouterKind::kSparse);
+  config.training.steps = 1;
+  config.training.global_batch_sequences = 8;
+  TrainRun(config,
+           QuietOptions(folder / "run", WriteTinyTokens(folder / "data")));
+  const auto length = static_cast<size_t>(config.model.sequence_length);
+  const std::vector<int32_t> four(4 * length + 1, 7), one(length + 1, 7);
+  EvaluationOptions options;
+  options.folder = folder / "run";
+  options.tokens = folder / "small";
+  WriteTokenFiles(options.tokens, config.model.vocab_size, {four, one});
+  EXPECT_EQ(EvaluateRun(options).validation.num_tokens,
+            config.model.sequence_length);
+  options.tokens = folder / "smaller";
+  WriteTokenFiles(options.tokens, config.model.vocab_size, {four, {7}});
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { EvaluateRun(options); }),
+                   "smaller.bin", "a sequence of 16 tokens",
+                   "token files of a larger text"));
 }
 
 TEST_F(Evaluation, RefusesTokensOfAnotherTokenizer) {

@@ -18,12 +18,14 @@ namespace softmoe::trainer {
 struct LoadedModel {
   // `config` is the checkpoint's but for what changes no parameter; `threads`
   // as in RuntimeConfig. Keeps a reference to `device`. Throws as MakeModel
-  // and Checkpoint::ReadParameters.
+  // and Checkpoint::ReadParameters. A forward pass recomputes nothing, so it
+  // takes the least memory that any training takes.
   LoadedModel(const Checkpoint& checkpoint, const Config& config,
               int64_t threads, optimized::Device& device)
       : pool(static_cast<int>(threads)),
-        model(optimized::MakeModel(
-            config, config.training.balance_group_sequences, pool, device)) {
+        model(optimized::MakeModel(config,
+                                   config.training.balance_group_sequences,
+                                   pool, device, Recompute::kLayer)) {
     model->WriteParameters(checkpoint.ReadParameters(model->layout().total), 0);
   }
 

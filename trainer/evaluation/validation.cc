@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/gather_stats.h"
+#include "optimized/step.h"
 #include "trainer/evaluation/routing_totals.h"
 
 namespace softmoe::trainer {
@@ -83,7 +84,7 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
   Validation result;
   result.loss = totals.MeanLoss();
   if (!std::isfinite(result.loss)) {
-    throw NumericsError(
+    throw optimized::DivergedError(
         fmt::format("the validation loss is {}; train again with a smaller "
                     "training.learning_rate",
                     result.loss));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/results/metrics_log.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -66,6 +67,15 @@ const std::filesystem::path& Rewrite(const std::filesystem::path& path,
 }
 
 }  // namespace
+
+int64_t LoggedSteps(const std::filesystem::path& path) {
+  std::ifstream lines(path);
+  int64_t steps = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(R"({"kind":"step",)")) ++steps;
+  }
+  return steps;
+}
 
 MetricsLog::MetricsLog(const std::filesystem::path& path,
                        const RunIdentity& identity, const TrainState& state)

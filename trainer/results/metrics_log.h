@@ -11,6 +11,7 @@
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
 
+#include <cstdint>
 #include <filesystem>
 
 #include "core/files/json_lines.h"
@@ -24,6 +25,9 @@ inline constexpr int kMetricsLogVersion = 2;
 
 // The file's name in the folder of the run.
 inline constexpr char kMetricsName[] = "metrics.jsonl";
+
+// The lines of steps in the file; 0 if there is none.
+int64_t LoggedSteps(const std::filesystem::path& path);
 
 class MetricsLog {
  public:

@@ -15,6 +15,7 @@
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/shards.h"
 #include "optimized/rank_groups.h"
+#include "optimized/step.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
 
@@ -68,7 +69,7 @@ void PassTies(std::span<const float> values, RankMidpoint& result) {
 RankMidpoint FindRankMidpoint(std::span<float> values, int64_t rank) {
   for (const float value : values) {
     if (value >= 0.0f && !std::isinf(value)) continue;
-    throw NumericsError(fmt::format(
+    throw optimized::DivergedError(fmt::format(
         "calibrating tau: a soft weight ratio is {}, expected a finite number "
         ">= 0; the initial parameters or the router are broken",
         value));

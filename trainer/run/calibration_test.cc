@@ -75,7 +75,7 @@ TEST(RankMidpoint, RefusesWhatIsNoWeight) {
   for (float bad : {std::numeric_limits<float>::quiet_NaN(),
                     std::numeric_limits<float>::infinity(), -1.0f}) {
     std::vector<float> values = {1.0f, bad, 2.0f};
-    EXPECT_THROW(FindRankMidpoint(values, 1), NumericsError) << bad;
+    EXPECT_THROW(FindRankMidpoint(values, 1), optimized::DivergedError) << bad;
   }
   std::vector<float> lonely = {1.0f};
   EXPECT_THROW(FindRankMidpoint(lonely, 1), DataError);
@@ -194,7 +194,8 @@ TEST(Calibration, NamesANanScore) {
   const float nan[] = {std::nanf("")};
   fresh.model->WriteParameters(nan,
                                fresh.model->layout().layers[0].router_weight);
-  EXPECT_THROW(CalibrateTau(*fresh.model, fresh.data, [] {}), NumericsError);
+  EXPECT_THROW(CalibrateTau(*fresh.model, fresh.data, [] {}),
+               optimized::DivergedError);
 }
 
 // Only the batch's last sequence, the second of its group, has this token.
@@ -215,7 +216,7 @@ TEST(Calibration, NamesTheTokenOfANanScoreInTheWholeBatch) {
   const std::vector<float> nan(width, std::nanf(""));
   fresh.model->WriteParameters(
       nan, fresh.model->layout().embedding + *found * width);
-  const std::string message = MessageOf<NumericsError>(
+  const std::string message = MessageOf<optimized::DivergedError>(
       [&] { CalibrateTau(*fresh.model, fresh.data, [] {}); });
   // Attention spreads the NaN over the whole sequence.
   EXPECT_TRUE(Says(message,

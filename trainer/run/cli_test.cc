@@ -256,6 +256,21 @@ TEST_F(Cli, DryRunPrintsThePlanAndWritesNothing) {
                         "2 balance groups of 2 sequences", run_.string()));
   EXPECT_FALSE(std::filesystem::exists(run_));
   EXPECT_EQ(plan.output.find("exchange"), std::string::npos);
+  // What the run would find missing at once.
+  const auto without_text = [&](const Strings& text) {
+    return RunProgram(
+        Joined({"/usr/bin/env", "XDG_CACHE_HOME=" + folder_.string(),
+                Binary("run/train"), "--config", "tiny.toml", "--dry-run"},
+               text),
+        folder_);
+  };
+  EXPECT_TRUE(EndedWith(without_text({"--data", "missing"}), 5, "missing."));
+  EXPECT_TRUE(
+      EndedWith(without_text({"--corpus", "path:missing"}), 5, "missing"));
+  EXPECT_TRUE(EndedWith(without_text({"--corpus", "gcdie"}), 2,
+                        "no such corpus", "gcide"));
+  EXPECT_TRUE(
+      EndedWith(without_text({"--corpus", "gcide"}), 0, "prepared from gcide"));
   const ProgramResult ranks = Train({"--dry-run", "--ranks", "2"});
   EXPECT_TRUE(
       Says(ranks.output,
@@ -523,9 +538,14 @@ TEST_F(Cli, ANanEndsWithOne) {
 
 // At this temperature all weights are equal, so that no tau has some above it.
 TEST_F(Cli, WarnsOfACalibrationThatMissesItsAim) {
-  EXPECT_TRUE(EndedWith(Train({"--set", "router.temperature_start=1e9"}), 0,
-                        "warning: ", "router.mean_active_experts",
-                        "set router.tau"));
+  for (const Strings& quiet : {Strings(), Strings{"--quiet"}}) {
+    std::filesystem::remove_all(run_);
+    const ProgramResult result =
+        Train(Joined({"--set", "router.temperature_start=1e9"}, quiet));
+    EXPECT_TRUE(EndedWith(result, 0, "warning: ", "router.mean_active_experts",
+                          "set router.tau"));
+    EXPECT_EQ(Count(result.output, "step 12/12 | "), quiet.empty() ? 1 : 0);
+  }
 }
 
 TEST_F(Cli, SignalsSaveAndEndWith75) {

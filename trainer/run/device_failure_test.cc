@@ -195,9 +195,10 @@ TEST_F(DeviceFailure, ANanEndsWithOne) {
 
 // Fails while the model's parameters are copied; simulated_device_test covers
 // failures within a step.
-TEST_F(DeviceFailure, ADeviceThatFailsEndsWithOne) {
+TEST_F(DeviceFailure, ADeviceThatFailsEndsWithFive) {
   StopAfterOneStep("cuda");
-  ExpectRefused(ExitCode::kFailed, "cudaMemcpyAsync=719", {"on the device: "},
+  ExpectRefused(ExitCode::kEnvironment, "cudaMemcpyAsync=719",
+                {"on the device: ", "goes on from the last checkpoint"},
                 /*new_runs_too=*/false);
   ExpectGoesOn({"--device=cuda"});
 }

@@ -12,6 +12,7 @@
 #include "core/files/paths.h"
 #include "core/process/process.h"
 #include "core/testing/message_test_util.h"
+#include "kernels/isa.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/rank_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
@@ -109,6 +110,14 @@ TEST_F(MpiTrain, RanksThatDisagreeEndWithTwoAndWriteNothing) {
                   command = Joined(command, {"--checkpoint-every", "5"});
                 }),
                 "rank 0 has --checkpoint-every ");
+
+  if (kernels::IsaAvailable(kernels::Isa::kV4)) {
+    ExpectRefused(2, of_rank_1([](Strings& command) {
+                    command = Joined(command, {"--isa", "v3"});
+                  }),
+                  "rank 0 has isa v4, rank 1 has v3; give all ranks the same "
+                  "--device, and --isa=v3");
+  }
 
   // Other tokens, under the same name.
   const std::filesystem::path other = WriteTinyTokens(folder_ / "other", 2);

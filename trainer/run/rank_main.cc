@@ -59,9 +59,7 @@ class RankProcess {
   }
 
   void Say(const std::string& words) const {
-    if (options_.quiet) return;
-    std::printf("%s: %s\n", name_.c_str(), words.c_str());
-    std::fflush(stdout);
+    std::fprintf(stderr, "%s: %s\n", name_.c_str(), words.c_str());
   }
 
   const RankMainOptions options_;

@@ -28,7 +28,6 @@ struct RankMainOptions {
   bool mpi = false;
   // s. A rank for which others wait longer in a step ends all; 0: none does.
   double silence_limit = 600;
-  bool quiet = false;
 };
 
 // The ranks of this process's run.

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <system_error>
 
 #include "core/config/parameter_layout.h"
@@ -36,28 +35,9 @@ int64_t NumbersPerStep(const ModelConfig& model) {
   return numbers;
 }
 
-// Gradients that a tree over `leaves` leaves holds besides the sum.
-int64_t TreeBuffers(int64_t leaves) {
-  int64_t buffers = 0;
-  for (int64_t n = 1; n < leaves; n *= 2) ++buffers;
-  return buffers;
-}
-
-// How many times the parameters are held, over all ranks.
-int64_t ParameterArrays(int64_t groups, int64_t ranks) {
-  constexpr int64_t kParametersMomentsGradient = 4;
-  if (ranks == 1) return kParametersMomentsGradient + TreeBuffers(groups);
-  // Each rank has its parameters and their next values, the sum of its groups,
-  // and what others send it (ranked_updater.h). Moments, the gradient and the
-  // tree over ranks are shards.
-  constexpr int64_t kOfEach = 4, kOfAll = 3;
-  return ranks * (kOfEach + TreeBuffers(groups / ranks)) + kOfAll +
-         TreeBuffers(ranks);
-}
-
 }  // namespace
 
-ResourceNeed EstimateResources(const Config& config, int64_t ranks) {
+ResourceNeed EstimateResources(const Config& config, int ranks) {
   ResourceNeed need;
   need.parameters = ParameterLayout(config).total;
   const int64_t numbers_per_step = NumbersPerStep(config.model);
@@ -66,9 +46,10 @@ ResourceNeed EstimateResources(const Config& config, int64_t ranks) {
   need.disk_bytes =
       2 * need.checkpoint_bytes + history_bytes + kFileOverhead +
       config.training.steps * numbers_per_step * kMetricsBytesPerNumber;
-  need.state_bytes =
-      4 * need.parameters *
-      ParameterArrays(optimized::NumGroups(config.training), ranks);
+  // For a checkpoint rank 0 holds three arrays more, and each other one.
+  need.state_bytes = ranks * (optimized::PlanModel(config, ranks).bytes() +
+                              optimized::PlanUpdates(config, ranks).bytes()) +
+                     4 * need.parameters * (3 + (ranks - 1));
   need.calibration_bytes = ranks * NumCalibrationRatios(config) *
                            static_cast<int64_t>(sizeof(float));
   return need;

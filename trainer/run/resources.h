@@ -17,12 +17,12 @@ struct ResourceNeed {
   int64_t disk_bytes = 0;         // peak in the run's folder: the old and the
                                   // new checkpoint, metrics, result
   int64_t state_bytes = 0;        // memory of all ranks: parameters, moments,
-                                  // gradients of the tree; without activations
+                                  // gradients, and what they read of these for
+                                  // a checkpoint; without activations
   int64_t calibration_bytes = 0;  // memory, until tau is calibrated: the soft
                                   // weights that are ranked
 };
-// With `ranks` > 1: the need of a process whose ranks are threads.
-ResourceNeed EstimateResources(const Config& config, int64_t ranks = 1);
+ResourceNeed EstimateResources(const Config& config, int ranks = 1);
 
 // Soft weights that CalibrateTau ranks (calibration.h); 0 if tau is not
 // calibrated.

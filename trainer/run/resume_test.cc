@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/code_version.h"
 #include "core/config/parameter_layout.h"
@@ -145,6 +146,41 @@ TEST_P(EveryRouter, FullDiskKeepsTheOldCheckpoint) {
   EXPECT_EQ(FilesIn(run),
             (std::vector<std::string>{kCheckpointName, kMetricsName}));
   ExpectAsUnbroken(TrainRun(config_, QuietOptions(run, tokens_)), run);
+}
+
+// The next checkpoint comes with the lines that are missing.
+TEST_P(EveryRouter, FullDiskForTheLogAloneEndsNothing) {
+  const auto run = folder_ / "log";
+  RunOptions options = QuietOptions(run, tokens_);
+  std::optional<FullDisk> full;
+  options.on_step = [&](const StepRecord& record) {
+    const auto log = std::filesystem::file_size(run / kMetricsName);
+    if (record.step == 6) full.emplace(static_cast<int64_t>(log));
+    if (record.step == 7) full.reset();
+  };
+  testing::internal::CaptureStderr();
+  ExpectAsUnbroken(TrainRun(config_, options), run);
+  EXPECT_TRUE(Says(testing::internal::GetCapturedStderr(),
+                   "training goes on, and the next checkpoint comes"));
+}
+
+TEST(Resume, SaysThatStepsOfALostSessionAreTrainedAnew) {
+  const auto folder = FreshFolder("no_checkpoint");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  RunOptions options =
+      QuietOptions(folder / "run", WriteTinyTokens(folder / "data"));
+  options.on_step = [](const StepRecord& record) {
+    if (record.step == 5) throw Crash();
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_THROW(TrainRun(config, options), Crash);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  options.on_step = nullptr;
+  testing::internal::CaptureStderr();
+  TrainRun(config, options);
+  EXPECT_TRUE(Says(testing::internal::GetCapturedStderr(), "warning: ",
+                   "metrics.jsonl has 5 steps of a session that left no "
+                   "checkpoint; beginning anew"));
 }
 
 // Rewrites a checkpoint with the changes of `edit`.

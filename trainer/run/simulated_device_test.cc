@@ -108,7 +108,8 @@ void SimulatedRun::ExpectAFailureLeavesTheCheckpoint(int ranks) {
       simt::FailCall("cudaMemcpyAsync", 1, kLaunchFailure);
     }
   };
-  EXPECT_TRUE(Says(Refusal<NumericsError>(options), "on the device: "));
+  EXPECT_TRUE(Says(Refusal<EnvironmentError>(options),
+                   "on the device: ", "goes on from the last checkpoint"));
   EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
   EXPECT_FALSE(fs::exists(folder_ / "run/result.h5"));
   EXPECT_TRUE(Train("run").resumed);
@@ -317,6 +318,33 @@ TEST_F(SimulatedRun, IsEvaluatedOnItsDevice) {
     at.active_histogram = result.final_validation.active_histogram;
     return at;
   }());
+}
+
+// Without gradients no layer keeps its activations: what a run needed that
+// recomputed them is enough, and what it needs without is not there.
+TEST_F(SimulatedRun, IsEvaluatedInTheLeastMemoryOfTraining) {
+  config_.training.steps = 1;
+  const RunResult result = Train("run");
+  const auto needed = [&](Recompute recompute) {
+    optimized::MemoryPlan plan = optimized::PlanModel(config_);
+    plan.Add(optimized::PlanPasses(
+        config_,
+        optimized::SizesOf(optimized::InitialAllocations(config_, /*tau=*/0),
+                           config_.training.balance_group_sequences *
+                               config_.model.sequence_length),
+        recompute, optimized::MemoryKind::kDevice));
+    return plan.bytes();
+  };
+  const int64_t least = needed(Recompute::kLayer);
+  const int64_t most = needed(Recompute::kNone);
+  ASSERT_LT(least, most);
+  simt::SetDeviceLimits(
+      {.memory = static_cast<size_t>(optimized::kProductWorkspaces +
+                                     (least + most) / 2)});
+  EvaluationOptions options;
+  options.folder = folder_ / "run";
+  options.runtime.device = "cuda";
+  EXPECT_EQ(EvaluateRun(options).validation.loss, result.final_validation.loss);
 }
 
 // A batch of shorter sequences gives the bits of a model that has such, whose

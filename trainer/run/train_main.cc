@@ -18,6 +18,8 @@
 #include "optimized/device.h"
 #include "optimized/expected_step.h"
 #include "optimized/memory_plan.h"
+#include "trainer/corpora/corpus.h"
+#include "trainer/corpora/standin_corpora.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
@@ -74,10 +76,12 @@ Examples:
 
 In the output folder: checkpoint.h5, metrics.jsonl (a line per step),
 result.h5. Ctrl-C, SIGTERM and a closed terminal (SIGHUP; not under nohup)
-finish the step and save, whether or not anybody still reads the output.
+finish the step and save, whether or not anybody still reads the output. But
+mpirun that gets one kills its ranks a second or two later (Open MPI 4.1): send
+it to one of the ranks (kill -TERM PID), or set --checkpoint-every.
 
-Exit codes: 0 done; 1 the loss is not finite, or the device failed; 2 usage,
-configuration, or a damaged file; 5 a file, the device or its memory is missing,
+Exit codes: 0 done; 1 the loss is not finite; 2 usage, configuration, or a
+damaged file; 5 a file, the device or its memory is missing, the device failed,
 the disk full, or another rank silent; 75 stopped by a signal, state saved.)";
 
 struct Arguments {
@@ -110,8 +114,8 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
       "parameters       {}\n"
       "training tokens  {} in {} steps of {}: {} balance groups of {} "
       "sequences\n"
-      "memory           {} for parameters, gradients and moments{}; "
-      "activations apart\n"
+      "memory           {} for parameters, gradients, moments and a "
+      "checkpoint{}; activations apart\n"
       "disk             {} (a checkpoint has {})\n{}",
       folder.string(), tokens, need.parameters,
       tokens_per_step * training.steps, training.steps, tokens_per_step,
@@ -207,6 +211,22 @@ void RequireTokensOfConfig(const Config& config,
   softmoe::trainer::RequireTokensOf(config.data, corpus);
 }
 
+// Throws what the run would throw first if the token files `data` are missing
+// or damaged or, without them, if the configuration's corpus is unknown or
+// missing. Downloads nothing.
+void RequireText(const softmoe::ConfigDraft& draft, const std::string& data) {
+  const softmoe::DataConfig& text = draft.config.data;
+  if (!data.empty()) {
+    (void)softmoe::trainer::TokenFile(softmoe::UserPath(data),
+                                      draft.config.model.vocab_size);
+  } else if (softmoe::trainer::FindStandin(text.corpus) == nullptr) {
+    (void)softmoe::trainer::FindCorpus(
+        text.corpus, {.cache = softmoe::CacheFolder(),
+                      .places = softmoe::trainer::PlacesOf(draft.runtime),
+                      .normalise = text.normalise});
+  }
+}
+
 // Trains as a rank of `processes`: a single one where ranks are threads.
 ExitCode Train(const Arguments& arguments, Communicator& processes) {
   const bool leads = processes.rank() == 0;
@@ -249,6 +269,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   }
   if (arguments.dry_run) {
     if (!leads) return ExitCode::kDone;
+    RequireText(draft, arguments.data);
     PrintPlan(config, folder,
               arguments.data.empty()
                   ? "prepared from " + config.data.corpus
@@ -366,7 +387,6 @@ int main(int argc, char** argv) {
   }
   softmoe::trainer::RankMainOptions processes = arguments.ranks.processes;
   processes.mpi = arguments.ranks.mpi();
-  processes.quiet = arguments.quiet;
   return RunRankMain("train", processes, [&](const Ranks& all) {
     return Train(arguments, all.communicator);
   });

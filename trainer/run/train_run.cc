@@ -28,6 +28,7 @@
 #include "optimized/initialize.h"
 #include "optimized/memory_plan.h"
 #include "optimized/rank_groups.h"
+#include "optimized/step.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/evaluation/validation.h"
 #include "trainer/results/checkpoint.h"
@@ -53,10 +54,18 @@ constexpr int64_t kCalibrationShare = 100;
 std::vector<optimized::Agreement> Agreements(const RunIdentity& identity) {
   std::vector<optimized::Agreement> result = {
       {"configuration", ConfigHash(identity.config)}};
-  VisitIdentityTexts(
-      identity, [&](IdentityPart, const char* name, const std::string& text) {
-        result.push_back({name, text.empty() ? "none" : text});
-      });
+  const bool on_cpu = identity.backend.empty();
+  VisitIdentityTexts(identity, [&](IdentityPart part, const char* name,
+                                   const std::string& text) {
+    result.push_back({name, text.empty() ? "none" : text});
+    if (part == IdentityPart::kIsa && on_cpu) {
+      result.back().remedy =
+          "give all ranks the same --device, and --isa=v3, the lower level";
+    } else if (part == IdentityPart::kIsa || part == IdentityPart::kDevice) {
+      result.back().remedy =
+          "give all ranks the same --device, on machines of one kind";
+    }
+  });
   return result;
 }
 
@@ -97,9 +106,26 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
     Begin();
   }
   Agree();
-  if (leads()) {
-    metrics_ = std::make_unique<MetricsLog>(options_.folder / kMetricsName,
-                                            identity_, state_);
+  OpenLog();
+}
+
+void RunLoop::OpenLog() {
+  if (!leads() || metrics_ != nullptr) return;
+  metrics_ = std::make_unique<MetricsLog>(options_.folder / kMetricsName,
+                                          identity_, state_);
+}
+
+template <typename Record>
+void RunLoop::Log(const Record& record) {
+  if (metrics_ == nullptr) return;
+  try {
+    metrics_->Add(record);
+  } catch (const EnvironmentError& error) {
+    metrics_.reset();
+    Warn(
+        fmt::format("{}; training goes on, and the next checkpoint comes "
+                    "with the lines that are missing",
+                    error.what()));
   }
 }
 
@@ -137,15 +163,22 @@ void RunLoop::Resume(const std::filesystem::path& path) {
   Say(fmt::format("going on after step {}/{} of {}", state_.step,
                   config_.training.steps, path.string()));
   if (!state_.code_version.ends_with(CodeVersion())) {
-    Say(fmt::format(
-        "warning: trained so far by version {} of this project, this is {}: "
-        "the result may not be what either gives alone",
+    Warn(fmt::format(
+        "trained so far by version {} of this project, this is {}: the result "
+        "may not be what either gives alone",
         state_.code_version, CodeVersion()));
     state_.code_version += ", " + CodeVersion();
   }
 }
 
 void RunLoop::Begin() {
+  const int64_t lost = LoggedSteps(options_.folder / kMetricsName);
+  if (lost > 0) {
+    Warn(
+        fmt::format("{} has {} steps of a session that left no checkpoint; "
+                    "beginning anew",
+                    kMetricsName, lost));
+  }
   state_.code_version = CodeVersion();
   optimized::InitializeParameters(
       *model_, static_cast<uint64_t>(config_.training.seed), pool_);
@@ -168,8 +201,8 @@ void RunLoop::Begin() {
   if (apart > std::max<int64_t>(1, found.wanted / kCalibrationShare)) {
     // Too many lie above where scores hardly count, and too few where weights
     // underflow to 0.
-    Say(fmt::format(
-        "warning: {} soft weights should lie above tau, for "
+    Warn(fmt::format(
+        "{} soft weights should lie above tau, for "
         "router.mean_active_experts = {:g}, and {} do: so many are equal at a "
         "temperature of {:g}; set router.tau, or {} router.temperature_start",
         found.wanted, config_.router.mean_active_experts, found.rank,
@@ -188,6 +221,7 @@ RunResult RunLoop::Run() {
   Save();
   Evaluate();
   // Synced before the result is written, after which nobody writes the log.
+  OpenLog();
   if (leads()) metrics_->Sync();
   // To count the splits of C4 takes reading 8 GB, on one rank.
   RunResult result;
@@ -213,17 +247,16 @@ void RunLoop::OneStep() {
   state_.most_active_in_a_token =
       std::max(state_.most_active_in_a_token, outcome.most_active_in_a_token);
   state_.history.push_back(record);
-  if (leads()) metrics_->Add(record);
+  Log(record);
 
   seconds_per_step_ = seconds_per_step_ == 0
                           ? record.seconds
                           : 0.9 * seconds_per_step_ + 0.1 * record.seconds;
   if (record.step == 1 && record.zero_active_fraction > 0.5 &&
       config_.router.fallback == Fallback::kNone) {
-    Say(fmt::format(
-        "warning: {} at the start: these tokens have no expert and train "
-        "none. tau {:g} is high for T = {:g}; {}router.fallback = \"top1\" "
-        "would help",
+    Warn(fmt::format(
+        "{} at the start: these tokens have no expert and train none. tau {:g} "
+        "is high for T = {:g}; {}router.fallback = \"top1\" would help",
         Titled(metrics::kZeroActiveFraction, record.zero_active_fraction),
         state_.tau, record.temperature,
         state_.tau_calibrated ? "" : "router.tau = \"calibrated\" or "));
@@ -245,16 +278,26 @@ void RunLoop::Save() {
       {.name = fmt::format("the checkpoint after step {}", state_.step)});
   state_.seconds = Seconds();
   Agree();
-  // Each rank has a shard of the moments.
-  const CheckpointTensors tensors = {model_->ReadParameters(),
-                                     updater_->ReadFirstMoment(),
-                                     updater_->ReadSecondMoment()};
+  // Each rank has a shard of the moments. All read whole arrays, of which the
+  // others keep none: EstimateResources counts on it.
+  CheckpointTensors tensors;
+  const auto keep = [&](std::vector<float> array, std::vector<float>* kept) {
+    if (leads()) *kept = std::move(array);
+  };
+  keep(model_->ReadParameters(), &tensors.parameters);
+  keep(updater_->ReadFirstMoment(), &tensors.first_moment);
+  keep(updater_->ReadSecondMoment(), &tensors.second_moment);
   if (leads()) {
     WriteCheckpoint(options_.folder / kCheckpointName, identity_,
                     options_.tokens, state_, tensors);
   }
   communicator_.Barrier();
   saved_step_ = state_.step;
+  try {
+    OpenLog();
+  } catch (const EnvironmentError& error) {
+    Warn(error.what());
+  }
 }
 
 void RunLoop::StopIfAsked() {
@@ -310,7 +353,7 @@ void RunLoop::Evaluate() {
        .active_experts = at_one_.active_experts,
        .zero_active_fraction = at_one_.zero_active_fraction,
        .relative_load_variance = at_one_.relative_load_variance});
-  if (leads()) metrics_->Add(state_.evaluations.back());
+  Log(state_.evaluations.back());
   std::string loss = Titled(metrics::kLoss, at_one_.loss);
   if (temperature != 1.0) {
     loss += fmt::format(" at T 1, {} at {}",
@@ -368,6 +411,12 @@ void RunLoop::Say(const std::string& line) const {
   if (options_.quiet) return;
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
+}
+
+void RunLoop::Warn(const std::string& text) const {
+  if (!leads() || !options_.warns) return;
+  std::fprintf(stderr, "warning: %s: %s\n", options_.folder.c_str(),
+               text.c_str());
 }
 
 namespace {
@@ -565,7 +614,9 @@ std::string OtherBitsOfRanks(const Config& config, int ranks) {
       ranks, optimized::NumGroups(config.training));
 }
 
-RunResult TrainRun(const Config& config, const RunOptions& options) {
+namespace {
+
+RunResult FindOrTrain(const Config& config, const RunOptions& options) {
   optimized::SingleCommunicator alone;
   optimized::Communicator& processes =
       options.processes != nullptr ? *options.processes : alone;
@@ -644,6 +695,14 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   }
   EvaluateLater(options, processes, *device, &result);
   return result;
+}
+
+}  // namespace
+
+RunResult TrainRun(const Config& config, const RunOptions& options) {
+  return optimized::WithDeviceErrors(
+      "the same command goes on from the last checkpoint, if there is one",
+      [&] { return FindOrTrain(config, options); });
 }
 
 }  // namespace softmoe::trainer

@@ -56,6 +56,12 @@ class RunLoop {
  private:
   void Resume(const std::filesystem::path& path);
   void Begin();
+  // On rank 0, has metrics_ hold all that state_ knows, if it is not open.
+  void OpenLog();
+  // Adds a line. Where it cannot be written, the log is closed, and training
+  // goes on: Save opens it again.
+  template <typename Record>
+  void Log(const Record& record);
   void OneStep();
   // Writes the checkpoint, which is durable when this returns on any rank.
   void Save();
@@ -70,6 +76,8 @@ class RunLoop {
   RunResult MakeResult();
   double Seconds() const;  // of all sessions
   void Say(const std::string& line) const;
+  // On rank 0, on stderr, also if options_.quiet.
+  void Warn(const std::string& text) const;
 
   const RunIdentity identity_;
   const RunOptions options_;
@@ -90,7 +98,7 @@ class RunLoop {
   double seconds_per_step_ = 0;  // recent mean, to estimate the remaining time
   // The results of the last Evaluate().
   Validation at_schedule_temperature_, at_one_;
-  std::unique_ptr<MetricsLog> metrics_;  // rank 0 only
+  std::unique_ptr<MetricsLog> metrics_;  // rank 0 only; nullptr: see Log
 };
 
 }  // namespace softmoe::trainer

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "core/errors.h"
 #include "core/profile.h"
 #include "core/text/progress.h"
+#include "optimized/step.h"
 #include "trainer/evaluation/routing_totals.h"
 #include "trainer/run/schedules.h"
 
@@ -62,7 +62,7 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
     record.learning_rate = LearningRate(config.training, completed_updates);
     record.gradient_norm = gradient.norm;
     updater_.Apply(record.learning_rate, completed_updates);
-  } catch (const NumericsError& error) {
+  } catch (const optimized::DivergedError& error) {
     // Resuming from a checkpoint with other settings is no remedy: it belongs
     // to its configuration.
     const std::string remedy =
@@ -76,7 +76,7 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
                   config.training.clip_norm > 0
                       ? "a lower training.clip_norm"
                       : "with clipping (training.clip_norm=1)");
-    throw NumericsError(fmt::format(
+    throw optimized::DivergedError(fmt::format(
         "step {} (learning rate {:.3g}): {}. The same configuration fails here "
         "again; {}",
         completed_updates + 1, LearningRate(config.training, completed_updates),

@@ -116,7 +116,7 @@ TEST(TrainStep, ANanChangesNothingAndIsNamed) {
         nan, in_head ? layout.head_weight : layout.layers[1].router_weight + 3);
     const std::vector<float> before = fresh.Parameters();
     const std::string message =
-        MessageOf<NumericsError>([&] { fresh.step.Run(7, 1.0); });
+        MessageOf<optimized::DivergedError>([&] { fresh.step.Run(7, 1.0); });
     EXPECT_TRUE(Says(message, "step 8", "learning_rate"));
     if (!in_head) {
       EXPECT_TRUE(Says(message, "layer 1", "expert 3"));

@@ -30,7 +30,8 @@ struct RunOptions {
   optimized::Communicator* processes = nullptr;
   // What carries between ranks of either kind; the same on all. Changes no bit.
   ExchangeChoice exchange = ExchangeChoice::kAuto;
-  bool quiet = false;
+  bool quiet = false;          // prints warnings alone, on stderr
+  bool warns = true;           // false: not even these
   EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
   std::filesystem::path task_files;  // folder of the items of its tasks
   std::function<void(const StepRecord&)> on_step;  // after every step
@@ -62,7 +63,8 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 //          a precision that runtime.device does not have; EnvironmentError if
 //          that is not there, or if its memory does not hold a step of all
 //          ranks that share it (rank_devices.h), or if NCCL was chosen and
-//          cannot carry (ChooseCarrier).
+//          cannot carry (ChooseCarrier). Then DivergedError, and
+//          EnvironmentError if the device has failed.
 // Of several processes, rank 0 alone returns the result; the others train and
 // measure with it.
 RunResult TrainRun(const Config& config, const RunOptions& options);

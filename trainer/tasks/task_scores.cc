@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "optimized/step.h"
 #include "trainer/corpora/python_text.h"
 
 namespace softmoe::trainer {
@@ -62,7 +63,7 @@ ItemScore ScoreItem(const TaskItem& item, std::vector<ChoiceScore> choices) {
       << choices.size() << " scores of " << item.choices.size() << " choices";
   for (const ChoiceScore& score : choices) {
     if (std::isfinite(score.log_likelihood)) continue;
-    throw NumericsError(fmt::format(
+    throw optimized::DivergedError(fmt::format(
         "a choice has log-likelihood {}; the model has diverged: train again "
         "with a smaller training.learning_rate",
         score.log_likelihood));

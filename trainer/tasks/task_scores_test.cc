@@ -56,7 +56,7 @@ TEST(ScoreItem, NeverPrefersAChoiceOfNoLengthByLength) {
 TEST(ScoreItem, RefusesWhatIsNotFinite) {
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
                            -std::numeric_limits<double>::infinity()}) {
-    EXPECT_TRUE(Says(MessageOf<NumericsError>([&] {
+    EXPECT_TRUE(Says(MessageOf<optimized::DivergedError>([&] {
                        AnswersTo({"a", "b"}, {{-1, 1}, {bad, 1}});
                      }),
                      "diverged"));

@@ -28,7 +28,8 @@ Counts Minus(Counts counts, const Counts& others) {
 
 }  // namespace
 
-Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
+Dataset::Dataset(const Config& config, const std::filesystem::path& prefix,
+                 bool trains)
     : prefix_(prefix),
       tokens_(prefix, config.model.vocab_size),
       sequence_length_(config.model.sequence_length),
@@ -49,6 +50,15 @@ Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
   num_validation_ =
       std::max<int64_t>(0, tokens_.num_tokens() - validation_begin_ - 1) /
       sequence_length_;
+  if (!trains) {
+    if (num_validation_ >= 1 && validation_begin_ > 0) return;
+    throw DataError(fmt::format(
+        "{}: too small: the documents that are held out, {} of {} with {} "
+        "tokens in all, do not fill a sequence of {} tokens; give token files "
+        "of a larger text",
+        WithSuffix(prefix, ".bin").string(), std::min(held_out, documents),
+        documents, tokens_.num_tokens(), sequence_length_));
+  }
   if (num_training_ < batch_sequences_ || num_validation_ < 1) {
     const char* const split =
         held_out > 1 && num_validation_ >= batch_sequences_

@@ -51,7 +51,10 @@ class Dataset {
   // is too small for one batch or one validation sequence. Whether PREFIX.json
   // fits `config` and the files are undamaged is IdentifyRun's business
   // (prepared_corpus.h).
-  Dataset(const Config& config, const std::filesystem::path& prefix);
+  //
+  //   trains  whether batches will be asked for: else none need be there
+  Dataset(const Config& config, const std::filesystem::path& prefix,
+          bool trains = true);
 
   int64_t num_training_sequences() const { return num_training_; }
   int64_t num_validation_sequences() const { return num_validation_; }

@@ -30,6 +30,7 @@
 #include "trainer/tokens/shard_store.h"
 #include "trainer/tokens/shard_workers.h"
 #include "trainer/tokens/token_file.h"
+#include "trainer/tokens/token_memory.h"
 #include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::trainer {
@@ -58,6 +59,9 @@ constexpr double kPaperBytesPerToken = 4;
 
 // Documents are encoded in batches of this size; no result depends on it.
 constexpr int64_t kBatchBytes = 1 << 20;
+
+// Whoever waits is told of files that are read whole, from this size on.
+constexpr int64_t kNotedBytes = 4'000'000'000;
 
 constexpr const char* kStopped =
     "no token files were written yet; the same command goes on, and keeps the "
@@ -198,6 +202,8 @@ class Preparation {
     } else {
       ReadTokenizer();
     }
+    NoteHashing("looking at the files of the corpus",
+                SizeOfCorpus(data_.corpus, cache_, options_.places).bytes);
     corpus_ =
         FindCorpus(data_.corpus, {.cache = cache_,
                                   .places = options_.places,
@@ -207,7 +213,10 @@ class Preparation {
                                     stop_.ThrowIfRequested(kStopped);
                                     Note(line);
                                   }});
-    if (options_.verify) Note(corpus_.verify());
+    if (options_.verify) {
+      NoteReading("comparing them with the publishers' hashes", corpus_.bytes);
+      Note(corpus_.verify());
+    }
     // Removes leftovers of killed processes, whatever they prepared: these may
     // be as large as the tokens of OpenWebText.
     RemoveLeftoverFolders(cache_ / "tokens");
@@ -230,7 +239,6 @@ class Preparation {
     keeps_work_ = fs::exists(work / "model.json");
     try {
       Prepare(work);
-      RequireUnchanged();
       if (!Place(work / "done", folder, &cached)) {
         RemoveFolder(work);
         return cached;
@@ -258,6 +266,20 @@ class Preparation {
     } else if (!options_.quiet) {
       std::cerr << "prepare: " << line << "\n";
     }
+  }
+
+  void NoteReading(const char* what, int64_t bytes) {
+    if (bytes < kNotedBytes) return;
+    Note(fmt::format("{}: {}", what, FormatBytes(bytes)));
+  }
+  // Of C4's shards only samples are read for that.
+  void NoteHashing(const char* what, int64_t bytes) {
+    if (!data_.corpus.starts_with("c4")) NoteReading(what, bytes);
+  }
+  void NoteReading(const char* what, const fs::path& file) {
+    std::error_code absent;
+    const auto bytes = fs::file_size(file, absent);
+    if (!absent) NoteReading(what, static_cast<int64_t>(bytes));
   }
 
   void ReadTokenizer() {
@@ -292,6 +314,9 @@ class Preparation {
 
   bool FindCached(const fs::path& prefix, PreparedCorpus* found) {
     if (!fs::exists(WithSuffix(prefix, ".json"))) return false;
+    if (!RecallTokens(prefix)) {
+      NoteReading("checking token files", WithSuffix(prefix, ".bin"));
+    }
     try {
       *found = OpenPreparedCorpus(prefix, vocab_size_);
       NoteLeftOut(prefix);
@@ -382,6 +407,9 @@ class Preparation {
     const std::string model = MakeTokenizer(work);
     CheckDisk(work);
     const Tokenizer tokenizer(model, WithSuffix(prefix, ".model").string());
+    // Of a process that ended after the last shard: all are kept.
+    std::error_code ignored;
+    fs::rename(WithSuffix(prefix, ".bin"), work / "tokens.bin", ignored);
     RemoveFolder(work / "done");
     MakeFolder(work / "done");
     WriteFileAtomically(WithSuffix(prefix, ".model"), model);
@@ -402,6 +430,7 @@ class Preparation {
   // Otherwise the cache would hold the tokens of one text under the name of
   // another.
   void RequireUnchanged() {
+    NoteHashing("checking that the files have not changed", corpus_.bytes);
     if (corpus_.current_key() == corpus_.key) return;
     keeps_work_ = false;
     throw DataError(fmt::format(
@@ -580,7 +609,9 @@ class Preparation {
     ShardList shards = Shards();
     Shard taken;  // the last one from the list
     int64_t num_taken = 0;
+    NoteReading("checking the tokens of finished shards", work / "tokens.bin");
     ShardStore store(work, vocab_size_, [&](const ShardRecord& record) {
+      stop_.ThrowIfRequested(kStopped);
       if (!shards(&taken)) return false;
       ++num_taken;
       return taken.digest == record.digest;
@@ -611,6 +642,7 @@ class Preparation {
       throw;
     }
     keeps_work_ = true;
+    RequireUnchanged();
     const ShardStore::Result made = store.Finish(result->prefix);
     FillIn(made, result);
   }

@@ -57,7 +57,7 @@ PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
 // Disk that token files take, in bytes.
 struct TokenDisk {
   int64_t tokens = 0, index = 0;  // PREFIX.bin, PREFIX.idx
-  int64_t work = 0;               // more, at the most, while they are made
+  int64_t work = 0;               // more, while they are made, if none is large
   bool at_most = false;           // only the size of the texts is known
   int64_t total() const { return tokens + index + work; }
 };

@@ -105,7 +105,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--out", arguments->out,
-                  "PREFIX of the files; without it they stay in the cache");
+                  "PREFIX of the files, which are in the cache in any case: "
+                  "links to those, or copies on another disk");
   app->add_option("--threads", arguments->threads,
                   "Threads for encoding; 0: one per core. Never changes a byte")
       ->capture_default_str()

@@ -540,6 +540,40 @@ TEST_F(PrepareShards, KeepsWhatIsFinishedWhenItIsRefused) {
   EXPECT_FALSE(Says(notes_, "training a tokenizer"));
 }
 
+// What is finished is hashed first, which takes minutes if it is large.
+TEST_F(PrepareShards, StopsWhileItChecksWhatIsFinished) {
+  LeaveFourShards();
+  notes_.clear();
+  const auto notify = notify_;
+  {
+    const StopSignal stop;
+    notify_ = [&](const std::string& line) {
+      notify(line);
+      if (line.starts_with(data_.corpus)) ::raise(SIGTERM);
+    };
+    EXPECT_THROW(Run(2), StoppedError);
+  }
+  EXPECT_FALSE(Says(notes_, "going on behind"));
+  notify_ = notify;
+  Run(2);
+  EXPECT_TRUE(Says(notes_, "going on behind 4 shards that are finished"));
+}
+
+// A process may end after the last shard, too.
+TEST_F(PrepareShards, KeepsAllShardsIfTheyCannotBePlaced) {
+  const PreparedCorpus unbroken = Run(1, "unbroken");
+  const fs::path tokens = folder_ / "cache" / "tokens";
+  const std::string key = unbroken.prefix.parent_path().filename();
+  fs::create_directories(tokens);
+  WriteFileAtomically(tokens / (key + ".lock"), "no folder");
+  EXPECT_TRUE(
+      Says(MessageOf<EnvironmentError>([&] { Run(2); }), key + ".lock"));
+  fs::remove(tokens / (key + ".lock"));
+  notes_.clear();
+  ExpectEqual(Run(2), unbroken);
+  EXPECT_TRUE(Says(notes_, "going on behind 7 shards that are finished"));
+}
+
 // A kill may leave a part of a folder that was being removed.
 TEST_F(PrepareShards, BeginsAgainWithoutTheTokenizer) {
   const PreparedCorpus unbroken = Run(1, "unbroken");

@@ -299,10 +299,12 @@ void ShardStore::AppendNext() {
       ShardPrefix(folder_, static_cast<int64_t>(appended_.size()));
   const auto rest = ReadRest(prefix);
   SOFTMOE_CHECK(rest) << prefix << " is gone";
+  const fs::path shard = WithSuffix(prefix, ".bin");
+  const bool is_first = tokens_->size() == 0;
   {
-    const InputFile tokens(WithSuffix(prefix, ".bin"));
+    const InputFile tokens(shard);
     ForEachBlock(tokens, 0, tokens.size(), [&](std::string_view bytes) {
-      tokens_->Write(bytes);
+      if (!is_first) tokens_->Write(bytes);
       tokens_hash_.Update(bytes);
     });
   }
@@ -313,6 +315,15 @@ void ShardStore::AppendNext() {
   documents_->Sync();
   // Last: what has no record is cut when the store is opened again.
   records_->Write(JsonLine(ToJson(rest->record)) + "\n");
+  if (is_first) {
+    // The copy of an only shard would take its disk twice. After the record:
+    // one without its tokens is cut, too, and the shard still lies here.
+    std::error_code error;
+    fs::rename(shard, tokens_->path(), error);
+    if (error) throw FileError("write", tokens_->path(), error.value());
+    tokens_ = std::make_unique<AppendedFile>(tokens_->path());
+    tokens_->Cut(rest->record.tokens * TokenBytes(TokenTypeFor(vocab_size_)));
+  }
   appended_.push_back(rest->record);
   for (const char* suffix : {".rest", ".bin"}) {
     std::error_code ignored;

@@ -4,7 +4,8 @@
 // that is killed loses only the shards at work.
 //
 // Shards are encoded in any order, each into files of its own, and then
-// appended in the order of the corpus. In the folder:
+// appended in the order of the corpus; the first file becomes tokens.bin. In
+// the folder:
 //   tokens.bin      the ids of the shards that were appended
 //   lengths         tokens of each of their documents, int32
 //   documents       the first eight bytes of each document's SHA-256

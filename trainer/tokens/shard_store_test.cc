@@ -100,6 +100,25 @@ TEST_F(Store, GoesOnWhereItWasLeft) {
   EXPECT_TRUE(Finish(1) == unbroken);
 }
 
+// An only shard takes its disk once, also where a kill comes in between.
+TEST_F(Store, TakesTheFirstShardAsItIs) {
+  const auto unbroken = Unbroken();
+  const fs::path kept = FreshFolder("kept"), shards = folder_ / "shards";
+  {
+    ShardStore store(folder_, kShardVocabSize);
+    Encode(folder_, 0);
+    for (const char* name : {"0.bin", "0.rest"}) {
+      fs::create_hard_link(shards / name, kept / name);
+    }
+    store.AppendNext();
+  }
+  EXPECT_TRUE(fs::equivalent(kept / "0.bin", folder_ / "tokens.bin"));
+  fs::rename(folder_ / "tokens.bin", shards / "0.bin");
+  fs::copy(kept / "0.rest", shards / "0.rest");
+  EXPECT_TRUE(ShardStore(folder_, kShardVocabSize).Has(0, "digest 0"));
+  EXPECT_TRUE(Finish() == unbroken);
+}
+
 // Whatever of the files a kill left: the bytes behind the last whole shard are
 // cut, and what is damaged is made again.
 TEST_F(Store, BelievesOnlyWhatIsWhole) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -121,7 +122,13 @@ void Remember(const fs::path& prefix, const TokenFacts& facts) {
 std::unique_ptr<FolderLock> LockMemory(const fs::path& prefix) {
   try {
     MakeFolder(FolderOf(prefix));
-    return WaitForFolder(FolderOf(prefix), [](const LockHolder&) {});
+    // Small files are read before anybody wonders: it is said after a second.
+    const auto waiting = [&, asked = 0](const LockHolder& holder) mutable {
+      if (++asked != 5) return;
+      std::cerr << "waiting for " + Describe(holder) + ", which reads " +
+                       prefix.string() + ".*\n";
+    };
+    return WaitForFolder(FolderOf(prefix), waiting);
   } catch (const EnvironmentError&) {
     return nullptr;
   }

@@ -46,8 +46,9 @@ std::optional<TokenFacts> ParseTokenFacts(std::string_view text);
 
 // The facts of PREFIX.bin and PREFIX.idx: remembered ones, or, once for each
 // machine, by reading both files whole, while other processes that ask for them
-// wait. Their structure is not checked (token_file.h). Throws EnvironmentError
-// if a file is missing or cannot be read.
+// wait, and say so on stderr after a second. Their structure is not checked
+// (token_file.h). Throws EnvironmentError if a file is missing or cannot be
+// read.
 TokenFacts CheckTokens(const std::filesystem::path& prefix);
 
 // The remembered facts alone.

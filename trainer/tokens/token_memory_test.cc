@@ -7,14 +7,19 @@
 #include <cstdlib>
 #include <fstream>
 #include <future>
+#include <iostream>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/folder_lock.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/testing/token_test_util.h"
 #include "trainer/tokens/dataset.h"
 #include "trainer/tokens/token_file.h"
@@ -124,6 +129,30 @@ TEST_F(TokenMemory, SeveralAskAtOnce) {
     EXPECT_EQ(facts.get().counts, Counts({4, 0, 3}));
   }
   EXPECT_TRUE(RecallTokens(prefix_));
+}
+
+// Ends the waiting when it is said.
+class Unlock : public std::stringbuf {
+ public:
+  explicit Unlock(const fs::path& folder)
+      : lock_(std::make_unique<FolderLock>(folder)) {}
+
+ private:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    lock_.reset();
+    return std::stringbuf::xsputn(text, size);
+  }
+  std::unique_ptr<FolderLock> lock_;
+};
+
+TEST_F(TokenMemory, SaysForWhomItWaits) {
+  CheckTokens(prefix_);
+  Exchange(/*keep_time=*/false);
+  Unlock said(*fs::directory_iterator(CacheFolder() / "checked"));
+  std::streambuf* const old = std::cerr.rdbuf(&said);
+  EXPECT_EQ(CheckTokens(prefix_).counts, Counts({3, 1, 3}));
+  std::cerr.rdbuf(old);
+  EXPECT_TRUE(Says(said.str(), "waiting for process ", prefix_.string()));
 }
 
 // It could change again without showing it.
