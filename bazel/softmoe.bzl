@@ -20,9 +20,11 @@ _COPTS = [
     "-DSOFTMOE_BUILD_KEY=" + BUILD_KEY,
 ]
 
-# Sources of programs and tests themselves cost more to compile than to run; what
-# they call is compiled as for use. Where they compute much: copts = ["-O2"].
+# Sources of programs, and of tests even more, cost more to compile than to run;
+# what they call is compiled as for use. Where tests compute themselves:
+# copts = ["-O1"].
 _PROGRAM_COPTS = ["-O1"]
+_TEST_COPTS = ["-O0"]
 
 # Bazel does not hash what -l finds; the key on the command line does.
 LINK_KEY = ["-Wl,--build-id=0x" + BUILD_KEY]
@@ -90,7 +92,7 @@ def softmoe_cc_test(
       name: of the test.
       size: as of a cc_test.
       srcs: default: NAME.cc.
-      copts: besides those of every program.
+      copts: besides those of every test.
       linkopts: besides those of every program.
       deps: besides //core/testing:test_main, and what that depends on.
       main: False if the test has a main() of its own, which also names all deps.
@@ -100,7 +102,7 @@ def softmoe_cc_test(
         name = name,
         size = size,
         srcs = srcs or [name + ".cc"],
-        copts = _COPTS + _PROGRAM_COPTS + copts,
+        copts = _COPTS + _TEST_COPTS + copts,
         linkopts = linkopts + LINK_KEY,
         deps = deps + (["//core/testing:test_main"] if main else []),
         linkstatic = True,
@@ -177,7 +179,8 @@ def softmoe_room(
       library: False if there is none.
       srcs: sources besides those of the folder, even if a target above has them.
       hdrs: headers besides those of the folder.
-      deps: of the library: rooms, and libraries of the system.
+      deps: of the library: rooms, and what it links of the system's libraries;
+        not those of headers alone, nor fmt, which comes with //core.
       visibility: of the library, if not all that may use its layer (layering.bzl).
       **kwargs: test_deps, test_data, test_size and so on are attributes of the
         test (test_srcs: as srcs of the library), all others of the library.

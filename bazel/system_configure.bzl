@@ -1,10 +1,11 @@
 """@system: the distribution's libraries as targets, and the build key.
 
 Headers are found under /usr/include without flags, so a target only says what
-to link. BUILD_KEY is a digest of everything outside the source tree that can
-change an object file (compiler, library versions, resolved ISA): the macros of
-//bazel:softmoe.bzl put it on every command line, so a disk cache that several
-machines or clones share never serves an object made with something else.
+to link, and a library of headers alone has none. BUILD_KEY is a digest of
+everything outside the source tree that can change an object file (compiler,
+library versions, resolved ISA): the macros of //bazel:softmoe.bzl put it on
+every command line, so a disk cache that several machines or clones share never
+serves an object made with something else.
 """
 
 # name -> (link options, header that must exist)
@@ -81,6 +82,7 @@ def _system_configure_impl(ctx):
     ctx.file("BUILD", "".join([
         _TARGET.format(name = name, linkopts = repr(linkopts))
         for name, (linkopts, _) in _LIBRARIES.items()
+        if linkopts
     ]))
 
 system_configure = repository_rule(

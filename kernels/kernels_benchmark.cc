@@ -4,12 +4,12 @@
 // this machine can do.
 //
 //   FmaPeak               fused multiply-adds on registers: no kernel is faster
-//   Gemm, Expert*, ...    GFLOPS counts multiplications and additions that the
-//                         mathematics needs (no padding, no recomputation but
-//                         the attention's); percent_of_peak: of FmaPeak with
-//                         as many threads
+//   Gemm, Expert*         GFLOPS counts multiplications and additions that the
+//                         mathematics needs (no padding, no recomputation);
+//                         percent_of_peak: of FmaPeak with as many threads
 //
-// Names give the size, labels say what it stands for (benchmark_sizes.h).
+// Names give the size, labels say what it stands for (benchmark_sizes.h). The
+// other operations: `bench --profile`.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -19,10 +19,8 @@
 #include <vector>
 
 #include "core/philox.h"
-#include "kernels/attention.h"
 #include "kernels/benchmark_options.h"
 #include "kernels/benchmark_sizes.h"
-#include "kernels/cross_entropy.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/gemm.h"
 #include "kernels/peaks.h"
@@ -70,16 +68,15 @@ void BM_FmaPeak(benchmark::State& state) {
   });
 }
 
-// m, n, k, threads, transposes (1: A, 2: B).
+// compare.py times it in torch, too.
 void BM_Gemm(benchmark::State& state) {
-  const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
-  ThreadPool pool(static_cast<int>(state.range(3)));
-  const bool ta = state.range(4) & 1, tb = state.range(4) & 2;
-  const auto a = Random(m * k, 1), b = Random(k * n, 2);
-  std::vector<float> c(m * n);
-  TimeProducts(state, 2.0 * static_cast<double>(m * n * k), pool, [&] {
-    Gemm({a.data(), b.data(), c.data(), m, n, k, ta ? m : k, tb ? k : n, n, ta,
-          tb},
+  constexpr int64_t kSize = 1024;
+  ThreadPool pool(static_cast<int>(state.range(0)));
+  const auto a = Random(kSize * kSize, 1), b = Random(kSize * kSize, 2);
+  std::vector<float> c(kSize * kSize);
+  TimeProducts(state, 2.0 * kSize * kSize * kSize, pool, [&] {
+    Gemm({a.data(), b.data(), c.data(), kSize, kSize, kSize, kSize, kSize,
+          kSize},
          pool);
   });
 }
@@ -174,103 +171,21 @@ void BM_ExpertBackward(benchmark::State& state, const Size& size) {
   });
 }
 
-struct Heads {
-  Size size;
-  std::vector<float> qkv, out, log_sum_exp, d_out, d_qkv;
-
-  explicit Heads(const Size& s) : size(s) {
-    qkv = Random(s.tokens() * 3 * s.d_model, 1);
-    d_out = Random(s.tokens() * s.d_model, 2);
-    out.resize(s.tokens() * s.d_model);
-    d_qkv.resize(qkv.size());
-    log_sum_exp.resize(s.tokens() * s.num_heads);
-  }
-  void Forward(ThreadPool& pool) {
-    AttentionForward({size.num_sequences, size.sequence_length, size.num_heads,
-                      size.d_model / size.num_heads, qkv.data(), out.data(),
-                      log_sum_exp.data()},
-                     pool);
-  }
-  void Backward(ThreadPool& pool) {
-    AttentionBackward({size.num_sequences, size.sequence_length, size.num_heads,
-                       size.d_model / size.num_heads, qkv.data(), out.data(),
-                       log_sum_exp.data(), d_out.data(), d_qkv.data()},
-                      pool);
-  }
-  // Operations of one product with half of a [length, length] matrix per head.
-  double Flops() const {
-    return static_cast<double>(size.tokens() * size.d_model *
-                               (size.sequence_length + 1));
-  }
-};
-
-void BM_AttentionForward(benchmark::State& state, const Size& size) {
-  Heads heads(size);
-  ThreadPool pool(static_cast<int>(state.range(0)));
-  TimeProducts(state, 2 * heads.Flops(), pool, [&] { heads.Forward(pool); });
-}
-
-void BM_AttentionBackward(benchmark::State& state, const Size& size) {
-  Heads heads(size);
-  ThreadPool pool(static_cast<int>(state.range(0)));
-  heads.Forward(pool);
-  TimeProducts(state, 5 * heads.Flops(), pool, [&] { heads.Backward(pool); });
-}
-
-void BM_HeadCrossEntropy(benchmark::State& state, const Size& size) {
-  ThreadPool pool(static_cast<int>(state.range(0)));
-  const auto hidden = Random(size.tokens() * size.d_model, 1);
-  const auto weight = Random(size.vocab_size * size.d_model, 2);
-  std::vector<int32_t> targets(size.tokens());
-  for (int64_t t = 0; t < size.tokens(); ++t) {
-    targets[t] = static_cast<int32_t>(t * 7919 % size.vocab_size);
-  }
-  std::vector<float> loss(size.tokens()), d_hidden(hidden.size());
-  std::vector<float> d_weight(weight.size());
-  const double flops =
-      6.0 * static_cast<double>(size.tokens() * size.d_model * size.vocab_size);
-  TimeProducts(state, flops, pool, [&] {
-    HeadCrossEntropy({size.tokens(), size.d_model, size.vocab_size,
-                      hidden.data(), weight.data(), targets.data(), loss.data(),
-                      1.0f, d_hidden.data(), d_weight.data()},
-                     pool);
-  });
-}
-
 using SizedBenchmark = void (*)(benchmark::State&, const Size&);
-
-// m, n, k, transposes, with all threads.
-constexpr int64_t kProducts[][4] = {
-    {1024, 1024, 1024, 0},  // compare.py times it in torch, too
-    {2048, 768, 256, 0},    // midi qkv forward
-    {2048, 256, 768, 2},    // its d_hidden
-    {256, 768, 2048, 1},    // its d_weight
-    {2048, 16, 256, 0},     // router scores
-    {2048, 192, 64, 0},     // smoke: the same
-    {2048, 64, 192, 2},     //
-    {64, 192, 2048, 1},     //
-    {2048, 8, 64, 0},       //
-};
 
 void AddBenchmarks() {
   auto* const peak = benchmark::RegisterBenchmark("BM_FmaPeak", BM_FmaPeak);
   peak->ArgName("threads")->UseRealTime();
   for (const int64_t threads : BenchmarkThreadCounts()) peak->Arg(threads);
 
-  auto* const gemm = benchmark::RegisterBenchmark("BM_Gemm", BM_Gemm);
+  auto* const gemm =
+      benchmark::RegisterBenchmark("BM_Gemm/1024/1024/1024", BM_Gemm);
   gemm->UseRealTime();
-  for (const auto& [m, n, k, transposes] : kProducts) {
-    const bool alone = m == 1024 && benchmark_threads > 1;
-    if (alone) gemm->Args({m, n, k, 1, transposes});
-    gemm->Args({m, n, k, benchmark_threads, transposes});
-  }
+  for (const int64_t threads : BenchmarkThreadCounts()) gemm->Arg(threads);
 
   const std::map<std::string, SizedBenchmark> benchmarks = {
       {"BM_ExpertForward", BM_ExpertForward},
-      {"BM_ExpertBackward", BM_ExpertBackward},
-      {"BM_AttentionForward", BM_AttentionForward},
-      {"BM_AttentionBackward", BM_AttentionBackward},
-      {"BM_HeadCrossEntropy", BM_HeadCrossEntropy}};
+      {"BM_ExpertBackward", BM_ExpertBackward}};
   for (const auto& [name, run] : benchmarks) {
     for (const Size& size : kBenchmarkSizes) {
       auto* const sized = benchmark::RegisterBenchmark(

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rows_benchmark.cc - the router per row, RMSNorm and AdamW against memory.
-//
-// "per_row" is wall time of one row (64n = 64 nanoseconds); bytes_per_second
-// counts what must be read and written once.
+// rows_benchmark.cc - the routers; "per_row" is wall time of one row (64n = 64
+// nanoseconds).
 #include <benchmark/benchmark.h>
 
 #include <cmath>
 #include <vector>
 
 #include "core/philox.h"
-#include "kernels/adamw.h"
 #include "kernels/benchmark_options.h"
-#include "kernels/rmsnorm.h"
-#include "kernels/route_plan.h"
 #include "kernels/router.h"
 
 namespace softmoe::kernels {
@@ -88,19 +83,6 @@ class RouterBench {
   }
   void Forward(ThreadPool& pool) { RouterForward(forward_, pool); }
   void Backward(ThreadPool& pool) { RouterBackward(backward_, pool); }
-  void Plan(ThreadPool& pool) {
-    const RouterShape& s = forward_.shape;
-    offsets_.resize(s.num_experts + 1);
-    row_token_.resize(selected_.size());
-    row_gate_.resize(selected_.size());
-    token_rows_.resize(selected_.size());
-    plan_scratch_.resize(RoutePlanScratch(s.num_tokens, s.num_experts));
-    BuildRoutePlan(
-        {s.num_tokens, s.num_experts, s.max_active, num_active_.data(),
-         selected_.data(), gates_.data(), offsets_.data(), row_token_.data(),
-         row_gate_.data(), token_rows_.data(), plan_scratch_.data()},
-        pool);
-  }
 
  private:
   std::vector<float> scores_, soft_weights_, d_scores_, root_, gates_, d_gates_;
@@ -108,8 +90,6 @@ class RouterBench {
   std::vector<double> probability_sums_, scratch_;
   std::vector<int64_t> balance_counts_, active_counts_;
   std::vector<float> d_probability_;
-  std::vector<int32_t> offsets_, row_token_, token_rows_, plan_scratch_;
-  std::vector<float> row_gate_;
   double d_mean_active_ = 0;
   int64_t bad_score_ = 0;
   RouterForwardArgs forward_;
@@ -118,10 +98,11 @@ class RouterBench {
 
 constexpr int64_t kTokens = 8192;
 
-void PerRow(benchmark::State& state, int64_t rows) {
-  state.counters["per_row"] = benchmark::Counter(
-      static_cast<double>(rows), benchmark::Counter::kIsIterationInvariantRate |
-                                     benchmark::Counter::kInvert);
+void PerRow(benchmark::State& state) {
+  state.counters["per_row"] =
+      benchmark::Counter(static_cast<double>(kTokens),
+                         benchmark::Counter::kIsIterationInvariantRate |
+                             benchmark::Counter::kInvert);
 }
 
 // Arguments: experts, 10 * mean_active, threads.
@@ -135,7 +116,7 @@ void BM_RouterSoftForward(benchmark::State& state) {
   RouterBench bench = MakeSoft(state);
   ThreadPool pool(static_cast<int>(state.range(2)));
   for (auto _ : state) bench.Forward(pool);
-  PerRow(state, kTokens);
+  PerRow(state);
 }
 
 void BM_RouterSoftBackward(benchmark::State& state) {
@@ -143,14 +124,14 @@ void BM_RouterSoftBackward(benchmark::State& state) {
   ThreadPool pool(static_cast<int>(state.range(2)));
   bench.Forward(pool);
   for (auto _ : state) bench.Backward(pool);
-  PerRow(state, kTokens);
+  PerRow(state);
 }
 
 void BM_RouterSparseForward(benchmark::State& state) {
   RouterBench bench(kTokens, 32, 2, RouterMode::kSparse);
   ThreadPool pool(static_cast<int>(state.range(0)));
   for (auto _ : state) bench.Forward(pool);
-  PerRow(state, kTokens);
+  PerRow(state);
 }
 
 void BM_RouterSparseBackward(benchmark::State& state) {
@@ -158,74 +139,7 @@ void BM_RouterSparseBackward(benchmark::State& state) {
   ThreadPool pool(static_cast<int>(state.range(0)));
   bench.Forward(pool);
   for (auto _ : state) bench.Backward(pool);
-  PerRow(state, kTokens);
-}
-
-void BM_RoutePlan(benchmark::State& state) {
-  RouterBench bench(kTokens, 32, 2, RouterMode::kSoft);
-  ThreadPool pool(static_cast<int>(state.range(0)));
-  bench.Forward(pool);
-  for (auto _ : state) bench.Plan(pool);
-  PerRow(state, kTokens);
-}
-
-// Arguments: tokens, d_model, threads.
-void BM_RmsNormForward(benchmark::State& state) {
-  const int64_t tokens = state.range(0), d_model = state.range(1);
-  const auto x = Scores(tokens * d_model), weight = Scores(d_model);
-  std::vector<float> y(x.size()), rstd(tokens);
-  ThreadPool pool(static_cast<int>(state.range(2)));
-  for (auto _ : state) {
-    RmsNormForward({tokens, d_model, 1e-5f, x.data(), weight.data(), y.data(),
-                    rstd.data()},
-                   pool);
-  }
-  PerRow(state, tokens);
-  state.SetBytesProcessed(state.iterations() * tokens * d_model * 8);
-}
-
-void BM_RmsNormBackward(benchmark::State& state) {
-  const int64_t tokens = state.range(0), d_model = state.range(1);
-  const auto x = Scores(tokens * d_model), weight = Scores(d_model);
-  const auto d_y = Scores(tokens * d_model);
-  const std::vector<float> rstd(tokens, 1.0f);
-  std::vector<float> d_x(x.size()), d_weight(d_model);
-  std::vector<float> scratch(RmsNormScratch(tokens, d_model));
-  ThreadPool pool(static_cast<int>(state.range(2)));
-  for (auto _ : state) {
-    RmsNormBackward({tokens, d_model, x.data(), weight.data(), rstd.data(),
-                     d_y.data(), d_x.data(), d_weight.data(), scratch.data()},
-                    pool);
-  }
-  PerRow(state, tokens);
-  state.SetBytesProcessed(state.iterations() * tokens * d_model * 16);
-}
-
-// Arguments: elements, threads. 28 bytes an element.
-void BM_AdamW(benchmark::State& state) {
-  const int64_t size = state.range(0);
-  const auto gradient = Scores(size);
-  std::vector<float> parameter(size), first(size), second(size);
-  ThreadPool pool(static_cast<int>(state.range(1)));
-  for (auto _ : state) {
-    AdamW({size, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 10, 20, 1, gradient.data(),
-           parameter.data(), first.data(), second.data()},
-          pool);
-  }
-  state.SetBytesProcessed(state.iterations() * size * 28);
-}
-
-void BM_SumOfSquares(benchmark::State& state) {
-  const int64_t size = state.range(0);
-  const auto x = Scores(size);
-  std::vector<double> scratch(SumOfSquaresScratch(size));
-  double result;
-  ThreadPool pool(static_cast<int>(state.range(1)));
-  for (auto _ : state) {
-    SumOfSquares({size, x.data(), &result, scratch.data()}, pool);
-    benchmark::DoNotOptimize(result);
-  }
-  state.SetBytesProcessed(state.iterations() * size * 4);
+  PerRow(state);
 }
 
 void RouterSizes(benchmark::internal::Benchmark* b) {
@@ -240,16 +154,6 @@ void RouterSizes(benchmark::internal::Benchmark* b) {
 void Threads(benchmark::internal::Benchmark* b) {
   b->ArgName("threads")->ArgsProduct({BenchmarkThreadCounts()})->UseRealTime();
 }
-void NormSizes(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"tokens", "d_model", "threads"})
-      ->ArgsProduct({{256, 16384}, {128, 640}, BenchmarkThreadCounts()})
-      ->UseRealTime();
-}
-void FlatSizes(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"size", "threads"})
-      ->ArgsProduct({{1 << 16, 1 << 23}, BenchmarkThreadCounts()})
-      ->UseRealTime();
-}
 
 void AddRowBenchmarks() {
   const auto add = [](const char* name, void (*run)(benchmark::State&),
@@ -260,11 +164,6 @@ void AddRowBenchmarks() {
   add("BM_RouterSoftBackward", BM_RouterSoftBackward, RouterSizes);
   add("BM_RouterSparseForward", BM_RouterSparseForward, Threads);
   add("BM_RouterSparseBackward", BM_RouterSparseBackward, Threads);
-  add("BM_RoutePlan", BM_RoutePlan, Threads);
-  add("BM_RmsNormForward", BM_RmsNormForward, NormSizes);
-  add("BM_RmsNormBackward", BM_RmsNormBackward, NormSizes);
-  add("BM_AdamW", BM_AdamW, FlatSizes);
-  add("BM_SumOfSquares", BM_SumOfSquares, FlatSizes);
 }
 
 const bool rows_added =
