@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+
+#include "core/testing/bounded.h"
 
 namespace softmoe {
 namespace {
@@ -75,6 +79,29 @@ TEST(Philox, NormalsAreFiniteAtTheExtremes) {
       EXPECT_TRUE(std::isfinite(z));
     }
   }
+}
+
+// Next to a quarter and three quarters of a turn the cosine is almost 0, and
+// the rounded angle's error, relative to it, has no limit: it is one of 9 units
+// of 1 (logit-noise-f32/2).
+TEST(Philox, NormalsErrByTheirRoundedAngle) {
+  constexpr uint32_t kWord = 12345, kQuarter = uint32_t{1} << 30;
+  const double radius = NormalsFromWords(kWord, 0)[0];  // its cosine is 1
+  const double angle = M_PI * 0x1p-32;  // of half a word, from the axis
+  double largest = 0;
+  for (const uint32_t quarters : {1u, 3u}) {
+    for (const bool beyond : {false, true}) {
+      const auto z = NormalsFromWords(kWord, quarters * kQuarter - 1 + beyond);
+      const double sign = beyond == (quarters == 3) ? 1 : -1;
+      const double exact = sign * radius * std::sin(angle);
+      const double error = std::abs(z[0] - exact);
+      EXPECT_LE(error, kDoubleUnit * (16 * std::abs(exact) + 9 * radius));
+      EXPECT_LE(std::abs(z[1] - (quarters == 1 ? radius : -radius)),
+                16 * kDoubleUnit * radius);
+      largest = std::max(largest, error / std::abs(exact));
+    }
+  }
+  EXPECT_GT(largest, 16 * kDoubleUnit);
 }
 
 // Printed results depend on these draws (experiments/report/power.h).

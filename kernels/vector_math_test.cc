@@ -88,6 +88,14 @@ TEST_P(VectorMath, ExpIsWithinOneUlpOverItsRange) {
   }
 }
 
+// So weights of kernels keep the order of their scores (SPEC.md 1.5, law 2) to
+// 2 ulp of e^x only.
+TEST_P(VectorMath, ExpIsNotMonotone) {
+  const auto y =
+      Run(ProbeFunction::kExp, {-0.12468156963586807f, -0.12468157708644867f});
+  EXPECT_LT(y[0], y[1]);
+}
+
 TEST_P(VectorMath, LogIsWithinOneUlpOverItsRange) {
   double (*exact)(double) = std::log;
   for (const auto& x :

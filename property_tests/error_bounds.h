@@ -18,6 +18,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -31,12 +33,14 @@
 // taken, with compensation or without.
 namespace softmoe {
 
-// The score that a softmax subtracts cancels: only the error of the differences
-// from it matters, not its own.
+// The score that a softmax subtracts cancels: each difference has the error of
+// its own score alone, and is rounded, as far from x as the computed largest
+// score may be. (Another score that errs more may be the computed largest: u
+// times its error, of second order, is within what exp is given.)
 template <typename Rounding, Roundings kSums>
 BoundedNumber<Rounding, kSums> Constant(
     const BoundedNumber<Rounding, kSums>& x) {
-  return x;
+  return {x.value, Rounding::kRoundoff * x.error};
 }
 template <typename Rounding, Roundings kSums>
 bool PositiveForm(const BoundedNumber<Rounding, kSums>& z) {
@@ -94,22 +98,35 @@ inline Bounded Recomputed(const Bounded& weight, const Bounded& score,
 // The arguments u_i = (r_i - root)/T of one row as the kernel may compute them:
 // z_i - t, z_i = (r_i - anchor)/T, root = anchor + T t.
 //
-// Products and differences contribute 4 u (|z_i| + |t|). t is the logarithm of
-// a quotient of positive sums of exponentials: E/4 additions in each of four
-// chains, 6 roundings for each of the top = ceil(2k)+1 recurrence steps, 2.5 u
-// for the argument of each exponential where sum |z| e^z / (1 + sum e^z) <= 6
-// and the closing square root and logarithm: (E/4 + 6 top + 32) u. Since F has
-// slope f <= 1/2 and S(x) = k, the relative error of those sums is that of
-// f, which the division by sum f turns into an absolute one of t.
-inline std::vector<Bounded> LapSumArguments(const reference::LapSum& solution,
-                                            double mean_active) {
-  const double n = static_cast<double>(solution.arguments.size());
+// sum f is the slope of S, so a relative error of score j's exponential moves t
+// by at most its share q_j = f_j / sum f of it. That exponential goes through
+// s_j steps of the recurrence, one for each score from j to the root; each is a
+// sum, a product and an exponential, 4 u. (A score outside the selection is one
+// of n/4 additions in each of four chains and has fewer steps.) The arguments
+// of the exponentials add 3 u sum |z| e^z / (1 + sum e^z) <= 10 u for n <= 256;
+// the closing root, quotient and, for k = j, half of ln(c/a) stay within the
+// rest of 32 u. The logarithm, a gap of size 2 |t| + ln n and the difference
+// cost 6 u |t|; z itself less than 4 u |z|. At a breakpoint the kernel may
+// anchor at the neighbour, within ln n: with the gap, 8 u ln n.
+inline std::vector<Bounded> LapSumArguments(const reference::LapSum& solution) {
+  const reference::Vector& exact = solution.arguments;
+  std::vector<int64_t> order(static_cast<size_t>(exact.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, std::greater<>(),
+                    [&](int64_t i) { return exact[i]; });
+  const double n = static_cast<double>(exact.size());
+  const double above = static_cast<double>((exact.array() >= 0).count());
+  double steps = 0;  // sum q_j s_j
+  for (size_t rank = 0; rank < order.size(); ++rank) {
+    steps += solution.shares[order[rank]] *
+             (std::abs(static_cast<double>(rank) + 0.5 - above) + 0.5);
+  }
   const double t = solution.offset;
-  const double chain = n / 4 + 6 * (std::ceil(2 * mean_active) + 1) + 32;
+  const double constant = n / 4 + 4 * steps + 32 + 8 * std::log(n);
   std::vector<Bounded> arguments;
-  for (const double u : solution.arguments) {
+  for (const double u : exact) {
     arguments.emplace_back(
-        u, kFloatUnit * (chain + 4 * (std::abs(u + t) + std::abs(t))));
+        u, kFloatUnit * (constant + 4 * std::abs(u + t) + 6 * std::abs(t)));
   }
   return arguments;
 }

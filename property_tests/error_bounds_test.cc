@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/testing/random_test_util.h"
+#include "reference/softmax.h"
 
 namespace softmoe::property_tests {
 namespace {
@@ -87,6 +88,21 @@ TEST(ErrorBounds, FewTermsKeepTheWorstCase) {
   const double exponent = Lambda() * Lambda() / 2;
   EXPECT_NEAR(2 * std::exp(-exponent) * kSumsOfASuite, kFalseAlarm,
               (6 * exponent + 5) * 0x1p-53 * kFalseAlarm);
+}
+
+// Whatever is subtracted from both scores, a weight's relative error is at most
+// e^{2 error} - 1, and 12 roundings: of its exponential 2 and of the argument's
+// difference up to 2, as many again within the sum, which has 2, and 1 of the
+// quotient.
+TEST(ErrorBounds, ASoftmaxCountsTheErrorOfItsLargestScoreOnce) {
+  constexpr double kError = 0x1p-14, kRoundings = 12 * kFloatUnit;
+  reference::VectorOf<Bounded> scores(2);
+  scores << Bounded(3, kError), Bounded(1, kError);
+  for (const Bounded& p : reference::formula::Softmax<Bounded>(scores)) {
+    EXPECT_LE(p.error, (std::expm1(2 * kError) + kRoundings) * p.value);
+  }
+  const Bounded sum = reference::formula::LogSumExp<Bounded>(scores);
+  EXPECT_LE(sum.error, kError + kRoundings);
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The laws of SPEC.md 1.5 that LapSum's derivatives and the budget obey: 7
-// (shares), 10, 17, 18 and 20, at derived bounds (lapsum_bounds.h).
+// (shares), 10, 17 and 18, at derived bounds (lapsum_bounds.h).
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "property_tests/testing/generators.h"
 #include "property_tests/testing/lapsum_bounds.h"
@@ -169,71 +167,6 @@ RC_GTEST_PROP(BudgetLaw, Law18BudgetIsSpentAndItsGradientSumsToZero, ()) {
   // (K-L) sum pi_m (v_m - mean): as the shares, and the mean, and products.
   RC_ASSERT(std::abs(SumOf(gradient)) <=
             16 * kDoubleUnit * slack * v.cwiseAbs().maxCoeff());
-}
-
-// Law 20: the JVP is the central difference, away from kinks. In units of T,
-// with |w| <= 1 and step eta: p = F(u(s)) has |u'| <= 2, |u''| <= 4 and
-// |u'''| <= 32, so |p'''| <= (8 + 3*8 + 32)/2 = 32 and the truncation is
-// 32 eta^2/6. The two values err by WeightBounds; r +- h w is rounded by u|r|,
-// which moves p by u max|r|/T at either end, over 2 eta.
-RC_GTEST_PROP(LapSumLaw, Law20DerivativeIsTheCentralDifference, ()) {
-  const LapSumCase c = *LapSumCases();
-  const double eta = 0x1p-17;
-  const LapSum s = Solve(c);
-  RC_PRE(s.arguments.cwiseAbs().minCoeff() > 10 * eta);
-  Classify(c);
-  const std::vector<double> direction = *Directions(c.n());
-  LapSumCase plus = c, minus = c;
-  double magnitude = 0;
-  for (int i = 0; i < c.n(); ++i) {
-    plus.scores[i] += eta * c.temperature * direction[i];
-    minus.scores[i] -= eta * c.temperature * direction[i];
-    magnitude = std::max(magnitude, std::abs(c.scores[i]) + c.temperature);
-  }
-  const LapSum p = Solve(plus), m = Solve(minus);
-  const Vector exact =
-      c.temperature * reference::LapSumJvp(s, ToVector(direction), 0, 0);
-  const Vector values = WeightBounds(p) + WeightBounds(m);
-  const double bound =
-      32.0 / 6 * eta * eta +
-      (kDoubleUnit * magnitude / c.temperature + kDoubleUnit) / eta;
-  RC_CLASSIFY(bound < 1e-8, "sharp");
-  for (int i = 0; i < c.n(); ++i) {
-    const double difference = (p.weights[i] - m.weights[i]) / (2 * eta);
-    RC_ASSERT(std::abs(exact[i] - difference) <= bound + values[i] / (2 * eta));
-  }
-}
-
-// Law 20 for k, in units of sum f: over a step eta sum f the root moves by
-// about eta T, with |u'|, |u''| <= 1 and |u'''| <= 3 up to e^eta, so that
-// |p'''| <= 7 f_i and the truncation of p' = q_i sum f is 7/6 f_i eta^2: at
-// most 2 eta^2 q_i. k +- step is rounded, which shifts the centre by
-// |up - down|/2, times |p''| <= 2 f_i.
-RC_GTEST_PROP(LapSumLaw, Law20ShareIsTheCentralDifferenceInK, ()) {
-  const LapSumCase c = *LapSumCases();
-  const double eta = 0x1p-17;
-  const LapSum s = Solve(c);
-  RC_PRE(s.arguments.cwiseAbs().minCoeff() > 10 * eta);
-  LapSumCase plus = c, minus = c;
-  const double step = eta * SumOf(s.densities);
-  plus.mean_active += step;
-  minus.mean_active -= step;
-  // The steps as rounded; both ends must still be valid problems.
-  const double up = plus.mean_active - c.mean_active;
-  const double down = c.mean_active - minus.mean_active;
-  RC_PRE(down > 0.999 * step && up > 0.999 * step && up < 1.001 * step &&
-         down < 1.001 * step && minus.mean_active > 0 &&
-         plus.mean_active < c.n());
-  Classify(c);
-  const LapSum p = Solve(plus), m = Solve(minus);
-  const Vector values = WeightBounds(p) + WeightBounds(m);
-  for (int i = 0; i < c.n(); ++i) {
-    const double difference = (p.weights[i] - m.weights[i]) / (up + down);
-    const double bound =
-        s.shares[i] * (2 * eta * eta + 2 * eta * std::abs(up - down) / step);
-    RC_ASSERT(std::abs(s.shares[i] - difference) <=
-              bound + values[i] / (up + down) + 8 * kDoubleUnit);
-  }
 }
 
 }  // namespace

@@ -7,12 +7,15 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "core/config/parameter_layout.h"
 #include "core/testing/config_test_util.h"
+#include "core/testing/message_test_util.h"
+#include "core/testing/random_test_util.h"
 #include "kernels/isa.h"
 #include "optimized/model.h"
 #include "property_tests/testing/model_difference.h"
@@ -43,9 +46,6 @@ void ExpectAgreement(const ModelCase& model_case) {
   ThreadPool pool(3);
   const ModelDifference difference = CompareModels(model_case, pool);
   EXPECT_TRUE(difference.ok() && difference.trusted()) << difference.Text();
-  // Near-ties are rare: a model that blames them for everything is wrong.
-  EXPECT_LE(difference.ambiguous, difference.decisions / 50)
-      << difference.Text();
   ::testing::Test::RecordProperty("utilisation",
                                   std::to_string(difference.utilisation));
 }
@@ -270,6 +270,30 @@ TEST_F(ModelDifferenceMeta, CatchesWrongConstants) {
     c.config.router.noise_amplitude = 1e-3;
     c.noise = true;
   });
+}
+
+// All experts score alike, so that the reference, whose weights are one step
+// beside the model's, may choose any. Each choice is within its tolerance.
+TEST_F(ModelDifferenceMeta, NearTiesExcuseFewTokens) {
+  Config config = BaseConfig(RouterKind::kSparse);
+  config.router.mean_active_experts = 1;
+  good_ = MakeModelCase(config, 2, 3);
+  ModelCase faulty = good_;
+  const int64_t experts = config.model.num_experts;
+  const int64_t size = config.model.d_model * experts;
+  const std::vector<int32_t> up = RandomIds(size, 2, /*seed=*/1, /*which=*/1);
+  for (const auto& layer : ParameterLayout(config).layers) {
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t element = layer.router_weight + i;
+      const float weight = good_.parameters[element - i % experts];
+      good_.parameters[element] = weight;
+      faulty.parameters[element] =
+          std::nextafter(weight, up[i] == 1 ? HUGE_VALF : -HUGE_VALF);
+    }
+  }
+  const ModelDifference difference = CompareModels(good_, faulty, pool_);
+  ASSERT_EQ(difference.defects.size(), 1u) << difference.Text();
+  EXPECT_TRUE(Says(difference.defects[0], "are called near-ties"));
 }
 
 TEST_F(ModelDifferenceMeta, CatchesAWrongSelection) {

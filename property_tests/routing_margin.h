@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "property_tests/error_bounds.h"
 #include "reference/matrix.h"
 #include "reference/router.h"
 
@@ -24,15 +26,26 @@ struct SelectionCheck {
 };
 
 // Compares `got` [tokens, experts] with the selection that the reference makes
-// from `scores`.
-//
-//   score_error   how far the scores that led to `got` may be from `scores`
-//   weight_error  relative error of the soft weights beyond what the scores'
-//                 error does to them
+// from `scores`. `score_error` is how far the scores that led to `got` may be
+// from these; what it does to the soft weights adds to SoftWeightBounds.
 SelectionCheck CheckSelection(const reference::RouterSettings& settings,
                               const reference::Matrix& scores,
                               const reference::BoolMatrix& got,
-                              double score_error, double weight_error);
+                              double score_error);
+
+// The soft weights of one row of a soft router, with what floats may make of
+// them.
+std::vector<Bounded> SoftWeightBounds(const reference::RouterSettings& settings,
+                                      const reference::Vector& scores);
+
+// The selection that follows from soft weights as an implementation returned
+// them: weights strictly above the cutoff, at most max_active of them by
+// largest score (ties to the lower expert), and the fallback; of a sparse
+// router, that of the scores alone. Scores and cutoff are exact on both sides,
+// so nothing is ambiguous.
+reference::BoolMatrix OwnSelection(const reference::RouterSettings& settings,
+                                   const reference::Matrix& scores,
+                                   const reference::Matrix& weights);
 
 // Tokens whose `top`-th and next score are within 2*score_error of each other:
 // hard top-`top` counts may differ by one pair for each.

@@ -7,17 +7,16 @@
 //
 // Tolerance. Soft weights within the bounds of the kernels' router
 // (verify/operations/row_bounds.h), their sum within the sum of these. The
-// active sets may differ only where a soft weight is within its bound of the
-// cutoff; scores are the same on both sides, so cap and top-k leave no doubt. A
-// truncated mass then errs by at most the mean, over the tokens, of the bounds
-// of the weights that are not active.
+// active sets are those that follow from the trace's own soft weights, without
+// a tolerance. Where one of these is within its bound of the cutoff, they may
+// differ from the reference's; a truncated mass then errs by at most the mean,
+// over the tokens, of the bounds of the weights that are not active.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,9 +26,11 @@
 #include "core/parallel_for.h"
 #include "core/testing/config_test_util.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
 #include "property_tests/error_bounds.h"
+#include "property_tests/routing_margin.h"
 #include "property_tests/testing/model_difference.h"
 #include "property_tests/verify/operations/row_bounds.h"
 #include "reference/metrics.h"
@@ -72,24 +73,15 @@ Config RandomConfig() {
 
 std::vector<Bounded> BoundWeights(const RouterSettings& settings,
                                   const reference::Vector& scores) {
-  const auto experts = static_cast<double>(scores.size());
-  if (settings.kind == RouterKind::kSparse) {
-    return verify::BoundSoftmaxRow(scores).weights;
-  }
-  // If mean_active is num_experts or more, every weight is 1
-  // (kernels/router.h).
-  if (settings.mean_active >= experts) {
-    return std::vector<Bounded>(static_cast<size_t>(scores.size()),
-                                Bounded(1, experts * kFloatUnit));
-  }
-  return verify::BoundLapSumRow(scores, settings.mean_active,
-                                settings.temperature)
-      .weights;
+  return settings.kind == RouterKind::kSparse
+             ? verify::BoundSoftmaxRow(scores).weights
+             : SoftWeightBounds(settings, scores);
 }
 
 // One layer of a trace, and what the reference makes of its scores.
 struct Layer {
   RouterSettings settings;
+  Matrix scores;
   reference::RouterSaved exact;
   std::vector<Bounded> bounds;  // of the soft weights [token, expert]
   Matrix errors;                // the same, with that of numbers near 0
@@ -99,6 +91,30 @@ struct Layer {
 
   bool sparse() const { return settings.kind == RouterKind::kSparse; }
 };
+
+Layer MakeLayer(const RouterSettings& settings, const Matrix& scores,
+                std::span<const float> soft_weights, const BoolMatrix& active) {
+  Layer layer;
+  layer.settings = settings;
+  layer.scores = scores;
+  layer.exact = reference::RouterForward(settings, scores);
+  layer.soft_weights.assign(soft_weights.begin(), soft_weights.end());
+  layer.active = active;
+  layer.errors.resize(scores.rows(), scores.cols());
+  for (int64_t t = 0; t < scores.rows(); ++t) {
+    const std::vector<Bounded> row = BoundWeights(settings, scores.row(t));
+    layer.bounds.insert(layer.bounds.end(), row.begin(), row.end());
+    bool near = false;
+    for (int64_t e = 0; e < scores.cols(); ++e) {
+      const double error = row[e].error + kUnderflow;
+      layer.errors(t, e) = error;
+      near |= !layer.sparse() && std::abs(layer.exact.soft_weights(t, e) -
+                                          settings.cutoff) <= error;
+    }
+    layer.near.push_back(near);
+  }
+  return layer;
+}
 
 Layer ReadLayer(const Hdf5Reader& trace, const Config& config, int64_t l) {
   const auto scores_of_all = trace.ReadDataset<float>("/scores");
@@ -114,36 +130,17 @@ Layer ReadLayer(const Hdf5Reader& trace, const Config& config, int64_t l) {
     const double x = trace.ReadDataset<double>(name).values[l];
     return static_cast<double>(static_cast<float>(x));
   };
-  Layer layer;
-  layer.settings = {
+  const RouterSettings settings = {
       .kind = config.router.kind,
       .mean_active = number("/mean_active"),
       .temperature = trace.ReadDouble("/", "temperature"),
       .cutoff = number("/cutoff"),
       .max_active = trace.ReadDataset<int64_t>("/max_active").values[l],
       .fallback = config.router.fallback};
-  const Matrix scores = AsMatrix(of_layer(scores_of_all), tokens, experts);
-  layer.exact = reference::RouterForward(layer.settings, scores);
-  std::ranges::copy(of_layer(weights_of_all),
-                    std::back_inserter(layer.soft_weights));
-  layer.active.resize(tokens, experts);
-  std::ranges::copy(of_layer(active_of_all), layer.active.data());
-
-  layer.errors.resize(tokens, experts);
-  for (int64_t t = 0; t < tokens; ++t) {
-    const std::vector<Bounded> row =
-        BoundWeights(layer.settings, scores.row(t));
-    layer.bounds.insert(layer.bounds.end(), row.begin(), row.end());
-    bool near = false;
-    for (int64_t e = 0; e < experts; ++e) {
-      const double error = row[e].error + kUnderflow;
-      layer.errors(t, e) = error;
-      near |= !layer.sparse() && std::abs(layer.exact.soft_weights(t, e) -
-                                          layer.settings.cutoff) <= error;
-    }
-    layer.near.push_back(near);
-  }
-  return layer;
+  BoolMatrix active(tokens, experts);
+  std::ranges::copy(of_layer(active_of_all), active.data());
+  return MakeLayer(settings, AsMatrix(of_layer(scores_of_all), tokens, experts),
+                   of_layer(weights_of_all), active);
 }
 
 // The defect of one layer of the trace, or "".
@@ -152,8 +149,11 @@ std::string TraceDefect(const Layer& layer) {
   const double whole = layer.sparse() ? 1
                                       : std::min(layer.settings.mean_active,
                                                  static_cast<double>(experts));
+  const BoolMatrix own =
+      OwnSelection(layer.settings, layer.scores,
+                   AsMatrix(layer.soft_weights, tokens, experts));
   for (int64_t t = 0; t < tokens; ++t) {
-    if (layer.active.row(t) != layer.exact.active.row(t) && !layer.near[t]) {
+    if (layer.active.row(t) != own.row(t)) {
       return "another active set of token " + std::to_string(t);
     }
     double sum = 0, limit = 0;
@@ -233,6 +233,36 @@ std::string HealthDefect(const Layer& layer, const RouterHealth& got) {
   return differs("truncated mass", *got.truncated_mass, mass,
                  reference::TruncatedMass(layer.errors, layer.active) +
                      2 * tokens * experts * kDoubleUnit * mass);
+}
+
+// Four equal scores and one far below them: the sum of the five weights is the
+// float below 5, 8 u less, and all of it is missing from the lowest.
+TEST(RoutingProperty, AllWeightsMayMissOneWholeStepOfTheirSum) {
+  const std::vector<Bounded> weights =
+      BoundWeights({.kind = RouterKind::kSoftFixed, .mean_active = 5},
+                   reference::Vector{{0, 0, 0, 0, -20}});
+  EXPECT_GE(weights[4].error, 8 * kFloatUnit);
+}
+
+// One weight at the cutoff excuses nothing of the others.
+TEST(RoutingProperty, ATokenNearTheCutoffHasTheSetOfItsWeights) {
+  RouterSettings settings = {.kind = RouterKind::kSoftFixed,
+                             .mean_active = 1.5,
+                             .cutoff = 0,
+                             .max_active = 3};
+  const Matrix scores{{1, 0.25, -1.5}};
+  const Matrix exact = reference::RouterForward(settings, scores).soft_weights;
+  const std::vector<float> weights(exact.data(), exact.data() + exact.size());
+  settings.cutoff = static_cast<double>(weights[1]);
+  BoolMatrix active{{true, false, false}};
+  EXPECT_EQ(TraceDefect(MakeLayer(settings, scores, weights, active)), "");
+  for (const int64_t e : {0, 1, 2}) {
+    BoolMatrix flipped = active;
+    flipped(0, e) = !flipped(0, e);
+    const Layer layer = MakeLayer(settings, scores, weights, flipped);
+    EXPECT_TRUE(layer.near[0]);
+    EXPECT_TRUE(Says(TraceDefect(layer), "another active set"));
+  }
 }
 
 TEST(RoutingProperty, IsWhatTheReferenceDefines) {

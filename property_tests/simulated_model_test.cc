@@ -80,6 +80,29 @@ TEST_P(SimulatedModel, AgreesWithTheReference) {
   }
 }
 
+// From k_l = E on every soft weight is 1 (SPEC.md 1.2), as on the CPU. Their
+// scores have gradient from the z loss alone.
+TEST(SimulatedEdge, AllocationsMayReachAndExceedTheExperts) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  const auto queue = MakeQueue();
+  for (const RouterKind kind :
+       {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {
+    Config config = SmallConfigOf({kind});
+    config.model.num_experts = 3;
+    config.router.mean_active_experts = 3;
+    config.router.aux_loss_coeff = 0.25;
+    config.router.z_loss_coeff = 0.125;
+    ModelCase c = MakeModelCase(config, /*num_sequences=*/2, 8);
+    c.tau = 0.5;
+    const ModelDifference difference =
+        CompareModels(c, [&](const Config& of, int64_t group_sequences) {
+          return MakeSimulated(of, group_sequences, *queue);
+        });
+    EXPECT_TRUE(difference.ok()) << difference.Text();
+    EXPECT_TRUE(difference.trusted()) << difference.Text();
+  }
+}
+
 TEST_P(SimulatedModel, HasTheSameBitsInEachSchedule) {
   const ModelCase c =
       MakeModelCase(SmallConfigOf(GetParam()), /*num_sequences=*/2, 4);

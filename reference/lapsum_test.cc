@@ -121,6 +121,10 @@ TEST(LapSumEdge, LowTemperatureIsHardTopK) {
   const Vector tied = SolveLapSum(Row({5, 3, 4, 3, 2}), 2.5, 1e-4).weights;
   EXPECT_NEAR(tied[1], 0.25, 4 * kDoubleUnit);
   EXPECT_EQ(tied[1], tied[3]);
+  const Vector all = SolveLapSum(Row({5, 5, 0}), 1.5, 1e-4).weights;
+  EXPECT_NEAR(all[0], 0.75, 4 * kDoubleUnit);
+  EXPECT_EQ(all[1], all[0]);
+  EXPECT_EQ(all[2], 0);
 }
 
 // Gaps of 1e6, of 1e308 and of more than the largest double (in units of T):

@@ -127,11 +127,11 @@ struct BoundedNumber {
     }
     return BoundedNumber(std::log(x.value), error).Rounded(2);
   }
-  // |sqrt(a) - sqrt(b)| <= |a - b| / sqrt(a), and <= sqrt(|a - b|).
+  // |sqrt(a) - sqrt(b)| = |a - b| / (sqrt(a) + sqrt(b)), and <= sqrt(|a - b|).
   friend BoundedNumber sqrt(const BoundedNumber& x) {
-    const double root = std::sqrt(x.value);
-    double error = std::sqrt(x.error);
-    if (root > 0) error = std::min(error, x.error / root);
+    const double root = std::sqrt(x.value), least = x.value - x.error;
+    const double error =
+        least > 0 ? x.error / (root + std::sqrt(least)) : std::sqrt(x.error);
     return BoundedNumber(root, error).Rounded();
   }
   friend BoundedNumber abs(const BoundedNumber& x) {

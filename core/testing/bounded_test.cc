@@ -106,6 +106,12 @@ TEST(BoundedNumber, HasNoBoundWhereThereIsNone) {
   EXPECT_EQ(sqrt(InFloat(0, 0.25)).error, 0.5 * (1 + InFloat::kRoundoff));
 }
 
+TEST(BoundedNumber, ARootHalvesARelativeError) {
+  const InFloat root = sqrt(InFloat(1, 0x1p-20));
+  EXPECT_GE(root.error, 1 - std::sqrt(1 - 0x1p-20));
+  EXPECT_LE(root.error, 0x1p-21 * (1 + 0x1p-20) + 1.01 * InFloat::kRoundoff);
+}
+
 TEST(BoundedSum, CountsTheTermsThatRound) {
   BoundedSum<InFloat> sum;
   for (int i = 0; i < 4; ++i) {

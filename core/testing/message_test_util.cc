@@ -40,6 +40,15 @@ namespace fs = std::filesystem;
   return ::testing::AssertionFailure() << missing << "got: " << text;
 }
 
+int Count(std::string_view text, std::string_view part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != text.npos;
+       at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
+}
+
 std::string Replaced(std::string text, std::string_view from,
                      std::string_view to) {
   const size_t at = text.find(from);

@@ -67,6 +67,9 @@ template <typename... Parts>
                                        << result.output;
 }
 
+// How often `part` stands in `text`, each time after the last.
+int Count(std::string_view text, std::string_view part);
+
 // `text` with the first `from`, which must be there, replaced.
 std::string Replaced(std::string text, std::string_view from,
                      std::string_view to);

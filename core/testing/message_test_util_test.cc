@@ -52,6 +52,11 @@ TEST(Says, ShowsWhatIsMissingAndTheText) {
   EXPECT_EQ(std::string(Says("one two", "one").message()), "one two");
 }
 
+TEST(Count, OfPartsOneAfterTheOther) {
+  EXPECT_EQ(Count("aaa, aa", "aa"), 2);
+  EXPECT_EQ(Count("a", "aa"), 0);
+}
+
 TEST(Replaced, IsTheFirstWhichMustBeThere) {
   EXPECT_EQ(Replaced("a b b", "b", "cd"), "a cd b");
   EXPECT_TRUE(Says(MessageOf<InternalError>([] { Replaced("a b", "c", "d"); }),

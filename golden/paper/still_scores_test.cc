@@ -68,25 +68,42 @@ TEST(StillScores, AgreesWithScoresThatWereDrawn) {
   EXPECT_EQ(runs, 6);
 }
 
-// SPEC.md 2.3 and N28, to their printed digits.
+// SPEC.md 2.3 and N28, to half of their last printed digits.
 TEST(StillScores, CalibratesAsTheSpecificationDoes) {
   struct Case {
     double k;
     int64_t cap;
-    double tau, end;
+    double tau, zero, end, tau_at_end;
   };
   for (const Case& known :
-       {Case{1, 4, 1.197, 4}, Case{1.5, 3, 1.174, 3}, Case{2, 4, 1.159, 4}}) {
+       {Case{1, 4, 1.197, 0.32, 4, 2.2}, Case{1.5, 3, 1.174, 0.16, 3, 2.0},
+        Case{2, 4, 1.158, 0.08, 4, 1.9}}) {
     StillScores scores = PaperRouter();
     scores.mean_active = known.k;
     scores.max_active = known.cap;
     scores.tau = CalibratedTau(scores);
-    // Their tau come from 6000 tokens: the standard error of an active mean is
-    // at most sqrt(4 / 6000), over a slope of 20 active experts in tau.
-    EXPECT_NEAR(scores.tau, known.tau, 4 * std::sqrt(4.0 / 6000) / 20 + 0.0005);
-    EXPECT_NEAR(ActivityOf(scores).active_experts, known.k, 2e-5);
+    EXPECT_NEAR(scores.tau, known.tau, 0.0005);
+    const StillActivity start = ActivityOf(scores);
+    EXPECT_NEAR(start.active_experts, known.k, 2e-5);
+    EXPECT_NEAR(start.zero_active_fraction, known.zero, 0.005);
     scores.temperature = 1;
     EXPECT_NEAR(ActivityOf(scores).active_experts, known.end, 0.005);
+    EXPECT_NEAR(CalibratedTau(scores), known.tau_at_end, 0.05);
+  }
+  StillScores scores = PaperRouter();
+  scores.mean_active = 1;
+  scores.max_active = 4;
+  const double kActive[][3] = {{1.1, 3.80, 4},
+                               {1.2, 0.95, 4},
+                               {1.3, 0.11, 4},
+                               {1.5, 0, 3.8},
+                               {1.8, 0, 2.4}};
+  for (const auto& [tau, start, end] : kActive) {
+    scores.tau = tau;
+    scores.temperature = 5;
+    EXPECT_NEAR(ActivityOf(scores).active_experts, start, 0.005) << tau;
+    scores.temperature = 1;
+    EXPECT_NEAR(ActivityOf(scores).active_experts, end, 0.05) << tau;
   }
 }
 

@@ -35,7 +35,9 @@
 // tell it from nothing at all: MISTRUSTED.
 //
 // Routing. Selections may differ from the reference's own where a score or a
-// soft weight is within its tolerance of the boundary, and nowhere else; the
+// soft weight is within its tolerance of the boundary, nowhere else, and for no
+// more than 2 % of the tokens and two: near-ties are rare. The response and the
+// size that give the tolerance of a score are the largest of its layer's. The
 // reference then replays the model's selection, so that everything downstream
 // is compared with the same choice. In bf16 the boundary is that of the model's
 // own scores, which are floats in both.

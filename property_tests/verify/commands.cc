@@ -394,6 +394,7 @@ ExitCode Explain(const Options& options) {
       Finished(CheckCase(c, *implementation, &seen), *implementation);
   if (seen.expected.outputs.empty()) {  // nothing ran, or it failed
     seen.expected = ExpectOf(op, c, InputsOf(op, c), {});
+    TakeBoundsFor(*implementation, &seen.expected);
   }
   std::fputs(ExplainText(result, seen).c_str(), stdout);
   Suite suite;

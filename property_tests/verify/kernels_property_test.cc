@@ -352,6 +352,29 @@ int64_t MostOfOneId(const TensorMap& inputs) {
   return most;
 }
 
+// What a step adds up in float is not rounded to bf16 when it is stored.
+// (Bounds need not show it: what was rounded before weighs more.)
+TEST(AtBf16, GradientsOfWeightsAreNotRounded) {
+  const auto implementation = MakeImplementation("shim:bf16");
+  for (const char* words :
+       {"op=experts dtype=bf16 fill=generic rows=20 num_experts=3 max_active=2 "
+        "d_model=8 d_ffn=8 scale=1",
+        "op=lm_head dtype=bf16 fill=generic rows=20 d_model=8 vocab_size=9 "
+        "scale=1 grad_scale=0.3"}) {
+    const Case c = ParseCase(words, implementation->name());
+    const Operation& op = FindOperation(c.op);
+    const TensorMap got = implementation->Run(op, c, InputsOf(op, c), 0);
+    for (const OutputSpec& spec : op.outputs()) {
+      if (!spec.in_float) continue;
+      int64_t rounded = 0, others = 0;
+      for (const double x : got.at(spec.name).values) {
+        if (x != 0) ++(RoundTo(Dtype::kBf16, x) == x ? rounded : others);
+      }
+      EXPECT_GT(others, rounded) << c.op << " " << spec.name;
+    }
+  }
+}
+
 // These compute every element by the same operations in the same order on the
 // CPU and in CUDA, except sums over three or more blocks of tokens, which CUDA
 // adds in a tree, sums of squares of several blocks, and gradients of words

@@ -121,6 +121,7 @@ void CompareSchedules(const Operation& op, const TensorMap& inputs,
 void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
            CaseResult& result) {
   seen.expected = ExpectOf(op, result.c, seen.inputs, seen.got);
+  TakeBoundsFor(implementation, &seen.expected);
   result.decisions = seen.expected.decisions;
   result.ambiguous = seen.expected.ambiguous;
   for (const auto& [output, defect] : seen.expected.defects) {
@@ -151,6 +152,13 @@ void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
 }
 
 }  // namespace
+
+void TakeBoundsFor(const Implementation& implementation, Expected* expected) {
+  if (!implementation.stores_as_ours()) return;
+  for (const auto& [name, output] : expected->of_ours) {
+    expected->outputs.at(name) = output;
+  }
+}
 
 void Convergence::Add(const Convergence& other) {
   smooth += other.smooth;

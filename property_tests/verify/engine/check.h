@@ -92,6 +92,10 @@ CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
                        Implementation& implementation,
                        Evidence* evidence = nullptr);
 
+// Where `implementation` stores as our kernels do, their narrower bounds take
+// the place of those for everybody (Expected::of_ours).
+void TakeBoundsFor(const Implementation& implementation, Expected* expected);
+
 // Tells `implementation` that no more cases come (Implementation::Finish). What
 // then fails is a FAIL of `last`, a case that it ran before; returns `last`.
 CaseResult Finished(CaseResult last, Implementation& implementation);

@@ -277,14 +277,15 @@ CaseResult CheckSelection(const std::vector<double>& active) {
 
 TEST(Check, RefusesOtherExpertsThanTheLowerOnesAtATie) {
   EXPECT_EQ(CheckSelection({1, 1, 0, 0, 1, 1, 0, 0}).status, Status::kPass);
-  for (const std::vector<double>& active :
-       {std::vector<double>{1, 1, 0, 0, 0, 1, 1, 0},
-        {0, 0, 1, 1, 0, 0, 1, 1},
-        {0, 0, 0, 0, 0, 0, 0, 0}}) {
+  const std::string order = "ties to the lower expert";
+  for (const auto& [active, reason] :
+       {std::pair(std::vector<double>{1, 1, 0, 0, 0, 1, 1, 0}, order),
+        {{0, 0, 1, 1, 0, 0, 1, 1}, order},
+        {{0, 0, 0, 0, 0, 0, 0, 0}, "0 active experts instead of 2"}}) {
     const CaseResult result = CheckSelection(active);
     EXPECT_TRUE(result.failed());
     EXPECT_EQ(result.output, "active");
-    EXPECT_TRUE(Says(result.reason, "ties to the lower expert"));
+    EXPECT_TRUE(Says(result.reason, reason));
   }
 }
 

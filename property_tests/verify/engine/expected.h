@@ -61,12 +61,13 @@ Expected StoredAsBf16(const Operation& op, const Case& c, Expected in_float);
 // `derivations`, plus the bf16 forms of the first one and of exact/1.
 std::vector<Derivation> WithStoredBf16(std::vector<Derivation> derivations);
 
-// The rule where bf16 is stored on the way to an output: within twice the
-// largest error of the naive computation (naive.h) plus one rounding of the
-// output, or within `errors`, those of a program that computes in float
-// (stored.h), plus one rounding.
-ExpectedOutput FromNaive(const Tensor& values, const std::vector<Naive>& naive,
-                         const std::vector<double>& errors);
+// The rule where bf16 is stored on the way to an output, nobody knows where:
+// within twice the largest error of the naive computation (naive.h) plus one
+// rounding of the output, or within the bounds of `ours`, a program that stores
+// as our kernels do (stored.h). Where those are infinite, they become the
+// naive program's.
+ExpectedOutput FromNaive(const OutputSpec& spec,
+                         const std::vector<Naive>& naive, ExpectedOutput& ours);
 
 // FromBounds for an output that is computed in double, as the reference is:
 // each side errs by 2^-29 of the bounds, which are for float.
@@ -85,9 +86,13 @@ ExpectedOutput Exactly(Tensor values, const std::string& derivation);
 // have.
 ExpectedOutput ExactRegime(Tensor values);
 
-// Derivations that operations share: exact/1, twice-naive-bf16/2.
+// Derivations that operations share: exact/1, twice-naive-bf16/3,
+// stored-operands/1.
 const Derivation& ExactDerivation();
 const Derivation& NaiveDerivation();
+const Derivation& StoredDerivation();
+// `derivations`, plus those of products at bf16: ExpectStored, and exact data.
+std::vector<Derivation> WithStoredOperands(std::vector<Derivation> derivations);
 
 }  // namespace softmoe::verify
 

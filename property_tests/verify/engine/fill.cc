@@ -133,8 +133,16 @@ Tensor Filler::Data(const std::string& name, const std::vector<Window>& axes,
   return Build(dtype_, axes, [&](const std::vector<int64_t>& index) {
     const auto words = Words(name, index);
     if (fill == "huge") return 1e4 * scale * Normal(words);
-    return StepBy(dtype_, 0, static_cast<int64_t>(words[0] % 4097) - 2048);
+    return Subnormal(words);
   });
+}
+
+double Filler::Subnormal(const std::array<uint32_t, 4>& words) const {
+  int64_t most = 2048;
+  if (case_.dtype == Dtype::kBf16) {
+    most = dtype_ == Dtype::kBf16 ? 127 : 0x7fffff;
+  }
+  return StepBy(dtype_, 0, words[0] % (2 * most + 1) - most);
 }
 
 double Filler::Temperature() const {
@@ -204,9 +212,7 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
     return spread * (static_cast<double>(-expert) / 4 +
                      static_cast<double>(row % 8) / 2);
   }
-  if (fill == "subnormal") {
-    return StepBy(dtype_, 0, static_cast<int64_t>(words[0] % 4097) - 2048);
-  }
+  if (fill == "subnormal") return Subnormal(words);
   if (fill == "huge") return (words[2] % 2 == 0 ? 1e4 : -1e4) + plain;
   const double far = 64 * (spread + Temperature());
   if (fill == "one_expert_all") return expert == 0 ? far : plain;

@@ -97,6 +97,9 @@ class Filler {
   template <typename Value>
   Tensor Build(Dtype dtype, const std::vector<Window>& axes,
                const Value& value) const;
+  // One of the smallest numbers; at bf16, which has only 127 below the smallest
+  // normal one, any of those, and in float any between them.
+  double Subnormal(const std::array<uint32_t, 4>& words) const;
   double Score(const std::string& name, int64_t row, int64_t expert,
                const Window& experts, double spread) const;
   // Whether the expert is one of the `count` neighbouring experts that its row

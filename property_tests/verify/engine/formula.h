@@ -3,7 +3,7 @@
 // formula.h - what an operation expects where one of the reference's own
 // formulas (namespace reference::formula) covers it: run over numbers that
 // carry their error, the formula gives bounds; run over naive bf16 numbers,
-// what the rule for bf16 compares with.
+// what the rule for other people's bf16 compares with.
 //
 //   template <typename N>  // Bounded, RandomBounded, Naive, Stored...
 //   struct Formula {
@@ -13,8 +13,10 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FORMULA_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FORMULA_H_
 
+#include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/stored.h"
@@ -81,29 +83,50 @@ Expected ExpectInFloat(const Case& c,
              : ExpectBounds<Formula, Bounded>(values, derivation, arguments...);
 }
 
-// Does the same at f32. At bf16 it follows the rule (FromNaive): twice the
-// error of the naive program, or that of one that computes in float and stores
-// as Stored does.
+// At bf16, what a program may do that computes in float and stores as Stored
+// does (StoredDerivation): what the formula over Bounded allows for other ways
+// to compute it is added, so that each operation of float counts twice.
 template <template <typename> class Formula, typename Stored,
           typename... Arguments>
-Expected ExpectByFormula(const Case& c,
+Expected ExpectStored(const Operation& op, const Case& c,
+                      const std::map<std::string, Tensor>& values,
+                      const Arguments&... arguments) {
+  Expected expected = ExpectBounds<Formula, Bounded>(
+      values, StoredDerivation().id, arguments...);
+  const Formula<Stored> stored(arguments...);
+  for (auto& [name, output] : expected.outputs) {
+    for (size_t i = 0; i < output.bounds.size(); ++i) {
+      double& bound = output.bounds[i];
+      bound += stored.outputs.at(name)[i].error;
+      if (!(bound < HUGE_VAL)) bound = HUGE_VAL;  // or NaN
+    }
+  }
+  return StoredAsBf16(op, c, std::move(expected));
+}
+
+// ExpectInFloat; at bf16, the rule for everybody (FromNaive), and of our own
+// kernels ExpectStored, or what is exact, rounded once. (Data is exact for what
+// they store; others may store more.)
+template <template <typename> class Formula, typename Stored,
+          typename... Arguments>
+Expected ExpectByFormula(const Operation& op, const Case& c,
                          const std::map<std::string, Tensor>& values,
                          const std::string& derivation, bool exact,
                          const Arguments&... arguments) {
-  if (c.dtype != Dtype::kBf16) {
+  const auto in_float = [&] {
     return ExpectInFloat<Formula>(c, values, derivation, exact, arguments...);
-  }
-  Expected expected =
-      ExpectBounds<Formula, Bounded>(values, derivation, arguments...);
+  };
+  if (c.dtype != Dtype::kBf16) return in_float();
+  Expected expected;
+  expected.of_ours =
+      ExpectStored<Formula, Stored>(op, c, values, arguments...).outputs;
   const Formula<Naive> naive(arguments...);
-  const Formula<Stored> stored(arguments...);
-  for (auto& [name, output] : expected.outputs) {
-    // Adds what the formula over Bounded allows for other ways to compute it.
-    std::vector<double> errors = output.bounds;
-    for (size_t i = 0; i < errors.size(); ++i) {
-      errors[i] += stored.outputs.at(name)[i].error;
-    }
-    output = FromNaive(output.values, naive.outputs.at(name), errors);
+  for (const OutputSpec& spec : op.outputs()) {
+    expected.outputs[spec.name] = FromNaive(spec, naive.outputs.at(spec.name),
+                                            expected.of_ours.at(spec.name));
+  }
+  if (exact && c.fill.name == "exact") {
+    expected.of_ours = StoredAsBf16(op, c, in_float()).outputs;
   }
   return expected;
 }

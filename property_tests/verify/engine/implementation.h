@@ -78,6 +78,10 @@ class Implementation {
   // outputs; of the reference, check_test shows it.
   virtual bool remembers() const { return true; }
 
+  // Whether it stores bf16 where our kernels do (stored.h), and is held to that
+  // instead of to what a plain program may do.
+  virtual bool stores_as_ours() const { return false; }
+
   // The outputs of one case under schedule 0 .. schedules()-1. An output that
   // is left out counts as not offered. An exception fails this case, except
   // EnvironmentError, which ends the run.

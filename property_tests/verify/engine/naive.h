@@ -7,8 +7,10 @@
 //
 //   |got - reference| <= 2 max |naive - reference| + one rounding of the output
 //
-// This is FlashAttention's rule (README.md): no derived bound means much at
-// bf16, where an intermediate result has 8 bits.
+// This is FlashAttention's rule (README.md), for programs of which nobody knows
+// what they store: a bound that lets them store every intermediate result in 8
+// bits would not mean much. Our own kernels are held to one of what they store
+// (stored.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_NAIVE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_NAIVE_H_
 

@@ -57,6 +57,8 @@ struct OutputSpec {
   bool in_double = false;
   // At dtype bf16, returned in float: what programs do not keep as bf16.
   bool in_float = false;
+  // So many outputs of equal width are packed in each of its rows.
+  int64_t parts = 1;
   // The size along which its elements do not see later ones, if these are
   // finite; the innermost of those that its first dimension is made of.
   std::string causal = {};
@@ -91,6 +93,9 @@ struct ExpectedOutput {
 
 struct Expected {
   std::map<std::string, ExpectedOutput> outputs;
+  // What instead is expected of implementations that store bf16 where our
+  // kernels do (Implementation::stores_as_ours).
+  std::map<std::string, ExpectedOutput> of_ours;
   // What is wrong with an output whatever its bounds (a selection that no
   // margin excuses): output -> one sentence.
   std::map<std::string, std::string> defects;
@@ -165,9 +170,10 @@ class Operation {
   // the bounds of float, unless it is in_double. Private, because both judging
   // and exporting must ask for bounds through ExpectOf.
   virtual Expected Expect(const Case& c, const TensorMap& inputs) const = 0;
-  // For operations that make discrete choices: checks those in `got`, which an
-  // implementation computed, against their margin, and expects what follows
-  // from got's own choice (routing replay). It must not throw for missing or
+  // For operations whose results depend on what `got`, which an implementation
+  // computed, has elsewhere: checks got's discrete choices against their margin
+  // and expects what follows from them (routing replay), or takes the one of
+  // several results that its weights allow. It must not throw for missing or
   // misshapen tensors in `got`.
   virtual std::optional<Expected> ExpectAfter(const Case&, const TensorMap&,
                                               const TensorMap& /*got*/) const {
@@ -185,7 +191,7 @@ TensorMap InputsOf(const Operation& op, const Case& c);
 // What every output should be, with the bounds that hold at c.dtype: at f64
 // they are 2^-28 of those of float (AtF64Derivation), but for outputs that are
 // in double at every dtype. `got` is as for Operation::ExpectAfter; {} means
-// the reference's own choices.
+// the reference's own choices, and bounds that cover all results.
 Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
                   const TensorMap& got);
 const Derivation& AtF64Derivation();

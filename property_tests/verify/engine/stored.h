@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stored.h - numbers of a program that computes in float and stores bf16 where
-// products take operands: each carries a bound of its error, as Bounded does. A
+// products take operands, as our kernels do, which are held to it
+// (Implementation::stores_as_ours): each carries a bound of its error. A
 // number that was computed counts as stored, once,
 //
 //   StoredOperands  whenever it becomes a factor in a sum of products

@@ -143,6 +143,7 @@ class DeviceImplementation : public Implementation {
                : "no CUDA kernel that does all of it";
   }
   int schedules() const override { return place_.schedules; }
+  bool stores_as_ours() const override { return true; }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     return place_.within(schedule, [&] {

@@ -117,6 +117,7 @@ class FaultyImplementation : public Implementation {
   int batch() const override { return base_->batch(); }
   bool Holds(const Case& c) const override { return base_->Holds(c); }
   void Finish() override { base_->Finish(); }
+  bool stores_as_ours() const override { return base_->stores_as_ours(); }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     TensorMap outputs = base_->Run(op, c, inputs, schedule);

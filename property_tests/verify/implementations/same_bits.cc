@@ -45,6 +45,7 @@ class SameBitsImplementation : public Implementation {
     return why.empty() ? says_->WhyUnsupported(op, dtype) : why;
   }
   int schedules() const override { return computes_->schedules(); }
+  bool stores_as_ours() const override { return computes_->stores_as_ours(); }
   void Finish() override {
     computes_->Finish();
     says_->Finish();

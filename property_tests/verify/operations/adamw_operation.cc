@@ -13,8 +13,8 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Vector;
 
-constexpr char kUpdate[] = "adamw-f32/3";
-constexpr char kNorm[] = "norm-f64/2";
+constexpr char kUpdate[] = "adamw-f32/4";
+constexpr char kNorm[] = "norm-f64/3";
 
 // What a driver of the update computes in double at every dtype, with the error
 // of one side.
@@ -117,15 +117,14 @@ class AdamW : public Operation {
          "their\n"
          "error, u = 2^-24. Products below 2^-125 may be flushed; a root errs "
          "by\n"
-         "min(e/root, sqrt e). Gradients are given, so no step is chaotic. At "
-         "f64\n"
-         "the scale has the error of its norm (norm-f64) and of a quotient, if "
-         "there\n"
-         "may be clipping, and a correction 1 - beta^t that of the power, 2 u "
-         "as a\n"
-         "power and 3 u |t ln beta| as an exponential, of the difference, "
-         "which may\n"
-         "cancel, and of a reciprocal."},
+         "sqrt x - sqrt(x - e), or sqrt e. Gradients are given, so no step is\n"
+         "chaotic. At f64 the scale has the error of its norm (norm-f64) and "
+         "of a\n"
+         "quotient, if there may be clipping, and a correction 1 - beta^t that "
+         "of\n"
+         "the power, 2 u as a power and 3 u |t ln beta| as an exponential, of "
+         "the\n"
+         "difference, which may cancel, and of a reciprocal."},
         {kNorm,
          "Squares of floats are exact in double, n - 1 additions and the "
          "root:\n"

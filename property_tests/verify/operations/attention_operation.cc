@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
@@ -24,8 +26,8 @@ struct AttentionShape {
 // at least 16 keys and divide at the end, and recompute it for the gradient
 // from the logarithm of its sum.
 //
-// At bf16 these errors and those of StoredBackward are added (ExpectByFormula),
-// so that each operation of float counts twice. That covers tensor cores, which
+// At bf16 these errors and those of stored numbers are added (ExpectStored), so
+// that each operation of float counts twice. That covers tensor cores, which
 // may truncate when they add (2 u instead of u), an exponential within 2 ulp
 // (4 u instead of 2 u) of a score times log2(e), one more factor that is
 // rounded, and a logarithm of the sum to base 2.
@@ -49,7 +51,7 @@ reference::MatrixOf<Bounded> Loosened(
   return weights;
 }
 // The naive program follows the formula; what float may do besides storing is
-// added (ExpectByFormula).
+// added (ExpectStored).
 template <typename N>
 reference::MatrixOf<N> Loosened(reference::MatrixOf<N> weights,
                                 const reference::MatrixOf<N>&, bool) {
@@ -57,23 +59,25 @@ reference::MatrixOf<N> Loosened(reference::MatrixOf<N> weights,
 }
 
 // CausalAttentionBackward, except that the sum over keys of a * d_a is taken as
-// <d_out, out> of stored numbers, and the scores' gradient is stored with its
-// scale.
-reference::CausalAttentionGradientsOf<StoredOperands> StoredBackward(
-    const reference::MatrixOf<StoredOperands>& weights,
-    const reference::MatrixOf<StoredOperands>& q,
-    const reference::MatrixOf<StoredOperands>& k,
-    const reference::MatrixOf<StoredOperands>& v,
-    const reference::MatrixOf<StoredOperands>& d_out) {
-  using N = StoredOperands;
+// <d_out, out>, as kernels do, and that the scores' gradient has its scale when
+// it is stored. In float it may be either sum: the weights' errors cancel in
+// the first where d_a does, those of `out` do not.
+template <typename N>
+reference::CausalAttentionGradientsOf<N> Backward(
+    const reference::MatrixOf<N>& weights, const reference::MatrixOf<N>& out,
+    const reference::MatrixOf<N>& q, const reference::MatrixOf<N>& k,
+    const reference::MatrixOf<N>& v, const reference::MatrixOf<N>& d_out) {
   namespace formula = reference::formula;
-  const reference::MatrixOf<N> out = formula::WeightedValues<N>(weights, v);
   const reference::MatrixOf<N> d_weights =
       formula::Multiply<N>(d_out, v.transpose());
   const N scale = formula::AttentionScale<N>(q.cols());
   reference::MatrixOf<N> d_scores(q.rows(), q.rows());
   for (int64_t t = 0; t < q.rows(); ++t) {
-    const N delta = formula::Dot<N>(d_out.row(t), out.row(t));
+    N delta = formula::Dot<N>(d_out.row(t), out.row(t));
+    if constexpr (!kIsStored<N>) {
+      const N sum = formula::Dot<N>(weights.row(t), d_weights.row(t));
+      delta.error = std::max(delta.error, sum.error);
+    }
     for (int64_t s = 0; s < q.rows(); ++s) {
       d_scores(t, s) = scale * weights(t, s) * (d_weights(t, s) - delta);
     }
@@ -107,16 +111,17 @@ struct AttentionFormula {
         const Block logits =
             As<W>(formula::AttentionLogits<N>(As<N>(q), As<N>(k)));
         const Block weights = formula::CausalSoftmax<W>(logits);
-        block(out, s, 0, head) = formula::WeightedValues<W>(
+        const Block head_out = formula::WeightedValues<W>(
             Loosened(weights, logits, /*backward=*/false), v);
+        block(out, s, 0, head) = head_out;
         const Block d_head = As<W>(Matrix(block(cotangent, s, 0, head)));
         reference::CausalAttentionGradientsOf<W> gradients;
-        if constexpr (kIsStored<W>) {
-          gradients = StoredBackward(weights, As<W>(q), As<W>(k), v, d_head);
+        if constexpr (std::is_same_v<W, Naive>) {
+          gradients = formula::CausalAttentionBackward<W>(weights, As<W>(q),
+                                                          As<W>(k), v, d_head);
         } else {
-          gradients = formula::CausalAttentionBackward<W>(
-              Loosened(weights, logits, /*backward=*/true), As<W>(q), As<W>(k),
-              v, d_head);
+          gradients = Backward<W>(Loosened(weights, logits, /*backward=*/true),
+                                  head_out, As<W>(q), As<W>(k), v, d_head);
         }
         block(d_qkv, s, 0, head) = gradients.d_q;
         block(d_qkv, s, 1, head) = gradients.d_k;
@@ -168,21 +173,26 @@ class Attention : public Operation {
               "length=600 sequences=1 heads=1 head_dim=4 fill=generic scale=1"};
     fills_ = {"generic", "exact", "subnormal"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
-    outputs_ = {{.name = "out", .causal = "length"}, {"d_qkv"}};
+    outputs_ = {{.name = "out", .causal = "length"},
+                {.name = "d_qkv", .parts = 3}};
     differentiable_ = {"qkv"};
-    derivations_ = {
+    derivations_ = WithStoredOperands({
         {kDerivation,
          "Scores: dot products, n u sum |ab|, times a scale that is rounded\n"
          "twice. The softmax may run over blocks of 16 keys or more, each of\n"
          "which rescales what there is by a factor with an error of at most 5 "
          "u.\n"
-         "The gradient recomputes the weights from logsumexp; all operation "
-         "by\n"
-         "operation, sums over keys and queries in any order. Of the "
-         "scores:\n" +
+         "The gradient recomputes the weights from logsumexp; its sum over "
+         "keys of\n"
+         "a * d_a may be <d_out, out> of the rounded out, whichever errs more; "
+         "all\n"
+         "operation by operation, sums over keys and queries in any order. Of "
+         "the\n"
+         "scores: " +
              std::string(kRandomRoundingsText)},
         ExactDerivation(),
-        NaiveDerivation()};
+        NaiveDerivation(),
+    });
   }
 
   TensorMap Inputs(const Case& c) const override {
@@ -214,7 +224,7 @@ class Attention : public Operation {
     const Tensor& qkv = At(inputs, "qkv");
     const Tensor& d_out = At(inputs, "d_out");
     return ExpectByFormula<AttentionFormula, StoredOperands>(
-        c,
+        *this, c,
         {{"out", ToTensor(reference::MultiHeadAttention(
                               ToMatrix(qkv), shape.sequences, shape.heads),
                           d_out.shape)},
@@ -236,7 +246,7 @@ class Attention : public Operation {
   }
 
  private:
-  static constexpr char kDerivation[] = "attention-f32/3";
+  static constexpr char kDerivation[] = "attention-f32/4";
 
   // Scores are rounded when they are scaled by 1/sqrt(head_dim), unless that is
   // a power of 2. bf16 has n 2^e for whole n up to 256, and not all for larger

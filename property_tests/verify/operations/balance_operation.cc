@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
@@ -120,6 +122,12 @@ class BalanceSums : public Operation {
     std::vector<Bounded> d_bounds;
     Tensor counts(Dtype::kI32, {n});
     std::vector<double> doubt(n);
+    // At f64, the errors of float say nothing of what underflows.
+    const auto may_vanish = [&](const Bounded& p) {
+      return c.dtype == Dtype::kF64
+                 ? p.value <= 64 * DoubleRounding::kUnderflow
+                 : p.value - p.error <= property_tests::kUnderflow;
+    };
     Vector d_weights = d_basis;
     std::vector<Bounded> v(d_basis.begin(), d_basis.end());
     if (SoftBasis(c)) {
@@ -158,7 +166,10 @@ class BalanceSums : public Operation {
         sum.Add(z_gradient[e]);
         d_bounds.push_back(sum.Get());
       }
-      Count(c, scores, row_bounds, t, &counts, &doubt);
+      for (const int64_t e : Counted(c, scores, t)) {
+        counts.values[e] += 1;
+        doubt[e] += SoftBasis(c) && may_vanish(row_bounds[e]);
+      }
     }
     const Vector sums = formula::ColumnSums<double>(basis);
     const reference::VectorOf<Bounded> sum_bounds =
@@ -179,6 +190,26 @@ class BalanceSums : public Operation {
     outputs["d_scores"] =
         FromBounds("d_scores", ToTensor(d_scores, {rows, n}), d_bounds, kSums);
     outputs["d_mean_active"] = Exactly(ScalarTensor(0), kSums);
+    return expected;
+  }
+
+  // A token may be missing from a count, but none may be there that does not
+  // belong.
+  std::optional<Expected> ExpectAfter(const Case& c, const TensorMap& inputs,
+                                      const TensorMap& got) const override {
+    const auto counts = got.find("counts");
+    const Matrix scores = ToMatrix(At(inputs, "scores"));
+    if (counts == got.end() || counts->second.size() != scores.cols())
+      return {};
+    std::vector<double> excess = counts->second.values;
+    for (int64_t t = 0; t < scores.rows(); ++t) {
+      for (const int64_t e : Counted(c, scores, t)) --excess[e];
+    }
+    if (std::ranges::none_of(excess, [](double x) { return x > 0; })) return {};
+    Expected expected = Expect(c, inputs);
+    for (int64_t e = 0; e < scores.cols(); ++e) {
+      if (excess[e] > 0) expected.outputs["counts"].bounds[e] = 0;
+    }
     return expected;
   }
 
@@ -205,23 +236,16 @@ class BalanceSums : public Operation {
   }
 
  private:
-  static void Count(const Case& c, const Matrix& scores,
-                    const std::vector<Bounded>& basis, int64_t row,
-                    Tensor* counts, std::vector<double>* doubt) {
-    std::vector<int64_t> order(basis.size());
-    for (size_t e = 0; e < order.size(); ++e) {
-      order[e] = static_cast<int64_t>(e);
-    }
+  // The experts that a token counts for.
+  static std::vector<int64_t> Counted(const Case& c, const Matrix& scores,
+                                      int64_t row) {
+    std::vector<int64_t> order(static_cast<size_t>(scores.cols()));
+    std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
       return scores(row, a) > scores(row, b);
     });
-    for (int64_t i = 0; i < c.Size("count_top"); ++i) {
-      const int64_t e = order[i];
-      counts->values[e] += 1;
-      const bool may_vanish = SoftBasis(c) && basis[e].value - basis[e].error <=
-                                                  property_tests::kUnderflow;
-      (*doubt)[e] += may_vanish;
-    }
+    order.resize(static_cast<size_t>(c.Size("count_top")));
+    return order;
   }
 };
 

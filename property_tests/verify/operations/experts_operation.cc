@@ -149,7 +149,7 @@ class Experts : public Operation {
                 {.name = "d_gate_up_weight", .in_float = true},
                 {.name = "d_down_weight", .in_float = true}};
     differentiable_ = {"hidden", "gates", "gate_up_weight", "down_weight"};
-    derivations_ = {
+    derivations_ = WithStoredOperands({
         {kDerivation,
          "x G, x U and what follows: dot products, n u sum |ab| in any order,\n"
          "their errors carried through SiLU (exp within 2 u) and the "
@@ -160,7 +160,8 @@ class Experts : public Operation {
          "d_model.\n" +
              std::string(kRandomRoundingsText)},
         ExactDerivation(),
-        NaiveDerivation()};
+        NaiveDerivation(),
+    });
   }
 
   TensorMap Inputs(const Case& c) const override {
@@ -203,7 +204,7 @@ class Experts : public Operation {
       return values_of;
     };
     return ExpectByFormula<ExpertFormula, StoredResults>(
-        c,
+        *this, c,
         {{"out", tensor("out", shape)},
          {"d_hidden", tensor("d_hidden", shape)},
          {"d_gates", tensor("d_gates", {data.rows, data.experts})},
@@ -211,7 +212,7 @@ class Experts : public Operation {
           tensor("d_gate_up_weight", {data.experts, data.d, 2 * data.f})},
          {"d_down_weight",
           tensor("d_down_weight", {data.experts, data.f, data.d})}},
-        kDerivation, IsExact(data), data);
+        kDerivation, IsExact(data, c.dtype), data);
   }
 
   TensorMap Forward(const Case& c, const TensorMap& inputs,
@@ -250,12 +251,16 @@ class Experts : public Operation {
     (void)c;
   }
   // The largest sums, in units of 128: d_gates, and what an expert adds to out
-  // and d_hidden, times two for the gate.
-  static bool IsExact(const Data& x) {
+  // and d_hidden, times two for the gate. At bf16, also the largest result of a
+  // product that is stored, without the gate, which is a power of 2: what an
+  // expert adds to d_hidden.
+  static bool IsExact(const Data& x, Dtype dtype) {
     const int64_t activation = 8 * x.d * x.d;
     const int64_t d_gate = activation * x.d * x.f;
     const int64_t out = 2 * activation * x.f * x.experts + 2;
-    const int64_t d_hidden = 2 * 2 * (4 + 2) * x.d * x.d * x.f * x.experts;
+    const int64_t d_row = 2 * (4 + 2) * x.d * x.d * x.f;
+    if (dtype == Dtype::kBf16 && d_row > 256) return false;
+    const int64_t d_hidden = 2 * d_row * x.experts;
     const int64_t d_weight = 2 * 2 * activation * x.rows;
     return std::max({d_gate, out, d_hidden, d_weight}) < int64_t{1} << 24;
   }

@@ -75,7 +75,7 @@ class Gemm : public Operation {
     fills_ = {"generic", "exact", "subnormal", "huge"};
     dtypes_ = {Dtype::kF32, Dtype::kBf16};
     outputs_ = {{"c"}};
-    derivations_ = WithStoredBf16({
+    derivations_ = WithStoredOperands({
         {kGemm,
          "Dot products of n terms in any order, n u sum |ab|, and one more "
          "term\n"
@@ -106,12 +106,17 @@ class Gemm : public Operation {
     const bool accumulate = Says(c, "accumulate");
     const Matrix before = accumulate ? ToMatrix(At(inputs, "c_before"))
                                      : Matrix::Zero(a.rows(), b.cols());
-    const Tensor values = ToTensor(Matrix(before + reference::Multiply(a, b)),
-                                   {a.rows(), b.cols()});
+    const std::map<std::string, Tensor> values = {
+        {"c", ToTensor(Matrix(before + reference::Multiply(a, b)),
+                       {a.rows(), b.cols()})}};
+    if (c.dtype == Dtype::kBf16 && c.fill.name != "exact") {
+      return ExpectStored<GemmFormula, StoredOperands>(*this, c, values, a, b,
+                                                       before, accumulate);
+    }
     return StoredAsBf16(
         *this, c,
-        ExpectInFloat<GemmFormula>(c, {{"c", values}}, kGemm, /*exact=*/true, a,
-                                   b, before, accumulate));
+        ExpectInFloat<GemmFormula>(c, values, kGemm, /*exact=*/true, a, b,
+                                   before, accumulate));
   }
 
  private:

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/operations/operation_table.h"
@@ -121,6 +125,33 @@ class LapSum : public Operation {
     return expected;
   }
 
+  // An implementation may take experts for inactive whose weights it flushed to
+  // 0: without their v, m is another, within bounds of the same form. The
+  // nearer counts.
+  std::optional<Expected> ExpectAfter(const Case& c, const TensorMap& inputs,
+                                      const TensorMap& got) const override {
+    const auto weights = got.find("weights"), mean = got.find("d_mean_active");
+    const Tensor& d_weights = At(inputs, "d_weights");
+    if (weights == got.end() || weights->second.size() != d_weights.size() ||
+        mean == got.end() || mean->second.size() != 1 ||
+        std::ranges::count(weights->second.values, 0.0) == 0) {
+      return {};
+    }
+    Tensor kept = d_weights;
+    for (int64_t i = 0; i < kept.size(); ++i) {
+      if (weights->second.values[i] == 0) kept.values[i] = 0;
+    }
+    const ExpectedOutput all = MeanGradient(inputs, d_weights),
+                         without = MeanGradient(inputs, kept);
+    const auto distance = [&](const ExpectedOutput& expected) {
+      return std::abs(mean->second.values[0] - expected.values.values[0]);
+    };
+    Expected expected = Expect(c, inputs);
+    expected.outputs["d_mean_active"] =
+        distance(without) < distance(all) ? without : all;
+    return expected;
+  }
+
   TensorMap Forward(const Case& c, const TensorMap& inputs,
                     const TensorMap& choice) const override {
     (void)c, (void)choice;
@@ -135,6 +166,26 @@ class LapSum : public Operation {
     return {
         {"weights", ToTensor(weights, {scores.rows(), scores.cols()})},
         {"above_root", AboveRoot(weights, ScalarOf(inputs, "mean_active"))}};
+  }
+
+ private:
+  // d_mean_active for these cotangents of the weights.
+  static ExpectedOutput MeanGradient(const TensorMap& inputs,
+                                     const Tensor& d_weights) {
+    const reference::Matrix scores = ToMatrix(At(inputs, "scores"));
+    const reference::Matrix v = ToMatrix(d_weights);
+    const double temperature = ScalarOf(inputs, "temperature");
+    double value = 0;
+    FloatSum bound;
+    for (int64_t t = 0; t < scores.rows(); ++t) {
+      const LapSumRow row = BoundLapSumRow(
+          scores.row(t), ScalarOf(inputs, "mean_active"), temperature);
+      value += reference::LapSumVjp(row.solution, v.row(t)).d_mean_active;
+      const std::vector<Bounded> bounded(v.row(t).begin(), v.row(t).end());
+      bound.Add(BoundLapSumGradient(row, bounded, temperature).mean);
+    }
+    return FromBounds("d_mean_active", ScalarTensor(value),
+                      {bound.Get().Rounded()}, LapSumGradientDerivation().id);
   }
 };
 

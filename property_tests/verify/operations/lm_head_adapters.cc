@@ -36,12 +36,13 @@ void CheckLossSum(const Floats& losses, double got) {
 }
 
 // Throws NumericsError where a token is called the most likely one, or not,
-// against the logits. Those are dot products, within n u sum |ab| in any order;
-// what that leaves open may be either.
+// against the logits. Those are dot products, within n u sum |ab| in any order,
+// or 2 u where tensor cores truncate; what that leaves open may be either.
 void CheckGreedy(const Case& c, const TensorMap& inputs,
                  const std::vector<int32_t>& targets,
                  const std::vector<int32_t>& is_greedy) {
   const int64_t d = c.Size("d_model"), vocab = c.Size("vocab_size");
+  const double unit = (c.dtype == Dtype::kBf16 ? 2 : 1) * kFloatUnit;
   const Doubles& hidden = At(inputs, "hidden").values;
   const Doubles& weight = At(inputs, "head_weight").values;
   for (size_t t = 0; t < targets.size(); ++t) {
@@ -50,8 +51,8 @@ void CheckGreedy(const Case& c, const TensorMap& inputs,
       for (int64_t j = 0; j < d; ++j) {
         const double term = hidden[t * d + j] * weight[w * d + j];
         logits[w] += term;
-        error[w] +=
-            static_cast<double>(d + 1) * (std::abs(term) * 0x1p-24 + 0x1p-149);
+        error[w] += static_cast<double>(d + 1) *
+                    (std::abs(term) * unit + FloatRounding::kUnderflow);
       }
     }
     const int32_t target = targets[t];

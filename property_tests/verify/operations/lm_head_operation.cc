@@ -37,7 +37,8 @@ reference::VectorOf<Bounded> Loosened(reference::VectorOf<Bounded> losses,
   }
   return losses;
 }
-// The naive program follows the formula.
+// The naive program follows the formula; what float may do besides storing is
+// added (ExpectStored).
 template <typename Numbers, typename What>
 Numbers Loosened(Numbers numbers, const What&) {
   return numbers;
@@ -48,30 +49,6 @@ template <typename N>
 using AfterLogits = typename WorstCaseOf<N>::Type;
 
 template <typename N>
-reference::MatrixOf<AfterLogits<N>> LogitsOf(const Matrix& hidden,
-                                             const Matrix& weight) {
-  return As<AfterLogits<N>>(
-      reference::formula::LmHeadLogits<N>(As<N>(hidden), As<N>(weight)));
-}
-template <typename N>
-std::vector<N> Losses(const reference::MatrixOf<AfterLogits<N>>& logits,
-                      const std::vector<int32_t>& targets) {
-  return Flat<N>(As<N>(
-      Loosened(reference::formula::TokenLosses<AfterLogits<N>>(logits, targets),
-               logits.cols())));
-}
-
-template <typename N>
-struct LossFormula {
-  std::map<std::string, std::vector<N>> outputs;
-
-  LossFormula(const Matrix& hidden, const Matrix& weight,
-              const std::vector<int32_t>& targets) {
-    outputs["loss"] = Losses<N>(LogitsOf<N>(hidden, weight), targets);
-  }
-};
-
-template <typename N>
 struct LmHeadFormula {
   std::map<std::string, std::vector<N>> outputs;
 
@@ -79,13 +56,15 @@ struct LmHeadFormula {
                 const std::vector<int32_t>& targets, double grad_scale) {
     namespace formula = reference::formula;
     using W = AfterLogits<N>;
-    const reference::MatrixOf<W> logits = LogitsOf<N>(hidden, weight);
+    const reference::MatrixOf<W> logits =
+        As<W>(formula::LmHeadLogits<N>(As<N>(hidden), As<N>(weight)));
     const reference::MatrixOf<W> d_logits = formula::TokenLossesBackward<W>(
         Loosened(formula::SoftmaxRows<W>(logits), logits), targets,
         reference::VectorOf<W>::Constant(logits.rows(), W(grad_scale)));
     const reference::LmHeadGradientsOf<W> gradients =
         formula::LmHeadBackward<W>(d_logits, As<W>(hidden), As<W>(weight));
-    outputs["loss"] = Losses<N>(logits, targets);
+    outputs["loss"] = Flat<N>(As<N>(
+        Loosened(formula::TokenLosses<W>(logits, targets), logits.cols())));
     outputs["d_hidden"] = Flat<N>(As<N>(gradients.d_hidden));
     outputs["d_head_weight"] = Flat<N>(As<N>(gradients.d_head_weight));
   }
@@ -130,7 +109,7 @@ class LmHead : public Operation {
                 {"d_hidden"},
                 {.name = "d_head_weight", .in_float = true}};
     differentiable_ = {"hidden", "head_weight"};
-    derivations_ = {
+    derivations_ = WithStoredOperands({
         {kDerivation,
          "Logits: dot products, n u sum |ab| in any order. The softmax may be\n"
          "computed in blocks of 16 logits or more, each of which rescales "
@@ -142,7 +121,8 @@ class LmHead : public Operation {
          "operation. Of the logits: " +
              std::string(kRandomRoundingsText)},
         ExactDerivation(),
-        NaiveDerivation()};
+        NaiveDerivation(),
+    });
   }
 
   TensorMap Inputs(const Case& c) const override {
@@ -178,22 +158,17 @@ class LmHead : public Operation {
         {"d_head_weight",
          ToTensor(gradients.d_head_weight, {weight.rows(), weight.cols()})}};
     Expected expected = ExpectByFormula<LmHeadFormula, StoredOperands>(
-        c, values, kDerivation, HasExactData(c), hidden, weight, targets,
+        *this, c, values, kDerivation, HasExactData(c), hidden, weight, targets,
         grad_scale);
-    if (c.dtype == Dtype::kBf16) {
-      // Nothing is stored between bf16's products and the losses; between the
-      // logits and their products, their gradient is.
-      expected.outputs["loss"] =
-          ExpectInFloat<LossFormula>(c, {{"loss", values.at("loss")}},
-                                     kDerivation, HasExactData(c), hidden,
-                                     weight, targets)
-              .outputs.at("loss");
-    }
+    // Nobody stores anything between bf16's products and the losses; between
+    // the logits and their products, their gradient is stored.
+    const auto loss = expected.of_ours.find("loss");
+    if (loss != expected.of_ours.end()) expected.outputs["loss"] = loss->second;
     return expected;
   }
 
  private:
-  static constexpr char kDerivation[] = "lm-head-f32/3";
+  static constexpr char kDerivation[] = "lm-head-f32/4";
 
   // bf16 has n 2^e for whole n up to 256, and not all for larger ones.
   static bool HasExactData(const Case& c) {

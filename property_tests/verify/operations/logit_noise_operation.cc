@@ -18,13 +18,15 @@ template <typename N>
 struct LogitNoiseFormula {
   std::map<std::string, std::vector<N>> outputs;
 
-  // `noise` is sigma z, which errs by at most 16 units of double.
-  LogitNoiseFormula(const Matrix& before, const Matrix& noise) {
+  // `noise` is sigma z; |z| <= sqrt(-2 ln 2^-33) < 6.8.
+  LogitNoiseFormula(const Matrix& before, const Matrix& noise, double sigma) {
+    const double of_angles = 9 * sigma * 6.8;
     std::vector<N>& scores = outputs["scores"];
     for (int64_t i = 0; i < before.size(); ++i) {
       const double added = noise.data()[i];
-      scores.push_back(N(before.data()[i]) +
-                       N(added, 16 * kDoubleUnit * std::abs(added)));
+      scores.push_back(
+          N(before.data()[i]) +
+          N(added, kDoubleUnit * (16 * std::abs(added) + of_angles)));
     }
   }
 };
@@ -65,7 +67,11 @@ class LogitNoise : public Operation {
          "the\n"
          "root, the products and those of the reference one: 16 units of "
          "double\n"
-         "for both. The sum is rounded to float once: u |x|. Fill exact has "
+         "for both. The angle may be rounded, and a multiple of a rounded 2 "
+         "pi:\n"
+         "9 units, times sigma sqrt(-2 ln a) <= 6.8 sigma, however small the "
+         "sine\n"
+         "or cosine. The sum is rounded to float once: u |x|. Fill exact has "
          "no\n"
          "noise: sigma is 0."},
         ExactDerivation()};
@@ -100,11 +106,11 @@ class LogitNoise : public Operation {
         {{"scores",
           ToTensor(reference::NoisyScores(noise, FirstToken(c), scores),
                    before.shape)}},
-        kDerivation, /*exact=*/true, scores, added);
+        kDerivation, /*exact=*/true, scores, added, noise.amplitude);
   }
 
  private:
-  static constexpr char kDerivation[] = "logit-noise-f32/1";
+  static constexpr char kDerivation[] = "logit-noise-f32/2";
 };
 
 }  // namespace

@@ -152,7 +152,7 @@ class RmsNorm : public Operation {
   }
 
  private:
-  static constexpr char kDerivation[] = "rmsnorm-f32/3";
+  static constexpr char kDerivation[] = "rmsnorm-f32/4";
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "property_tests/routing_margin.h"
@@ -63,42 +62,11 @@ std::string ReadSelection(const Case& c, const TensorMap& got,
   return "";
 }
 
-// The experts of a row, by descending score and then by index.
-std::vector<int64_t> Order(const Matrix& scores, int64_t row) {
-  std::vector<int64_t> order(scores.cols());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
-    return scores(row, a) > scores(row, b);
-  });
-  return order;
-}
-
-// The selection that follows from soft weights as an implementation returned
-// them: weights strictly above the cutoff, at most max_active of them by
-// largest score (ties to the lower expert), and the fallback; of a sparse
-// router, that of the scores alone. Scores and cutoff are exact on both sides,
-// so nothing is ambiguous.
-BoolMatrix OwnSelection(const RouterSettings& settings, const Matrix& scores,
-                        const Tensor& weights) {
-  const bool soft = settings.kind != RouterKind::kSparse;
-  BoolMatrix wanted = BoolMatrix::Constant(scores.rows(), scores.cols(), false);
-  for (int64_t t = 0; t < scores.rows(); ++t) {
-    const std::vector<int64_t> order = Order(scores, t);
-    for (int64_t i = 0; i < settings.max_active; ++i) {
-      const double p = weights.values[t * scores.cols() + order[i]];
-      wanted(t, order[i]) = !soft || p > settings.cutoff;
-    }
-    if (settings.fallback == Fallback::kTop1 && !wanted.row(t).any()) {
-      wanted(t, order[0]) = true;
-    }
-  }
-  return wanted;
-}
-
 std::string OwnSelectionDefect(const RouterSettings& settings,
                                const Matrix& scores, const BoolMatrix& active,
                                const Tensor& weights) {
-  const BoolMatrix wanted = OwnSelection(settings, scores, weights);
+  const BoolMatrix wanted =
+      property_tests::OwnSelection(settings, scores, ToMatrix(weights));
   for (int64_t i = 0; i < scores.size(); ++i) {
     if (active.data()[i] == wanted.data()[i]) continue;
     const std::string what =
@@ -270,7 +238,7 @@ class Router : public Operation {
     expected.decisions = rows * n;
     BoolMatrix active = saved.active;
     if (!got.empty()) {
-      Select(c, settings, scores, weights, got, &active, &expected);
+      Select(c, settings, scores, got, &active, &expected);
     }
     saved.active = active;
     saved.gates = reference::formula::Gates<double>(active, saved.soft_weights);
@@ -328,8 +296,8 @@ class Router : public Operation {
   TensorMap Decide(const Case& c, const TensorMap& inputs,
                    const TensorMap& outputs) const override {
     const Matrix scores = ToMatrix(At(inputs, "scores"));
-    const BoolMatrix wanted = OwnSelection(SettingsOf(c, inputs), scores,
-                                           At(outputs, "soft_weights"));
+    const BoolMatrix wanted = property_tests::OwnSelection(
+        SettingsOf(c, inputs), scores, ToMatrix(At(outputs, "soft_weights")));
     Tensor active(Dtype::kI32, {scores.rows(), scores.cols()});
     std::copy_n(wanted.data(), wanted.size(), active.values.begin());
     return {{"active", active}};
@@ -384,28 +352,21 @@ class Router : public Operation {
   // Adopts the selection in `got` if it is within its margin, and reports it
   // otherwise.
   static void Select(const Case& c, const RouterSettings& settings,
-                     const Matrix& scores, const std::vector<Bounded>& weights,
-                     const TensorMap& got, BoolMatrix* active,
-                     Expected* expected) {
+                     const Matrix& scores, const TensorMap& got,
+                     BoolMatrix* active, Expected* expected) {
     BoolMatrix theirs = *active;
     std::string defect = ReadSelection(c, got, &theirs);
     if (defect.empty()) {
-      double weight_error = 0;  // relative, of weights that a cutoff can meet
-      for (const Bounded& p : weights) {
-        if (p.value > 0.5 * settings.cutoff && p.value > 1e-30) {
-          weight_error = std::max(weight_error, p.error / p.value);
-        }
-      }
       const property_tests::SelectionCheck check =
-          property_tests::CheckSelection(settings, scores, theirs, 0.0,
-                                         weight_error);
+          property_tests::CheckSelection(settings, scores, theirs, 0.0);
       defect = check.defect;
       expected->ambiguous = check.ambiguous;
       *active = theirs;
     }
     const auto own = got.find("soft_weights");
     if (defect.empty() && own != got.end() &&
-        own->second.size() == theirs.size()) {
+        own->second.shape ==
+            std::vector<int64_t>{theirs.rows(), theirs.cols()}) {
       defect = OwnSelectionDefect(settings, scores, theirs, own->second);
     }
     if (!defect.empty()) expected->defects["active"] = defect;

@@ -34,7 +34,7 @@ LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
                          double temperature) {
   LapSumRow row;
   row.solution = reference::SolveLapSum(scores, mean_active, temperature);
-  row.arguments = property_tests::LapSumArguments(row.solution, mean_active);
+  row.arguments = property_tests::LapSumArguments(row.solution);
   double nearest_error = 0;  // of the smallest |u|
   for (const Bounded& u : row.arguments) {
     row.weights.push_back(reference::LaplaceCdfOf(u));
@@ -95,7 +95,8 @@ WeightedGradient BoundLapSumGradient(const LapSumRow& row,
   WeightedGradient result;
   result.mean = gradient.d_mean_active;
   for (const Bounded& d : gradient.d_scores) {
-    result.gradient.push_back(d.Rounded());
+    // e^-|u| may be a product of two exponentials; 1/T is rounded.
+    result.gradient.push_back(d.Rounded(3));
   }
   result.d_temperature = gradient.d_temperature.Rounded();
   return result;
@@ -123,32 +124,39 @@ double FlushedMean(const LapSumRow& row, std::span<const Bounded> v) {
 
 const Derivation& LapSumWeightsDerivation() {
   static const Derivation derivation = {
-      "lapsum-weights-f32/2",
+      "lapsum-weights-f32/3",
       "u = 2^-24, z_i = (r_i - anchor)/T, root = anchor + T t, u_i = z_i - t.\n"
-      "Subtraction, division and difference: 4 u (|z_i| + |t|). t is the\n"
-      "logarithm of a quotient of positive sums of exponentials: n/4 "
-      "additions\n"
-      "in each of four chains, 6 roundings for each of the ceil(2k)+1 steps "
-      "of\n"
-      "the recurrence, and 32 u for the arguments of the exponentials (where\n"
-      "sum |z| e^z / (1 + sum e^z) <= 6) and the closing root and logarithm:\n"
-      "  |du_i| <= u (n/4 + 6 (ceil(2k)+1) + 32 + 4 (|z_i| + |t|))\n"
+      "A relative error of score j's exponential moves t by at most its share\n"
+      "q_j = f_j / sum f of it. It goes through s_j steps of the recurrence, "
+      "one\n"
+      "for each score from j to the root: a sum, a product and an "
+      "exponential,\n"
+      "4 u; or first through n/4 additions in each of four chains. 32 u for "
+      "the\n"
+      "arguments of the exponentials (where sum |z| e^z / (1 + sum e^z) <= 3.4)"
+      "\n"
+      "and the closing root and logarithm; 8 u ln n for an anchor that may be\n"
+      "the neighbour, and for a gap:\n"
+      "  |du_i| <= u (n/4 + 4 sum_j q_j s_j + 32 + 8 ln n + 4 |z_i| + 6 |t|)\n"
       "  |dp_i| <= f_i (e^|du_i| - 1) + 3 u p_i + underflow"};
   return derivation;
 }
 
 const Derivation& LapSumGradientDerivation() {
   static const Derivation derivation = {
-      "lapsum-gradient-f32/2",
+      "lapsum-gradient-f32/3",
       "d_r_i = f_i/T (v_i - m), m = sum q v / sum q, d_k = sum over rows of "
       "m,\n"
       "|df_i| <= f_i (e^|du_i| - 1) + 3 u f_i from the weights' analysis; the\n"
       "shares q = f / sum f take the error of the nearest score's u besides;\n"
+      "e^-|u| may be a product of two exponentials, and 1/T is rounded;\n"
       "carried through the formula operation by operation: every rounding "
       "adds\n"
       "u |x|, a sum of n terms in any order at most n u sum |x|. A weight "
       "that\n"
-      "float flushes to 0 may count as inactive: m may lose its q |v|."};
+      "float flushes to 0 may count as inactive: in m, v may be 0 wherever "
+      "the\n"
+      "weight is."};
   return derivation;
 }
 

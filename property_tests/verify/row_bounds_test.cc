@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bounds of rows of scores where it is close: rows for which roundings add
+// up, which draws do not find, and outputs that are only just wrong.
+#include "property_tests/verify/operations/row_bounds.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "property_tests/verify/engine/check.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/operation.h"
+#include "property_tests/verify/engine/replay.h"
+
+namespace softmoe::verify {
+namespace {
+
+// Scores so close to each other that the exponential of a gap of m + r units of
+// 2^-24 is rounded to 1 - m units. Built from the lowest up: of 39 m and two r,
+// the one for which that and the product err most towards `sign`.
+std::vector<double> RowOfEqualErrors(int64_t size, double sign) {
+  std::vector<double> scores = {0};
+  float sum = 0;  // of the exponentials below, times the gap's
+  while (std::ssize(scores) < size) {
+    double largest = -1, gap = 0;
+    float next = 0;
+    for (int m = 1; m < 40; ++m) {
+      for (const double r : {-15.0 / 32, 15.0 / 32}) {
+        const double exact = std::exp(-(m + r) * kFloatUnit);
+        const float product =
+            (1 + sum) * static_cast<float>(1 - m * kFloatUnit);
+        const double error = sign * (product - (1 + double{sum}) * exact);
+        if (error <= largest) continue;
+        largest = error;
+        gap = (m + r) * kFloatUnit;
+        next = product;
+      }
+    }
+    scores.push_back(scores.back() + gap);
+    sum = next;
+  }
+  return scores;
+}
+
+TEST(RowBounds, CoverErrorsThatAddUp) {
+  for (const std::string impl : {"cpu:v3", "shim"}) {
+    const auto implementation = MakeImplementation(impl);
+    for (const double sign : {-1.0, 1.0}) {
+      for (const std::string k : {"0.5", "1", "128"}) {
+        const Case c = ParseCase(
+            "op=lapsum fill=generic rows=1 num_experts=256 spread=1 "
+            "temperature=1 mean_active=" +
+            k + " impl=" + impl);
+        TensorMap inputs = InputsOf(FindOperation("lapsum"), c);
+        inputs["scores"].values = RowOfEqualErrors(256, sign);
+        const CaseResult result = CheckInputs(c, inputs, *implementation);
+        EXPECT_FALSE(result.failed()) << ReproLine(result);
+      }
+    }
+  }
+}
+
+TEST(RowBounds, TellTwoMeanActivesApart) {
+  const std::vector<double> row = RowOfEqualErrors(256, 1);
+  const auto scores = Eigen::Map<const reference::Vector>(row.data(), 256);
+  const LapSumRow bound = BoundLapSumRow(scores, 128, 1);
+  const reference::Vector other =
+      reference::SolveLapSum(scores, 128 * (1 + 5e-5), 1).weights;
+  EXPECT_GT(std::abs(other[0] - bound.weights[0].value),
+            bound.weights[0].error);
+}
+
+// Half of the gradient flows to weights that are 0 in float: it may be lost,
+// but nothing in between is right.
+TEST(RowBounds, AGradientOfFlushedWeightsIsThereOrNot) {
+  for (const std::string fault : {"none", "zero", "twice"}) {
+    for (const std::string base : {"cpu:v3", "reference_f32"}) {
+      const Case c = ParseCase(
+          "op=lapsum fill=wide_gap rows=6 num_experts=8 spread=1 temperature=1 "
+          "mean_active=3 impl=faulty:" +
+          fault + ":d_mean_active:" + base);
+      const CaseResult result = CheckCase(c, *MakeImplementation(c.impl));
+      EXPECT_EQ(result.failed(), fault != "none") << ReproLine(result);
+    }
+  }
+}
+
+// A gap so wide that float flushes p to 0: tokens may be missing there.
+TEST(RowBounds, ATokenMayBeMissingFromACountButNotTooMany) {
+  const Operation& op = FindOperation("balance_sums");
+  const Case c = ParseCase(
+      "op=balance_sums fill=wide_gap rows=6 num_experts=8 count_top=8 spread=1 "
+      "temperature=1 mean_active=3 basis=soft_weights");
+  const TensorMap inputs = InputsOf(op, c);
+  const ExpectedOutput counts = ExpectOf(op, c, inputs, {}).outputs["counts"];
+  const auto doubtful = std::ranges::max_element(counts.bounds);
+  const auto e = doubtful - counts.bounds.begin();
+  ASSERT_GT(*doubtful, 0);
+  for (const double change : {-1.0, 1.0}) {
+    TensorMap got = {{"counts", counts.values}};
+    got["counts"].values[e] += change;
+    const double bound =
+        ExpectOf(op, c, inputs, got).outputs["counts"].bounds[e];
+    EXPECT_EQ(bound, change < 0 ? *doubtful : 0);
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::verify
