@@ -69,6 +69,9 @@ int RunMain(const std::string& program, ExitCode (*call)(const void* body),
   // Exceeding a limit on file sizes (ulimit -f) must fail the write instead of
   // killing this process.
   std::signal(SIGXFSZ, SIG_IGN);
+  // Whoever started this process may have ignored it: then the system forgets
+  // how a child ended, and a crash could not be told from success.
+  std::signal(SIGCHLD, SIG_DFL);
   try {
     const ExitCode code = call(body);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

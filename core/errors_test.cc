@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -144,6 +145,17 @@ TEST(RunMainDeathTest, AFileBeyondALimitIsAnErrorOfWrite) {
                                              : ExitCode::kEnvironment;
                                 })),
               ::testing::ExitedWithCode(5), "^$");
+}
+
+TEST(RunMainDeathTest, HearsHowChildrenEndWhoeverStartedIt) {
+  const auto run = [] {
+    std::signal(SIGCHLD, SIG_IGN);
+    std::exit(RunMain("prog", [] {
+      return std::signal(SIGCHLD, SIG_DFL) == SIG_DFL ? ExitCode::kDone
+                                                      : ExitCode::kFailed;
+    }));
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "^$");
 }
 
 TEST(SoftmoeCheck, ThrowsWithPlaceConditionAndValues) {

@@ -45,8 +45,16 @@ ThreadPool::ThreadPool(int threads) {
   SOFTMOE_CHECK(threads > 0) << "threads=" << threads;
   shares_ = std::make_unique<Share[]>(threads);
   workers_.reserve(threads - 1);
-  for (int t = 1; t < threads; ++t) {
-    workers_.emplace_back([this, t] { WorkerLoop(t); });
+  try {
+    for (int t = 1; t < threads; ++t) {
+      workers_.emplace_back([this, t] { WorkerLoop(t); });
+    }
+  } catch (...) {
+    // Or those that were started would be waited for for ever.
+    stop_.store(true, std::memory_order_relaxed);
+    generation_.fetch_add(1, std::memory_order_release);
+    generation_.notify_all();
+    throw;
   }
 }
 

@@ -5,9 +5,11 @@
 
 #include <numeric>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/errors.h"
+#include "core/process/isolated_call.h"
 #include "core/testing/message_test_util.h"
 
 namespace softmoe {
@@ -76,6 +78,23 @@ TEST(ParallelFor, NestedCallsStayInTheirThread) {
 TEST(ParallelFor, NegativeThreadCountIsRefused) {
   EXPECT_THROW(ThreadPool(-1), InternalError);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// In a process whose memory has no room for the stacks of all threads.
+TEST(ParallelFor, EndsItsWorkersIfOneCannotBeStarted) {
+  const auto start = []() -> std::string {
+    try {
+      const ThreadPool pool(1000);
+    } catch (const std::system_error&) {
+      return "refused";
+    }
+    return "no exception";
+  };
+  const IsolatedResult result =
+      CallIsolated(start, {.memory_bytes = int64_t{64} << 20});
+  EXPECT_EQ(result.value, "refused") << result.failure;
+}
+#endif
 
 }  // namespace
 }  // namespace softmoe

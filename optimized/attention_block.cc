@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimized/attention_block.h"
-
 #include "core/profile.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/rmsnorm.h"
+#include "optimized/blocks.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

@@ -7,9 +7,8 @@
 #include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/profile.h"
-#include "optimized/attention_block.h"
 #include "optimized/backend_updater.h"
-#include "optimized/moe_block.h"
+#include "optimized/blocks.h"
 #include "optimized/ranked_updater.h"
 #include "optimized/step.h"
 

@@ -40,6 +40,7 @@ class BackendModel : public Model {
   void WriteParameters(std::span<const float> values, int64_t first) override;
   std::vector<LayerAllocation> Allocations(
       const RoutingState& routing) const override;
+  void Reserve() override { work_.Reserve(Allocations({}), queue_); }
   StepStats Forward(const Batch& batch, const RoutingState& routing) override;
   StepStats ForwardBackward(const Batch& batch, const RoutingState& routing,
                             double loss_scale, double group_scale,

@@ -37,13 +37,8 @@ constexpr char kMiniLabel[] =
     "sequences=16";
 
 // How many benchmarks of `list` begin with `name`.
-int64_t Count(const std::string& list, const std::string& name) {
-  int64_t count = 0;
-  for (size_t at = list.find("\n" + name); at != std::string::npos;
-       at = list.find("\n" + name, at + 1)) {
-    ++count;
-  }
-  return count;
+int Count(const std::string& list, const std::string& name) {
+  return softmoe::Count(list, "\n" + name);
 }
 
 // With one thread, and with as many as the machine has, at most four.

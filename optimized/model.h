@@ -41,6 +41,11 @@ class Model {
   virtual std::vector<LayerAllocation> Allocations(
       const RoutingState& routing) const = 0;
 
+  // Takes the memory that a pass with the current parameters needs, or else the
+  // next pass does. The results of the last one are lost.
+  // Errors   EnvironmentError if there is too little; parameters can be read.
+  virtual void Reserve() = 0;
+
   // Loss and statistics only.
   virtual StepStats Forward(const Batch& batch,
                             const RoutingState& routing) = 0;

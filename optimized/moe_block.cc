@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimized/moe_block.h"
-
 #include "core/config/router_traits.h"
 #include "core/philox.h"
 #include "core/profile.h"
@@ -12,6 +10,7 @@
 #include "kernels/route_plan.h"
 #include "kernels/router.h"
 #include "kernels/routing_counts.h"
+#include "optimized/blocks.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

@@ -26,15 +26,6 @@ class MpiRanks : public ::testing::TestWithParam<int> {
     return RunProgram(command, ".");
   }
 
-  static int Count(const ProgramResult& result, const std::string& text) {
-    int found = 0;
-    for (size_t at = result.output.find(text); at != std::string::npos;
-         at = result.output.find(text, at + 1)) {
-      ++found;
-    }
-    return found;
-  }
-
   static void ExpectFromEveryRank(const ProgramResult& result,
                                   const std::string& text) {
     for (int rank = 0; rank < ranks(); ++rank) {
@@ -66,11 +57,11 @@ TEST_P(MpiRanks, TrainToTheBitsOfOneProcess) {
 TEST_P(MpiRanks, AllEndWithTheCodeAndTheNameOfTheOneThatFailed) {
   const ProgramResult result = Run("failure");
   EXPECT_TRUE(EndedWith(result, 2));
-  EXPECT_EQ(Count(result, "mpi_ranks: error: token 7 is damaged\n"), 1)
+  EXPECT_EQ(Count(result.output, "mpi_ranks: error: token 7 is damaged\n"), 1)
       << result.output;
-  EXPECT_EQ(
-      Count(result, "mpi_ranks: error: rank 1 failed: token 7 is damaged\n"),
-      ranks() - 1)
+  EXPECT_EQ(Count(result.output,
+                  "mpi_ranks: error: rank 1 failed: token 7 is damaged\n"),
+            ranks() - 1)
       << result.output;
 }
 
@@ -78,7 +69,7 @@ TEST_P(MpiRanks, AllEndWithTheCodeAndTheNameOfTheOneThatFailed) {
 TEST_P(MpiRanks, EndWithTheNameOfOneThatIsSilentInAStep) {
   const ProgramResult result = Run("silence");
   EXPECT_TRUE(EndedWith(result, 5));
-  EXPECT_GE(Count(result,
+  EXPECT_GE(Count(result.output,
                   "mpi_ranks: error: step 7: waits at a barrier: nothing from "
                   "rank 1 within 1 s; see what it says"),
             1)
@@ -89,9 +80,9 @@ TEST_P(MpiRanks, WaitForRankZeroOutsideOfAStepAndSaySo) {
   const ProgramResult result = Run("patience");
   EXPECT_TRUE(EndedWith(result, 0));
   ExpectFromEveryRank(result, "all here");
-  EXPECT_GE(
-      Count(result, "the preparation: waits at a barrier: waits for rank 0, "),
-      ranks() - 1)
+  EXPECT_GE(Count(result.output,
+                  "the preparation: waits at a barrier: waits for rank 0, "),
+            ranks() - 1)
       << result.output;
 }
 

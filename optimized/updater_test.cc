@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/testing/message_test_util.h"
 #include "optimized/allocation.h"
 #include "optimized/initialize.h"
 #include "optimized/model.h"
@@ -150,19 +149,6 @@ TEST_F(UpdaterTest, AllocatesByTheBudgetLogitsAsTheyAre) {
       kRouting, [&](int64_t group) { return GroupText(group); });
   other_updater->Apply(0.1, 3);
   expect_same(*other);
-}
-
-// It does not matter which group it is in. (Attention carries a NaN to all of
-// its sequence: it multiplies what a token must not see by 0.)
-TEST_F(UpdaterTest, NamesTheFirstBadScoreOfAllGroups) {
-  const Floats row(8, std::numeric_limits<float>::quiet_NaN());
-  model_->WriteParameters(row, model_->layout().embedding + 16 * 8);
-  for (int32_t& id : text_) id %= 16;
-  text_[kLength + 3] = 16;
-  text_[2 * kLength + 1] = 16;
-  EXPECT_TRUE(Says(MessageOf<DivergedError>([&] { Compute(); }),
-                   "layer 0, token 5 (sequence 0 of its group, position "
-                   "0), expert 0: router score is "));
 }
 
 TEST_F(UpdaterTest, ANumberThatIsNotFiniteChangesNothing) {

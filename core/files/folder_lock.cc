@@ -51,12 +51,19 @@ std::string ReadProc(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::string FirstLine(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
 LockHolder ThisProcess() {
   LockHolder here;
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) == 0) here.host = name.data();
-  here.boot = ReadProc("/proc/sys/kernel/random/boot_id");
-  while (here.boot.ends_with('\n')) here.boot.pop_back();
+  here.machine = FirstLine("/etc/machine-id");
+  here.boot = FirstLine("/proc/sys/kernel/random/boot_id");
   here.process = getpid();
   here.since = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
   return here;
@@ -64,6 +71,7 @@ LockHolder ThisProcess() {
 
 std::string ToLine(const LockHolder& holder) {
   return JsonLine({{"host", holder.host},
+                   {"machine", holder.machine},
                    {"boot", holder.boot},
                    {"process", holder.process},
                    {"since", holder.since}});
@@ -80,6 +88,7 @@ std::optional<LockHolder> ReadHolder(int descriptor) {
   LockHolder holder;
   try {
     holder.host = record.at("host").get<std::string>();
+    holder.machine = record.value("machine", "");
     holder.boot = record.at("boot").get<std::string>();
     holder.process = record.at("process").get<int64_t>();
     holder.since = record.at("since").get<std::string>();
@@ -146,8 +155,12 @@ Leftover JudgeLeftover(const LockHolder& left, const LockHolder& here,
         kill(static_cast<pid_t>(left.process), 0) != 0 && errno == ESRCH;
     return gone ? Leftover::kGone : Leftover::kAlive;
   }
-  // This machine has been rebooted since.
-  if (left.host == here.host) return Leftover::kGone;
+  // This machine has been rebooted since. Containers on two machines may have
+  // one name, and machines that were copied one id.
+  if (left.host == here.host && left.machine == here.machine &&
+      !left.machine.empty()) {
+    return Leftover::kGone;
+  }
   return kernel && reaches_all ? Leftover::kGone : Leftover::kCannotBeAsked;
 }
 
@@ -221,8 +234,8 @@ FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
       case Leftover::kCannotBeAsked:
         give_up();
         throw EnvironmentError(fmt::format(
-            "{}: left by {}, another machine, and locks of this file system "
-            "are not known to reach it: whether that process is still at work "
+            "{}: left by {}, perhaps another machine, and locks of this file "
+            "system are not known to reach it: whether that process is at work "
             "cannot be asked from here. Look there; if it is gone, delete that "
             "file, and the same command goes on",
             path.string(), Describe(*left)));
@@ -242,7 +255,9 @@ FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
 
 void FolderLock::Release() {
   if (file_ >= 0) {
-    unlink((folder_ / kLockName).c_str());
+    // The folder may have been removed, and be another's by now.
+    const fs::path path = folder_ / kLockName;
+    if (StillNames(path, file_)) unlink(path.c_str());
     close(file_);
   }
   close(directory_);

@@ -7,7 +7,8 @@
 // which stays locked while the folder is emptied, lock.json too. The kernel
 // releases both when a process ends, however it ends. So a lock.json that
 // nobody holds was left by a process that is gone, and is taken over, unless it
-// names a process on another machine and the file system is not known to carry
+// names a process that may be on another machine (another name, another or no
+// /etc/machine-id, and another boot) and the file system is not known to carry
 // locks between machines: whether that process is alive cannot be asked from
 // here.
 #ifndef SOFTMOE_CORE_FILES_FOLDER_LOCK_H_
@@ -30,6 +31,7 @@ inline constexpr char kLockName[] = "lock.json";
 // What lock.json says of the process that holds it, or held it.
 struct LockHolder {
   std::string host;     // name of the machine
+  std::string machine;  // id of its installation; "": unknown
   std::string boot;     // id of the boot of its kernel; containers share it
   int64_t process = 0;  // 0: unknown
   std::string since;    // UTC, "2026-01-31T12:00:00Z"

@@ -48,6 +48,16 @@ TEST(FolderLock, AskingLeavesItAsItIs) {
   EXPECT_NO_THROW(FolderLock{folder});
 }
 
+TEST(FolderLock, LeavesAnothersInAFolderThatWasMadeAnew) {
+  const auto folder = FreshFolder("anew");
+  auto first = std::make_unique<FolderLock>(folder);
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const FolderLock another(folder);
+  first.reset();
+  EXPECT_EQ(FilesIn(folder), std::vector<std::string>{kLockName});
+}
+
 // A lock.json of another machine, or a torn one: on a local file system nobody
 // else can hold it.
 TEST(FolderLock, ALeftoverIsTakenOver) {
@@ -122,8 +132,11 @@ TEST(FolderLock, AMountThatIsNotListedIsAskedItself) {
 }
 
 TEST(JudgeLeftover, AsksWhoCanBeAsked) {
-  const LockHolder here = {
-      .host = "a", .boot = "1", .process = getpid(), .since = ""};
+  const LockHolder here = {.host = "a",
+                           .machine = "m",
+                           .boot = "1",
+                           .process = getpid(),
+                           .since = ""};
   LockHolder left = here;
   EXPECT_EQ(JudgeLeftover(left, here, true, false), Leftover::kGone);
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kAlive);
@@ -131,6 +144,17 @@ TEST(JudgeLeftover, AsksWhoCanBeAsked) {
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kGone);
   left.boot = "2";
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kGone);
+  // Two containers of one name, and one that does not know its machine.
+  for (const char* machine : {"n", ""}) {
+    left.machine = machine;
+    EXPECT_EQ(JudgeLeftover(left, here, true, true), Leftover::kGone);
+    EXPECT_EQ(JudgeLeftover(left, here, true, false), Leftover::kCannotBeAsked);
+  }
+  LockHolder nameless = here;
+  nameless.machine = left.machine;
+  EXPECT_EQ(JudgeLeftover(left, nameless, true, false),
+            Leftover::kCannotBeAsked);
+  left.machine = here.machine;
   left.host = "b";
   EXPECT_EQ(JudgeLeftover(left, here, true, true), Leftover::kGone);
   EXPECT_EQ(JudgeLeftover(left, here, true, false), Leftover::kCannotBeAsked);

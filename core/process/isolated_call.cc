@@ -147,12 +147,14 @@ IsolatedResult CallIsolated(const std::function<std::string()>& body,
   ::close(ends[0]);
   if (!in_time) ::kill(child, SIGKILL);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t ended = 0;
+  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) continue;
 
   IsolatedResult result;
   if (!in_time || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
     result.failure = fmt::format("ran longer than {:g} s", limits.seconds);
+  } else if (ended < 0) {
+    result.failure = "ended, nobody knows how: this process ignores SIGCHLD";
   } else if (WIFSIGNALED(status)) {
     result.failure = fmt::format("crashed ({})", ::strsignal(WTERMSIG(status)));
   } else if (WEXITSTATUS(status) == kOutOfMemory) {

@@ -67,6 +67,16 @@ TEST(CallIsolated, SurvivesAnAbort) {
   EXPECT_FALSE(result.completed);
 }
 
+TEST(CallIsolated, AnEndThatNobodyKnowsIsNoSuccess) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  const IsolatedResult result =
+      CallIsolated([]() -> std::string { std::abort(); }, {});
+  ::signal(SIGCHLD, before);
+  EXPECT_FALSE(result.completed);
+  EXPECT_EQ(result.failure,
+            "ended, nobody knows how: this process ignores SIGCHLD");
+}
+
 TEST(CallIsolated, SurvivesAnExit) {
   const IsolatedResult result =
       CallIsolated([]() -> std::string { ::_exit(3); }, {});

@@ -259,8 +259,7 @@ int Process::Signal() const {
   SOFTMOE_CHECK(ended_);
   if (lost_) {
     throw EnvironmentError(
-        "how a program ended is not known, as this process was started with "
-        "SIGCHLD ignored; start it from a shell, which does not");
+        "how a program ended is not known, as this process ignores SIGCHLD");
   }
   return WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
 }
@@ -307,10 +306,11 @@ bool HaveProgram(const std::string& program) {
 }
 
 ProgramResult RunProgram(const std::vector<std::string>& arguments,
-                         const std::filesystem::path& folder) {
+                         const std::filesystem::path& folder, bool own_group) {
   ProcessOptions options;
   options.arguments = arguments;
   options.folder = folder;
+  options.own_group = own_group;
   options.environment = EnglishEnvironment();
   Process process(options);
   ProgramResult result;

@@ -70,8 +70,8 @@ class Process {
   void Kill();
 
   // For a program that has ended: the signal that ended it; 0 if none did. Both
-  // throw EnvironmentError where this process was started with SIGCHLD ignored:
-  // the system then reports it to nobody.
+  // throw EnvironmentError where this process ignores SIGCHLD (RunMain resets
+  // what it inherited): the system then reports it to nobody.
   int Signal() const;
   // What the program returned, or 128 + signal, as in a shell.
   int ExitStatus() const;
@@ -100,9 +100,11 @@ struct ProgramResult {
 
 // Runs `arguments` (the first is the program, found in PATH) in `folder`,
 // with an empty stdin, and waits for its end. Output beyond 1 MiB is dropped.
-// Throws EnvironmentError if the program cannot be started.
+// `own_group`: as in ProcessOptions. Throws EnvironmentError if the program
+// cannot be started.
 ProgramResult RunProgram(const std::vector<std::string>& arguments,
-                         const std::filesystem::path& folder);
+                         const std::filesystem::path& folder,
+                         bool own_group = false);
 
 // Whether `program` is in PATH.
 bool HaveProgram(const std::string& program);

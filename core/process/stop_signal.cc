@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <iterator>
+#include <mutex>
 
 #include "core/errors.h"
 
@@ -16,7 +17,8 @@ constexpr int kRequests[] = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> received = 0;  // the signal, or 0
 static_assert(std::atomic<int>::is_always_lock_free,
               "a signal handler may only touch lock-free atomics");
-int installed = 0;  // living objects
+std::mutex installing;  // of what follows
+int installed = 0;      // living objects
 struct sigaction previous[std::size(kRequests)], previous_pipe;
 
 void Handle(int signal_number) {
@@ -38,6 +40,7 @@ void Handle(int signal_number) {
 }  // namespace
 
 StopSignal::StopSignal() {
+  const std::lock_guard lock(installing);
   if (installed++ > 0) return;
   received = 0;
   struct sigaction action = {};
@@ -55,6 +58,7 @@ StopSignal::StopSignal() {
 }
 
 StopSignal::~StopSignal() {
+  const std::lock_guard lock(installing);
   if (--installed > 0) return;
   for (size_t i = 0; i < std::size(kRequests); ++i) {
     sigaction(kRequests[i], &previous[i], nullptr);

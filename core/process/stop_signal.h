@@ -20,7 +20,7 @@ namespace softmoe {
 
 // All this holds while at least one object exists; the last one restores what
 // was there before. Nested objects share the flag, which lasts as long as the
-// outermost one. Construct and destroy them in one thread.
+// outermost one.
 class StopSignal {
  public:
   StopSignal();

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/errors.h"
@@ -19,12 +20,14 @@
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "optimized/communicator/communicator.h"
 #include "trainer/evaluation/loaded_model.h"
 #include "trainer/evaluation/routing_trace.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
 #include "trainer/run/trainer.h"
+#include "trainer/tasks/score_requests.h"
 #include "trainer/testing/corpus_test_util.h"
 #include "trainer/testing/token_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
@@ -32,6 +35,7 @@
 #include "trainer/tokens/prepare.h"
 #include "trainer/tokens/prepared_corpus.h"
 #include "trainer/tokens/token_file.h"
+#include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -337,6 +341,16 @@ TaskItems TwoItems() {
                     {"", {"x", ""}, 1, {{"goal", ""}}}}};
 }
 
+std::vector<double> LogLikelihoods(const ScoredTask& task) {
+  std::vector<double> result;
+  for (const ItemScore& item : task.scores) {
+    for (const ChoiceScore& choice : item.choices) {
+      result.push_back(choice.log_likelihood);
+    }
+  }
+  return result;
+}
+
 TEST_F(Evaluation, AsksTasksInTheTokensOfTheRun) {
   const TaskReport report = EvaluateTasks(evaluate_, {TwoItems()});
   EXPECT_EQ(report.tokenizer_sha256, corpus_.tokens.tokenizer_sha256);
@@ -348,15 +362,35 @@ TEST_F(Evaluation, AsksTasksInTheTokensOfTheRun) {
   EXPECT_TRUE(Says(TaskText(report), "after 12 steps", "piqa", "acc_norm"));
   EXPECT_EQ(Answering(report).config_hash, report.config_hash);
 
+  // It answers at T = 1, without the noise of training.
+  const Checkpoint checkpoint(evaluate_.folder / kCheckpointName);
+  LoadedModel loaded(checkpoint, config_, 1, optimized::Cpu());
+  const Tokenizer tokenizer =
+      Tokenizer::FromFile(WithSuffix(corpus_.prefix, ".model"));
+  optimized::SingleCommunicator alone;
+  const auto expected = [&](double temperature, double tau, bool noise) {
+    return LogLikelihoods(ScoreTask(
+        TwoItems(), *loaded.model,
+        {.temperature = temperature, .tau = tau, .noise = noise},
+        [&](std::string_view text) { return tokenizer.Encode(text); },
+        tokenizer.end_of_document(), alone, [] {}));
+  };
+  const auto asked = [&] {
+    return LogLikelihoods(EvaluateTasks(evaluate_, {TwoItems()}).tasks[0]);
+  };
+  const std::vector<double> trained = LogLikelihoods(report.tasks[0]);
+  EXPECT_EQ(trained, expected(1, result_.tau, false));
+  EXPECT_NE(trained, expected(1, result_.tau, true));
+  evaluate_.temperature = 5;
+  EXPECT_NE(trained, asked());
+  EXPECT_EQ(asked(), expected(5, result_.tau, false));
+  evaluate_.temperature = 1;
   evaluate_.tau = 0.0;  // the inference ablation
-  const TaskReport other = EvaluateTasks(evaluate_, {TwoItems()});
-  EXPECT_NE(other.tasks[0].scores[0].choices[0].log_likelihood,
-            choices[0].log_likelihood);
+  EXPECT_NE(trained, asked());
+  EXPECT_EQ(asked(), expected(1, 0, false));
   evaluate_.tau.reset();
   evaluate_.runtime.threads = 1;
-  const TaskReport same = EvaluateTasks(evaluate_, {TwoItems()});
-  EXPECT_EQ(same.tasks[0].scores[0].choices[0].log_likelihood,
-            choices[0].log_likelihood);
+  EXPECT_EQ(trained, asked());
 }
 
 TEST_F(Evaluation, RefusesTasksWithoutTheModelsTokenizer) {

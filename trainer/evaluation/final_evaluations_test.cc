@@ -23,6 +23,7 @@
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/model.h"
+#include "trainer/evaluation/router_health.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result_file.h"
@@ -54,6 +55,10 @@ class EveryRouter : public testing::TestWithParam<RouterKind> {
     folder_ = FreshFolder(std::string("final_") + RouterKindName(GetParam()));
     tokens_ = WriteTinyTokens(folder_ / "data");
     config_ = TinyConfig(GetParam());
+    // For training alone: what is measured afterwards has T = 1 and no noise.
+    config_.router.temperature_end = 2;
+    config_.router.noise = NoiseKind::kLogitGauss;
+    config_.router.noise_amplitude = 0.05;
   }
 
   bool sparse() const { return GetParam() == RouterKind::kSparse; }
@@ -106,6 +111,7 @@ TEST_P(EveryRouter, GetsWhatThePlanListsOnItsFinalParameters) {
     EXPECT_EQ(health.dead_experts,
               std::ranges::count(v.tokens_per_expert[l], 0));
     EXPECT_GT(health.load_entropy, 0);
+    EXPECT_EQ(health.load_entropy, LoadEntropy(v.tokens_per_expert[l]));
     EXPECT_LT(health.relative_load_entropy, 1);
     EXPECT_EQ(health.truncated_mass.has_value(), !sparse());
     if (sparse()) {

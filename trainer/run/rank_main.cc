@@ -79,15 +79,19 @@ int RunRankMain(const std::string& program, const RankMainOptions& options,
   return code;
 }
 
+int FirstRankWhere(bool mine, optimized::Communicator& communicator) {
+  const int ranks = communicator.size();
+  std::vector<uint8_t> all(static_cast<size_t>(ranks));
+  all[static_cast<size_t>(communicator.rank())] = mine;
+  communicator.Gather<uint8_t>(optimized::ShareOut(ranks, 1, ranks), all);
+  const auto first = std::ranges::find(all, 1);
+  return first == all.end() ? -1 : static_cast<int>(first - all.begin());
+}
+
 int RankAskedToStop(const StopSignal& stop,
                     optimized::Communicator& communicator) {
   // A signal may come between the polls of two ranks.
-  const int ranks = communicator.size();
-  std::vector<uint8_t> asked(static_cast<size_t>(ranks));
-  asked[static_cast<size_t>(communicator.rank())] = stop.requested();
-  communicator.Gather<uint8_t>(optimized::ShareOut(ranks, 1, ranks), asked);
-  const auto first = std::ranges::find(asked, 1);
-  return first == asked.end() ? -1 : static_cast<int>(first - asked.begin());
+  return FirstRankWhere(stop.requested(), communicator);
 }
 
 void ThrowStopped(const StopSignal& stop, int asked_rank,
@@ -130,7 +134,8 @@ CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {
   // A day at most.
   app.add_option("--silence-limit", options->processes.silence_limit,
                  "seconds that processes wait within a step for one that says "
-                 "nothing, before they all end with 5; 0: for ever [600]")
+                 "nothing, or cannot print its line, before they all end with "
+                 "5; 0: for ever [600]")
       ->check(CLI::Range(0.0, 86400.0))
       ->needs(ranks);
   return ranks;

@@ -46,6 +46,10 @@ struct Ranks {
 int RunRankMain(const std::string& program, const RankMainOptions& options,
                 const std::function<ExitCode(const Ranks&)>& body);
 
+// The first rank for which `mine` is true, or -1; the same on all ranks, which
+// all call it.
+int FirstRankWhere(bool mine, optimized::Communicator& communicator);
+
 // A signal that comes to any rank stops all of them, at the same place.
 //
 // The first rank to which a signal has come, or -1; the same on all ranks,

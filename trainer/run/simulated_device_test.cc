@@ -39,6 +39,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kSteps = 3;
 
 // Values of cudaError_t and of ncclResult_t.
+constexpr int kMemoryAllocation = 2;
 constexpr int kLaunchFailure = 719;
 constexpr int kRemoteError = 6;
 
@@ -478,6 +479,29 @@ TEST_F(SimulatedRun, ACheckpointOfAnotherPrecisionIsRefused) {
 
 TEST_F(SimulatedRun, AFailureEndsTheRunAndLeavesTheCheckpoint) {
   ExpectAFailureLeavesTheCheckpoint(1);
+}
+
+// The first update moves a budget, and a layer's cap with it; the rate of the
+// first step is 0. Of two ranks one lacks the memory.
+TEST_F(SimulatedRun, IsSavedWhereTheNextStepLacksMemory) {
+  const RunResult unbroken = Train("unbroken");
+  for (const int ranks : {1, 2}) {
+    const std::string run = "short_" + std::to_string(ranks);
+    RunOptions options = Options(run);
+    options.ranks = ranks;
+    options.on_step = [](const StepRecord& record) {
+      if (record.step == 2) {
+        simt::FailCall("cudaMalloc", 1, kMemoryAllocation);
+      }
+    };
+    EXPECT_TRUE(Says(Refusal<EnvironmentError>(options), "memory",
+                     "after step 2/3, saved in ", "runtime.recompute"));
+    EXPECT_EQ(Checkpoint(CheckpointOf(run)).state().step, 2);
+    const RunResult broken = Train(run);
+    EXPECT_TRUE(broken.resumed);
+    ExpectSameResult(unbroken, broken);
+    ExpectSameTensors(CheckpointOf("unbroken"), CheckpointOf(run));
+  }
 }
 
 TEST_F(SimulatedRun, AProfileIsOfTheCpu) {

@@ -267,6 +267,7 @@ void RunLoop::OneStep() {
     Say(ProgressLine(config_, record, seconds_per_step_));
   }
   if (options_.on_step) options_.on_step(record);
+  ReserveOrSave();
   StopIfAsked();
   const int64_t every = options_.runtime.checkpoint_every;
   if (every > 0 && state_.step % every == 0) Save();
@@ -298,6 +299,29 @@ void RunLoop::Save() {
   } catch (const EnvironmentError& error) {
     Warn(error.what());
   }
+}
+
+void RunLoop::ReserveOrSave() {
+  // The host has memory for all caps, and a device for those of one step.
+  if (identity_.backend.empty() || !TraitsOf(config_).learned_budget) return;
+  std::string lack;
+  try {
+    model_->Reserve();
+  } catch (const EnvironmentError& error) {
+    lack = error.what();
+  }
+  // The caps are those of all ranks, the free memory is not.
+  const int rank = FirstRankWhere(!lack.empty(), communicator_);
+  if (rank < 0) return;
+  Save();
+  if (lack.empty()) {
+    lack = fmt::format("rank {} has too little memory on its device", rank);
+  }
+  throw EnvironmentError(fmt::format(
+      "{}; after step {}/{}, saved in {}: the same command goes on from there, "
+      "with another runtime.recompute or more memory",
+      lack, state_.step, config_.training.steps,
+      (options_.folder / kCheckpointName).string()));
 }
 
 void RunLoop::StopIfAsked() {

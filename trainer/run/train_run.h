@@ -3,9 +3,9 @@
 // train_run.h - the loop of one run: start or resume, step, evaluate, save.
 //
 // TrainRun (trainer.h) wraps it. A step ends in this order, which makes
-// resuming exact: update, metrics line, on_step, stop check, checkpoint.
-// Evaluations belong to the beginning of the next iteration, so that a run
-// stopped inside one repeats it.
+// resuming exact: update, metrics line, on_step, memory for the next one, stop
+// check, checkpoint. Evaluations belong to the beginning of the next iteration,
+// so that a run stopped inside one repeats it.
 #ifndef SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
 #define SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
 
@@ -65,6 +65,9 @@ class RunLoop {
   void OneStep();
   // Writes the checkpoint, which is durable when this returns on any rank.
   void Save();
+  // Where a device lacks the memory for the next step, saves and throws
+  // EnvironmentError, on all ranks.
+  void ReserveOrSave();
   // After a signal, saves and throws StoppedError, on all ranks.
   void StopIfAsked();
   // Throws ConfigError if ranks have not the same run in hand.

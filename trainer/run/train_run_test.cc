@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
@@ -21,11 +22,13 @@
 #include "core/testing/message_test_util.h"
 #include "optimized/initialize.h"
 #include "optimized/model.h"
+#include "trainer/evaluation/evaluation.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/calibration.h"
+#include "trainer/run/schedules.h"
 #include "trainer/run/trainer.h"
 #include "trainer/testing/corpus_test_util.h"
 #include "trainer/testing/token_test_util.h"
@@ -140,8 +143,17 @@ TEST_P(TrainRunOfEveryRouter, MetricsFileHasEveryNumber) {
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
   config.training.eval_every = 5;
-  const RunResult result =
-      TrainRun(config, QuietOptions(folder / "run", tokens));
+  RunOptions options = QuietOptions(folder / "run", tokens);
+  options.runtime.checkpoint_every = 5;
+  EvaluationOptions after_5;
+  after_5.folder = folder / "after_5";
+  options.on_step = [&](const StepRecord& record) {
+    if (record.step != 6) return;
+    MakeFolder(after_5.folder);
+    std::filesystem::copy_file(folder / "run" / kCheckpointName,
+                               after_5.folder / kCheckpointName);
+  };
+  const RunResult result = TrainRun(config, options);
 
   std::ifstream lines(folder / "run" / kMetricsName);
   std::string line;
@@ -159,8 +171,24 @@ TEST_P(TrainRunOfEveryRouter, MetricsFileHasEveryNumber) {
       EXPECT_EQ(json.at("gradient_norm"), record.gradient_norm);
       EXPECT_EQ(json.at("seconds"), record.seconds);
       EXPECT_EQ(json.at("allocation"), record.allocation);
+      // Those before its own update.
+      EXPECT_EQ(json.at("temperature"), Temperature(config, record.step - 1));
+      EXPECT_EQ(json.at("learning_rate"),
+                LearningRate(config.training, record.step - 1));
     } else if (json.at("kind") == "validation") {
       validated.push_back(json.at("step"));
+      const double scheduled = Temperature(config, validated.back());
+      EXPECT_EQ(json.at("temperature"), scheduled);
+      if (validated.back() != 5) continue;
+      const Validation at_one = EvaluateRun(after_5).validation;
+      after_5.temperature = scheduled;
+      const Validation at_scheduled = EvaluateRun(after_5).validation;
+      EXPECT_EQ(json.at("loss"), at_one.loss);
+      EXPECT_EQ(json.at("active_experts"), at_one.active_experts);
+      EXPECT_EQ(json.at("schedule_loss"), at_scheduled.loss);
+      EXPECT_EQ(json.at("schedule_active_experts"),
+                at_scheduled.active_experts);
+      EXPECT_EQ(at_one.loss != at_scheduled.loss, TraitsOf(config).temperature);
     } else {
       EXPECT_EQ(json.at("kind"), "run");
       EXPECT_EQ(json.at("config_hash"), ConfigHash(config));

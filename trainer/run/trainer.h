@@ -64,7 +64,8 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 //          that is not there, or if its memory does not hold a step of all
 //          ranks that share it (rank_devices.h), or if NCCL was chosen and
 //          cannot carry (ChooseCarrier). Then DivergedError, and
-//          EnvironmentError if the device has failed.
+//          EnvironmentError if the device has failed, or has too little memory
+//          for the next step, before which a checkpoint is saved.
 // Of several processes, rank 0 alone returns the result; the others train and
 // measure with it.
 RunResult TrainRun(const Config& config, const RunOptions& options);

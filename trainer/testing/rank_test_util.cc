@@ -37,15 +37,6 @@ Strings Joined(Strings words, const Strings& more) {
   return words;
 }
 
-int Count(std::string_view text, std::string_view part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string_view::npos;
-       at = text.find(part, at + 1)) {
-    ++count;
-  }
-  return count;
-}
-
 RunningProgram::RunningProgram(const ProcessOptions& options)
     : process_(options), reader_([this] {
         process_.ListenToEnd([this](Process::Stream, std::string_view bytes) {

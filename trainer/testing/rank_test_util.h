@@ -27,9 +27,6 @@ using Strings = std::vector<std::string>;
 
 Strings Joined(Strings words, const Strings& more);
 
-// How often `part` is in `text`.
-int Count(std::string_view text, std::string_view part);
-
 // A program that a test has started, and what it has printed so far.
 class RunningProgram {
  public:

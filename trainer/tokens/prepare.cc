@@ -320,6 +320,8 @@ class Preparation {
     try {
       *found = OpenPreparedCorpus(prefix, vocab_size_);
       NoteLeftOut(prefix);
+    } catch (const StoppedError&) {
+      throw;
     } catch (const Error& error) {
       Note(fmt::format("making it again: {}", error.what()));
       return false;
@@ -343,7 +345,7 @@ class Preparation {
   // removed at its end.
   std::unique_ptr<FolderLock> Lock(const fs::path& work) {
     bool said = false;
-    while (true) {
+    for (int failures = 0;;) {
       MakeFolder(work);
       try {
         auto lock = WaitForFolder(work, [&](const LockHolder& holder) {
@@ -354,8 +356,10 @@ class Preparation {
           }
         });
         if (fs::exists(work)) return lock;
+        failures = 0;
       } catch (const EnvironmentError&) {
-        if (fs::exists(work)) throw;
+        // It may have been removed, and made by a third one.
+        if (fs::exists(work) && ++failures == 3) throw;
       }
     }
   }

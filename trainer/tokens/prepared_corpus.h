@@ -52,7 +52,8 @@ void WritePreparedCorpus(const PreparedCorpus& corpus);
 //
 //   vocab_size  what the configuration requires (model.vocab_size); 0: any
 // Throws EnvironmentError if a file is missing, DataError with the remedy if
-// one is damaged, exchanged, or made for another vocabulary.
+// one is damaged, exchanged, or made for another vocabulary, StoppedError after
+// a signal while another process read them (token_memory.h).
 PreparedCorpus OpenPreparedCorpus(const std::filesystem::path& prefix,
                                   int64_t vocab_size = 0);
 

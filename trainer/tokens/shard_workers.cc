@@ -10,12 +10,19 @@ namespace softmoe::trainer {
 ShardWorkers::ShardWorkers(ShardList shards, int64_t first, int threads,
                            std::function<ShardTask()> make_task)
     : shards_(std::move(shards)), next_(first), running_(threads) {
-  for (int i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, make_task] { Work(make_task); });
+  try {
+    for (int i = 0; i < threads; ++i) {
+      threads_.emplace_back([this, make_task] { Work(make_task); });
+    }
+  } catch (...) {
+    Stop();  // or those that were started would work at all shards first
+    throw;
   }
 }
 
-ShardWorkers::~ShardWorkers() {
+ShardWorkers::~ShardWorkers() { Stop(); }
+
+void ShardWorkers::Stop() {
   {
     const std::lock_guard lock(mutex_);  // Fail reads and writes it
     last_ = -1;

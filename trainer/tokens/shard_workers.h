@@ -50,6 +50,7 @@ class ShardWorkers {
   bool Take(Shard* shard, int64_t* index);
   bool Run(const ShardTask& task, const Shard& shard, int64_t index);
   void Fail(int64_t index);
+  void Stop();  // waits for the threads
 
   ShardList shards_;
   std::mutex take_mutex_;

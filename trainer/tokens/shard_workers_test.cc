@@ -7,9 +7,12 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "core/errors.h"
+#include "core/process/isolated_call.h"
 #include "core/testing/message_test_util.h"
 
 namespace softmoe::trainer {
@@ -105,6 +108,28 @@ TEST(ShardWorkers, EndWhatTheyAreAt) {
     EXPECT_EQ(workers.WaitFor(0), ShardWorkers::State::kWaiting);
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// In a process whose memory has no room for the stacks of all threads.
+TEST(ShardWorkers, EndIfOneCannotBeStarted) {
+  const auto start = []() -> std::string {
+    try {
+      const ShardWorkers workers(Shards(1000), 0, 1000, [] {
+        return [](const Shard&, int64_t, const GoOn& go_on) {
+          while (go_on(5)) std::this_thread::yield();
+          return false;
+        };
+      });
+    } catch (const std::system_error&) {
+      return "refused";
+    }
+    return "no exception";
+  };
+  const IsolatedResult result =
+      CallIsolated(start, {.memory_bytes = int64_t{64} << 20});
+  EXPECT_EQ(result.value, "refused") << result.failure;
+}
+#endif
 
 }  // namespace
 }  // namespace softmoe::trainer

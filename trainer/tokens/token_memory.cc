@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
+#include "core/process/stop_signal.h"
 #include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
@@ -120,16 +122,27 @@ void Remember(const fs::path& prefix, const TokenFacts& facts) {
 }
 
 std::unique_ptr<FolderLock> LockMemory(const fs::path& prefix) {
+  std::optional<StopSignal> stop;  // if it waits
+  const auto stop_if_asked = [&] {
+    if (!stop) return;
+    stop->ThrowIfRequested("before " + prefix.string() +
+                           ".* were read; the same command begins again");
+  };
   try {
     MakeFolder(FolderOf(prefix));
     // Small files are read before anybody wonders: it is said after a second.
     const auto waiting = [&, asked = 0](const LockHolder& holder) mutable {
+      if (!stop) stop.emplace();
+      stop_if_asked();
       if (++asked != 5) return;
       std::cerr << "waiting for " + Describe(holder) + ", which reads " +
                        prefix.string() + ".*\n";
     };
-    return WaitForFolder(FolderOf(prefix), waiting);
+    auto lock = WaitForFolder(FolderOf(prefix), waiting);
+    stop_if_asked();  // since it last asked
+    return lock;
   } catch (const EnvironmentError&) {
+    stop_if_asked();
     return nullptr;
   }
 }

@@ -48,7 +48,7 @@ std::optional<TokenFacts> ParseTokenFacts(std::string_view text);
 // machine, by reading both files whole, while other processes that ask for them
 // wait, and say so on stderr after a second. Their structure is not checked
 // (token_file.h). Throws EnvironmentError if a file is missing or cannot be
-// read.
+// read, StoppedError after a signal that came while it waited.
 TokenFacts CheckTokens(const std::filesystem::path& prefix);
 
 // The remembered facts alone.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <future>
@@ -18,6 +19,7 @@
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
+#include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/testing/token_test_util.h"
@@ -153,6 +155,18 @@ TEST_F(TokenMemory, SaysForWhomItWaits) {
   EXPECT_EQ(CheckTokens(prefix_).counts, Counts({3, 1, 3}));
   std::cerr.rdbuf(old);
   EXPECT_TRUE(Says(said.str(), "waiting for process ", prefix_.string()));
+}
+
+TEST_F(TokenMemory, ASignalEndsTheWaiting) {
+  CheckTokens(prefix_);
+  Exchange(/*keep_time=*/false);
+  Unlock said(*fs::directory_iterator(CacheFolder() / "checked"));
+  std::streambuf* const old = std::cerr.rdbuf(&said);
+  const StopSignal stop;
+  std::raise(SIGTERM);
+  EXPECT_TRUE(Says(MessageOf<StoppedError>([&] { CheckTokens(prefix_); }),
+                   "SIGTERM: before " + prefix_.string()));
+  std::cerr.rdbuf(old);
 }
 
 // It could change again without showing it.

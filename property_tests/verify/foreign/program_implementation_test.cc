@@ -162,6 +162,21 @@ TEST(Program, WhatEndsBadlyAfterItsAnswersFails) {
                    "after an answer, the program ended with exit status 3"));
 }
 
+TEST(Program, OneThatEndsAfterAnAnswerLosesNoFile) {
+  const std::string name =
+      Around(kExample, "late", std::string(kOneLine) + "sleep 0.4; exit 0");
+  const auto implementation = MakeImplementation(name);
+  const std::vector<Case> cases =
+      FirstCases(2, "op=lapsum rows=3 num_experts=5 impl=" + name);
+  for (const Case& c : cases) {  // the second one before it has ended
+    implementation->Prepare(FindOperation("lapsum"), {c});
+  }
+  for (const Case& c : cases) {
+    const CaseResult result = CheckCase(c, *implementation);
+    EXPECT_FALSE(result.failed()) << result.reason;
+  }
+}
+
 TEST(Program, EachCaseIsAskedOnce) {
   const fs::path lines = FreshFolder("lines") / "lines";
   CampaignOptions options;

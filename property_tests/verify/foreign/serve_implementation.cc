@@ -73,10 +73,12 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   // Has the program read `cases` and write `outputs`, whose content is not
-  // checked here. Throws RunFailure if it crashes, ends with a status other
-  // than 0, or is not done with the file's `calls` in time, and
-  // EnvironmentError if it cannot be started. Says on stderr when they take
-  // longer than one may. Once it is done, how it ends is for CheckEnd.
+  // checked here. Throws RunFailure if it crashes, ends without an answer or
+  // with a status other than 0, or is not done with the file's `calls` in time,
+  // and EnvironmentError if it cannot be started. Says on stderr when they take
+  // longer than one may. Once it is done, how it ends is for CheckEnd. What
+  // it no longer reads, as it ends with 0 after an earlier answer, is given to
+  // a new one.
   void Call(const std::filesystem::path& cases,
             const std::filesystem::path& outputs, size_t calls);
 
@@ -197,6 +199,7 @@ void Program::Call(const std::filesystem::path& cases,
                    const std::filesystem::path& outputs, size_t calls) {
   const double seconds = SecondsFor(calls, has_answered_);
   if (process_ && process_->HasEnded()) NoteEnd(Leave());
+  const bool may_leave = process_.has_value();  // one that has answered
   if (!process_) Start();
   said_.clear();
   // If it has ended meanwhile, or is about to, the code below finds out. One
@@ -238,6 +241,11 @@ void Program::Call(const std::filesystem::path& cases,
   if (!process_->HasEnded()) return;
   const std::string end = Leave();
   if (IsDone()) return NoteEnd(end);
+  if (may_leave && end.empty()) {
+    std::error_code ignored;
+    fs::remove_all(outputs, ignored);
+    return Call(cases, outputs, calls);
+  }
   throw RunFailure(end.empty() ? "the program ended without the line \"done\"" +
                                      LastWords()
                                : end);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// moe_block.h - h += sum_i gate_i E_i(x), x = RMSNorm(h) (SPEC.md 2, 3.2).
-#ifndef SOFTMOE_OPTIMIZED_MOE_BLOCK_H_
-#define SOFTMOE_OPTIMIZED_MOE_BLOCK_H_
+// blocks.h - the two parts of a layer: h += Attention(RMSNorm(h)) W_o, and
+// h += sum_i gate_i E_i(x), x = RMSNorm(h) (SPEC.md 2, 3.2).
+#ifndef SOFTMOE_OPTIMIZED_BLOCKS_H_
+#define SOFTMOE_OPTIMIZED_BLOCKS_H_
 
 #include <cstdint>
 
@@ -11,6 +12,18 @@
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
+
+// ---- Attention (attention_block.cc).
+
+// Computes layers[layer].moe_residual from layers[layer].residual.
+void AttentionBlockForward(const Pass& pass, int64_t layer);
+
+// Turns work.d_residual from the gradient with respect to moe_residual into
+// that with respect to residual, and overwrites the block's tensors in
+// `gradients` [layout.total].
+void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients);
+
+// ---- The mixture of experts (moe_block.cc).
 
 // Computes `out` [num_tokens, d_model] from layers[layer].moe_residual, and
 // writes what the router did into the layer's report.
@@ -31,4 +44,4 @@ void MoeBlockBackward(const Pass& pass, int64_t layer,
 }  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 
-#endif  // SOFTMOE_OPTIMIZED_MOE_BLOCK_H_
+#endif  // SOFTMOE_OPTIMIZED_BLOCKS_H_
