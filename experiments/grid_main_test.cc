@@ -11,6 +11,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
+#include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -89,6 +90,23 @@ TEST_F(GridMain, BadGridsEndWithTwoAndNameTheLine) {
   EXPECT_TRUE(EndedWith(Grid({"status", "micro.toml"}), 2, "micro.toml:1"));
   EXPECT_TRUE(EndedWith(Grid({"run", "missing.toml"}), 5, "missing.toml"));
   EXPECT_TRUE(EndedWith(Grid({"plan", "./smoke"}), 5, "smoke"));
+}
+
+// Otherwise it would share folder, record and claims with that one.
+TEST_F(GridMain, NoOtherFileHasTheNameOfAGridThatShips) {
+  const std::string mini =
+      ReadWholeFile(RunfilePath("experiments/grids/mini.toml"));
+  fs::create_directories(folder_ / "runs/mini");
+  WriteGrid(mini);
+  EXPECT_TRUE(EndedWith(Grid({"clean", "micro.toml"}), 0, "nothing to delete"));
+  WriteGrid(Replaced(mini, "\nsteps = 1000\n", "\nsteps = 999\n"));
+  for (const Strings& command :
+       {Strings{"clean", "micro.toml", "--yes"}, Strings{"run", "micro.toml"},
+        Strings{"run", "tau", "--scale=micro.toml"}}) {
+    ASSERT_TRUE(EndedWith(Grid(command), 2, "micro.toml:",
+                          "name 'mini' is that of a grid that ships",
+                          "give it a name of its own"));
+  }
 }
 
 // Hides this machine's devices.

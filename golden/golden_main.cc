@@ -89,7 +89,8 @@ Verdicts:
   INCONCLUSIVE    the evidence does not decide; says how many runs would
   UNSUPPORTED     the results have no value for it; also whole rows of a golden
                   that is not the paper
-  NOT_COMPARABLE  the set-up differs in something that the golden states
+  NOT_COMPARABLE  the set-up differs in something that the golden states, or
+                  the column is defined otherwise, or in another unit
   MISTRUSTED      decided, but all runs gave the same bits: no evidence
 
 Exit codes: 0 all PASS (of the paper's rows, those that the results have); 1 a

@@ -111,15 +111,17 @@ bool IsOwnExperiment(const std::string& name);
 // Whether `grid` is main, or a grid file by itself.
 bool IsMain(const Grid& grid);
 
-// Whether its overrides change no result: all are of [runtime].
+// Whether its overrides are all of [runtime]: the configuration is the file's,
+// though bits may differ between levels (runtime.isa) and devices.
 bool SetsOnlyRuntime(const Grid& grid);
 
 // Reads and validates a grid; `overrides` ("section.key=value") apply to every
 // run, and `seeds` replaces the seeds of the file by position: a row that chose
 // the first two of the file gets the first two of these. Throws ConfigError
-// with FILE:LINE:COLUMN for unknown keys, repeated ids, seeds and corpora that
-// the grid lacks, rows and corpora without a run, and invalid configurations;
-// EnvironmentError if the file cannot be read.
+// with FILE:LINE:COLUMN for unknown keys, the name of a grid that ships in any
+// other file, repeated ids, seeds and corpora that the grid lacks, rows and
+// corpora without a run, and invalid configurations; EnvironmentError if the
+// file cannot be read.
 Grid LoadGrid(const std::filesystem::path& path,
               const std::vector<std::string>& overrides,
               const SeedOption& seeds = {});

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
 #include "core/text/suggestion.h"
+#include "experiments/grids/grid_select.h"
 #include "experiments/grids/grid_toml.h"
 
 namespace softmoe::experiments {
@@ -101,6 +103,14 @@ void ReadHeader(const toml::table& root, Grid& grid) {
   if (header == nullptr) FailAt(root, "a grid needs a [grid] table");
   CheckKeys(*header, "[grid]", {"name", "scale", "title", "seeds"});
   grid.name = RequiredName(*header, "name", "[grid]");
+  if (Contains(ShippedGrids(), grid.name) &&
+      ReadWholeFile(grid.path) != ReadWholeFile(GridPath(grid.name))) {
+    FailAt(*header->get("name"),
+           fmt::format("name '{}' is that of a grid that ships, whose folder, "
+                       "record and claims this file would share; give it a "
+                       "name of its own",
+                       grid.name));
+  }
   grid.scale = Required(*header, "scale", "[grid]");
   grid.title = Get<std::string>(*header, "title", "");
   if (!Contains(Scales(), grid.scale)) {

@@ -315,6 +315,7 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
 // GRIDS.md's script for one node with 8 GPUs is what the launcher writes.
 TEST(GridPlan, GuideShowsTheScriptOfOneNode) {
   Grid paper = Shipped("paper");
+  paper.name = "paper8";
   paper.path = "/data/paper8.toml";
   paper.cluster.gpus_per_node = 8;
   const std::string plan = DescribePlan(paper,
@@ -322,7 +323,7 @@ TEST(GridPlan, GuideShowsTheScriptOfOneNode) {
                                          .start = "/data",
                                          .folder = "/data/runs/paper"},
                                         Launcher::kSlurm);
-  const std::string begin = "----- softmoe-paper-owt.sh -----\n";
+  const std::string begin = "----- softmoe-paper8-owt.sh -----\n";
   const size_t at = plan.find(begin) + begin.size();
   std::string shown;
   std::istringstream script(plan.substr(at, plan.find("\n-----", at) - at));

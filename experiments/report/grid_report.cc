@@ -79,14 +79,26 @@ std::string DescribeVersions(const GridOutcome& outcome) {
   return text;
 }
 
-// ResultsDocument, plus the table of the claims in miniature if there are any.
-golden::Document ReportDocument(const GridOutcome& outcome,
-                                const std::string& variant,
-                                const std::optional<MiniClaims>& claims,
-                                const golden::Document& paper) {
-  golden::Document document = ResultsDocument(outcome, variant, paper);
-  if (claims) document.tables.push_back(ClaimsTable(*claims));
-  return document;
+// The documents of all readings, not judged yet, each with the table of the
+// claims in miniature if there are any.
+std::vector<JudgedResults> ReportDocuments(
+    const GridOutcome& outcome, const std::optional<MiniClaims>& claims,
+    const golden::Document& paper) {
+  std::vector<JudgedResults> all;
+  const auto accuracies = AccuracyReadings(outcome);
+  for (const trainer::TaskMeasure by : accuracies) {
+    for (const std::string& variant : Variants(outcome.grid)) {
+      JudgedResults& one = all.emplace_back();
+      one.variant = variant;
+      if (accuracies.size() > 1) {
+        one.accuracies = trainer::kTaskMeasureNames[static_cast<size_t>(by)];
+      }
+      one.file = ResultsName(outcome.grid, variant, by);
+      one.results = ResultsDocument(outcome, variant, paper, by);
+      if (claims) one.results.tables.push_back(ClaimsTable(*claims));
+    }
+  }
+  return all;
 }
 
 // Writes the page in every format, and what is behind its figures.
@@ -100,6 +112,7 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
   // A folder's files are not listed, only the folder.
   const auto write_all = [&](const char* name, const auto& files) {
     if (files.empty()) return;
+    std::filesystem::remove_all(folder / name);  // of an earlier report
     MakeFolder(folder / name);
     for (const auto& [file, content] : files) {
       WriteFileAtomically(folder / name / file, content);
@@ -132,15 +145,18 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
 
 // Removes those files of an earlier report's that only some grids have, and of
 // which this one has none: they would be taken for its own.
-void RemoveOthers(const std::filesystem::path& folder,
+void RemoveOthers(const Grid& grid, const std::filesystem::path& folder,
                   const std::vector<std::filesystem::path>& written) {
-  static const std::set<std::string> some = {
-      "claims.txt", "claims.csv",        "differences.csv",
-      "tasks.csv",  "inference_tau.csv", "router_health.csv"};
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (some.contains(entry.path().filename().string()) &&
-        std::ranges::find(written, entry.path()) == written.end()) {
-      std::filesystem::remove(entry.path());
+  std::vector<std::string> names = {"claims.txt",        "claims.csv",
+                                    "differences.csv",   "tasks.csv",
+                                    "inference_tau.csv", "router_health.csv"};
+  for (const std::string& variant : Variants(grid)) {
+    names.push_back(ResultsName(grid, variant, trainer::TaskMeasure::kAccNorm));
+  }
+  for (const std::string& name : names) {
+    const std::filesystem::path path = folder / name;
+    if (std::ranges::find(written, path) == written.end()) {
+      std::filesystem::remove(path);
     }
   }
 }
@@ -165,17 +181,12 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   report.text = DescribeGridTable(outcome) + "\n" + DescribeTables(tables) +
                 DescribeInvariants(invariants) + "\n";
 
-  std::vector<JudgedResults> judged;
-  for (const std::string& variant : Variants(outcome.grid)) {
-    JudgedResults one;
-    one.variant = variant;
-    one.file = ResultsName(outcome.grid, variant);
-    one.results = ReportDocument(outcome, variant, claims, paper);
+  std::vector<JudgedResults> judged = ReportDocuments(outcome, claims, paper);
+  for (JudgedResults& one : judged) {
     one.verdicts = golden::Judge(one.results, paper);
     golden::WriteDocument(one.results, folder / one.file);
     report.files.push_back(folder / one.file);
     report.text += DescribeVerdicts(one);
-    judged.push_back(std::move(one));
   }
   report.text += DescribeVersions(outcome);
   if (claims) {
@@ -192,9 +203,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     write("inference_tau.csv", InferenceTauCsv(outcome));
     write("router_health.csv", RouterHealthCsv(outcome));
   }
-  if (std::ranges::any_of(outcome.runs, [](const RunOutcome& run) {
-        return run.result && !TasksOf(*run.result).empty();
-      })) {
+  if (!judged.back().accuracies.empty()) {
     write("tasks.csv", TasksCsv(outcome));
   }
   if (claims) {
@@ -205,7 +214,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     write("claims.txt", RegimeText(*regime));
     write("differences.csv", DifferencesCsv(DifferencesOverSteps(outcome)));
   }
-  if (!is_first) RemoveOthers(folder, report.files);
+  if (!is_first) RemoveOthers(outcome.grid, folder, report.files);
   std::vector<ReportPart> parts;
   if (claims) parts.push_back(ClaimsPart(*claims));
   if (regime) parts.push_back(RegimePart(*regime));
@@ -228,10 +237,8 @@ std::string SummarizeRecord(const Grid& grid, RunRecord& record) {
   record.results = {};
   if (claims) record.results.miniature = claims->results;
   if (regime) record.results.miniature.runs = regime->runs;
-  for (const std::string& variant : Variants(grid)) {
-    record.results.documents.emplace_back(
-        ResultsName(grid, variant),
-        ReportDocument(outcome, variant, claims, paper));
+  for (JudgedResults& one : ReportDocuments(outcome, claims, paper)) {
+    record.results.documents.emplace_back(one.file, std::move(one.results));
   }
   if (claims) return ClaimsText(*claims);
   return regime ? RegimeText(*regime) : "";

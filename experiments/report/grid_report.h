@@ -36,8 +36,9 @@ struct ReportOptions {
 // all:
 //
 //   results.h5   the golden form (golden/FORMAT.md); results-calibrated.h5
-//                beside it where rows come in both readings of tau. Equal runs
-//                give equal bytes.
+//                beside it where rows come in both readings of tau, and
+//                results-acc_norm.h5, ... where runs were asked tasks. Equal
+//                runs give equal bytes.
 //   report.html, .md, .json   the page in the formats asked for
 //                (report_html.h, report_formats.h); as CSV: tables/ID.csv
 //   plots/       behind every figure the points, ID.csv, and the drawing,

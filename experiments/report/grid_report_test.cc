@@ -158,6 +158,33 @@ TEST(GridReport, WritesTheFormatsAskedFor) {
   EXPECT_TRUE(fs::exists(folder / "plots/layers_0.svg"));
 }
 
+// Ruling 18: each reading is a document of its own, with a verdict that names
+// it. A table that has no accuracies is shown once.
+TEST(GridReport, JudgesBothReadingsOfAccuracies) {
+  const fs::path folder = FreshFolder("grid_report_accuracies");
+  GridOutcome outcome = ExampleOutcome();
+  EvaluationsOf(RunOf(outcome, "soft-2")).tasks = {
+      {.name = "piqa",
+       .sha256 = "of piqa",
+       .measures = std::vector<trainer::MeasuredAnswers>(4),
+       .right = std::vector<uint8_t>(1838)}};
+  const GridReport report =
+      WriteGridReport(outcome, folder, {.formats = {ReportFormat::kMarkdown}});
+  EXPECT_TRUE(Says(report.text, "Against the paper (accuracies: acc): ",
+                   "Against the paper (accuracies: acc_norm): "));
+  EXPECT_TRUE(fs::exists(folder / "results-acc_norm.h5"));
+  const std::string page = ReadWholeFile(folder / "report.md");
+  EXPECT_TRUE(Says(page, "results-acc\\_norm.h5 (accuracies: acc\\_norm): ",
+                   "on OWT and C4 (accuracies: acc)",
+                   "on OWT and C4 (accuracies: acc\\_norm)",
+                   "Every cell (accuracies: acc\\_norm)"));
+  const size_t sizes = page.find("### T2");
+  ASSERT_NE(sizes, std::string::npos);
+  EXPECT_EQ(page.find("### T2", sizes + 1), std::string::npos);
+  WriteGridReport(ExampleOutcome(), folder);
+  EXPECT_FALSE(fs::exists(folder / "results-acc_norm.h5"));
+}
+
 TEST(GridReport, WorksBeforeAnythingIsFinished) {
   const fs::path folder = FreshFolder("grid_report_empty");
   GridOutcome outcome = ExampleOutcome();

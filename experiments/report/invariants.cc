@@ -41,9 +41,11 @@ bool IsComplete(const RunResult& result) {
   return !result.steps.empty() && full(result.allocation) &&
          counted(result.final_validation) &&
          counted(result.at_schedule_temperature) &&
-         std::all_of(
-             result.steps.begin(), result.steps.end(),
-             [&](const StepRecord& step) { return full(step.allocation); });
+         std::all_of(result.steps.begin(), result.steps.end(),
+                     [&](const StepRecord& step) {
+                       return full(step.allocation) &&
+                              full(step.layer_active_experts);
+                     });
 }
 
 std::vector<const RunOutcome*> Finished(const GridOutcome& outcome) {
@@ -172,6 +174,18 @@ Reading Cap(const RunResult& result) {
   if (result.max_active > largest) {
     return {kBroken, fmt::format("the caps went up to {}, {} are allowed",
                                  result.max_active, largest)};
+  }
+  for (const StepRecord& step : result.steps) {
+    for (size_t l = 0; l < step.allocation.size(); ++l) {
+      const int64_t cap = MaxActive(result.config, step.allocation[l]);
+      // A quotient of whole numbers, which rounding does not take beyond one.
+      const double mean = step.layer_active_experts[l];
+      if (!(mean <= static_cast<double>(cap))) {
+        return {kBroken,
+                fmt::format("a mean of {} of {} allowed in step {}, layer {}",
+                            mean, cap, step.step, l)};
+      }
+    }
   }
   for (const Validation* v :
        {&result.final_validation, &result.at_schedule_temperature}) {

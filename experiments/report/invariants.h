@@ -33,8 +33,9 @@ struct Invariant {
 // - rows_finished: every requested run finished.
 // - allocation_sum: sum_l k_l = K at every step (SoftMoE; SPEC.md 2.1).
 // - allocation_floor: k_l >= 1 at every step (soft routers).
-// - cap: no token in training has more active experts than the largest cap so
-//   far allows, none in validation more than its layer's (ruling 5).
+// - cap: no token in training has more active experts than the largest cap of
+//   any layer and step, no layer at a step more on average than its own cap,
+//   and no token in validation more than its layer's (ruling 5).
 // - sparse_exactly_k: Sparse MoE activates k experts for every token, in
 //   training and in validation.
 // - sparse_active_parameters: more experts in Sparse MoE activate strictly more

@@ -27,7 +27,8 @@ using golden::MiniatureMeasureVerdict;
 using golden::MiniatureStatusName;
 using golden::MiniatureVerdict;
 
-// Both the name of grids/mini.toml and its scale.
+// Both the name of grids/mini.toml, which no file with other content can have,
+// and its scale.
 constexpr char kMini[] = "mini";
 
 // A step uses the k_l left by the updates before it.

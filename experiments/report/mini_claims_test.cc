@@ -142,15 +142,6 @@ RunOutcome& RunCalled(GridOutcome& outcome, const std::string& id) {
   throw InternalError("no run " + id);
 }
 
-size_t Count(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos;
-       at = text.find(part, at + part.size())) {
-    ++count;
-  }
-  return count;
-}
-
 TEST(MiniatureRunOf, TakesEveryNumberOfTheFinalModel) {
   GridOutcome outcome = Whole();
   RunOutcome& run = RunCalled(outcome, "gcide/softmoe-2-calibrated/seed1236");
@@ -454,7 +445,7 @@ TEST(ClaimsText, HasVerdictsCasesAndRowsAndIsNoReproduction) {
   // Shown beside the others but not judged.
   EXPECT_TRUE(Says(text, "gcide   softmoe-2-paper-tau"));
   EXPECT_EQ(text, ClaimsText(*JudgeMiniClaims(Whole())));
-  EXPECT_EQ(Count(text, "reproduc"), 1u);
+  EXPECT_EQ(Count(text, "reproduc"), 1);
 }
 
 TEST(ClaimsCsv, HasALineForEachCase) {
@@ -466,7 +457,7 @@ TEST(ClaimsCsv, HasALineForEachCase) {
       cases += measure.cases.size() + measure.parts.size();
     }
   }
-  EXPECT_EQ(Count(text, "\n"), cases + 1);
+  EXPECT_EQ(Count(text, "\n"), static_cast<int>(cases) + 1);
   const golden::MiniatureCase& first =
       golden::MeasureOf(judged.verdicts, "C1a.group").cases[0];
   EXPECT_TRUE(
@@ -478,7 +469,7 @@ TEST(ClaimsCsv, HasALineForEachCase) {
   EXPECT_TRUE(Says(text, "H2,NOT_TESTABLE,H2.throughput,NOT_TESTABLE,,",
                    ",,,,log,0,0,,,0,"));
   // One case decides each measure that can be tested: ten of twelve.
-  EXPECT_EQ(Count(text, ",1,,"), 10u);
+  EXPECT_EQ(Count(text, ",1,,"), 10);
 }
 
 TEST(ClaimsPart, EscapesWhatItSays) {

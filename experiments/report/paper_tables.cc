@@ -278,7 +278,8 @@ std::optional<double> HalfWidth(const Cell& mean) {
 
 std::vector<PaperCell> PaperCells(const GridOutcome& outcome,
                                   const std::vector<JudgedResults>& judged,
-                                  const Document& paper) {
+                                  const Document& paper,
+                                  const std::string& accuracies) {
   const std::vector<std::string> repeated = Repeated(outcome.grid);
   std::vector<PaperCell> cells;
   for (const Table& golden_table : paper.tables) {
@@ -290,6 +291,7 @@ std::vector<PaperCell> PaperCells(const GridOutcome& outcome,
     documents.reserve(judged.size());
     verdicts.reserve(judged.size());
     for (const JudgedResults& one : judged) {
+      if (one.accuracies != accuracies) continue;
       if (own && IsUnwritten(golden_table.id)) {
         documents.push_back(
             Unwritten(outcome, one, paper).Make(golden_table.id));
@@ -486,21 +488,31 @@ EvaluationTable AsPrinted(const std::vector<PaperCell>& cells,
   return out;
 }
 
+void AddReading(const std::string& accuracies, EvaluationTable* table) {
+  if (!accuracies.empty()) table->title += " (accuracies: " + accuracies + ")";
+}
+
 }  // namespace
 
 std::vector<EvaluationTable> PaperTables(const Grid& grid,
                                          const std::vector<PaperCell>& cells,
-                                         const Document& paper) {
+                                         const Document& paper,
+                                         const std::string& accuracies) {
   std::vector<EvaluationTable> tables;
   for (const std::string& id : Repeated(grid)) {
-    tables.push_back(AsPrinted(cells, *paper.FindTable(id), paper));
+    const Table& table = *paper.FindTable(id);
+    tables.push_back(AsPrinted(cells, table, paper));
+    // The paper's tables have all of the accuracies or none.
+    if (table.FindColumn("piqa") >= 0) AddReading(accuracies, &tables.back());
   }
   return tables;
 }
 
-EvaluationTable CellTable(const std::vector<PaperCell>& cells) {
+EvaluationTable CellTable(const std::vector<PaperCell>& cells,
+                          const std::string& accuracies) {
   EvaluationTable table;
   table.title = "Every cell";
+  AddReading(accuracies, &table);
   table.caption =
       "N..: notes on the paper's number, shown by //:golden -- show --notes.";
   table.header = {"table", "row",  "column",  "tau",    "paper",

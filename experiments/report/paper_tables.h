@@ -24,10 +24,14 @@ struct JudgedResults {
   std::string file;     // "results.h5"
   golden::Document results;
   golden::Verdicts verdicts;
+  // The reading of accuracies, or "": "acc", "acc_norm".
+  std::string accuracies = {};
 
-  // " (tau: calibrated)", or ""
+  // " (tau: calibrated, accuracies: acc_norm)", or ""
   std::string reading() const {
-    return variant.empty() ? "" : " (tau: " + variant + ")";
+    std::string text = variant.empty() ? "" : ", tau: " + variant;
+    if (!accuracies.empty()) text += ", accuracies: " + accuracies;
+    return text.empty() ? "" : " (" + text.substr(2) + ")";
   }
 };
 
@@ -67,19 +71,24 @@ std::optional<double> HalfWidth(const golden::Cell& mean);
 // for each.
 //
 // T2, and the clock times of T3 and T4, which no results file may hold, are
-// judged like the results. Per GPU means per GPU that the results name.
+// judged like the results. Per GPU means per GPU that the results name. Of
+// `judged` only those with this reading of accuracies.
 std::vector<PaperCell> PaperCells(const GridOutcome& outcome,
                                   const std::vector<JudgedResults>& judged,
-                                  const golden::Document& paper);
+                                  const golden::Document& paper,
+                                  const std::string& accuracies = "");
 
 // The tables that the grid repeats, as the paper prints them: under each of its
-// rows one of ours for each reading, with its seeds and verdicts.
+// rows one of ours for each reading of tau, with its seeds and verdicts. The
+// titles of those with accuracies name the reading of these.
 std::vector<EvaluationTable> PaperTables(const Grid& grid,
                                          const std::vector<PaperCell>& cells,
-                                         const golden::Document& paper);
+                                         const golden::Document& paper,
+                                         const std::string& accuracies = "");
 
 // One line for each cell: ids, both numbers, verdict, reason, notes.
-EvaluationTable CellTable(const std::vector<PaperCell>& cells);
+EvaluationTable CellTable(const std::vector<PaperCell>& cells,
+                          const std::string& accuracies = "");
 
 }  // namespace softmoe::experiments
 

@@ -23,6 +23,10 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
+// The cells of the paper's tables by each reading of its accuracies.
+using CellsByReading =
+    std::vector<std::pair<std::string, std::vector<PaperCell>>>;
+
 ReportItem Folded(const std::string& summary, auto content) {
   return {std::move(content), summary};
 }
@@ -135,7 +139,7 @@ ReportPart FiguresPart(const std::string& title, const std::string& text,
 
 ReportPart PaperPart(const GridOutcome& outcome,
                      const std::vector<JudgedResults>& judged,
-                     const std::vector<PaperCell>& cells,
+                     const CellsByReading& cells,
                      const golden::Document& paper) {
   ReportPart part{
       "Beside the paper",
@@ -158,16 +162,22 @@ ReportPart PaperPart(const GridOutcome& outcome,
         one.reading(), v.cells.size(), StatusCounts(v.cells), v.claims.size(),
         StatusCounts(v.claims), StatusName(v.overall()))}});
   }
-  for (EvaluationTable& table : PaperTables(outcome.grid, cells, paper)) {
-    part.items.push_back({std::move(table)});
-    part.items.push_back(Folded("The command for its runs",
-                                Command(outcome.grid, "run", {}, {})));
+  std::set<std::string> shown;
+  for (const auto& [accuracies, own] : cells) {
+    for (EvaluationTable& table :
+         PaperTables(outcome.grid, own, paper, accuracies)) {
+      // One without accuracies is the same by every reading.
+      if (!shown.insert(table.title).second) continue;
+      part.items.push_back({std::move(table)});
+      part.items.push_back(Folded("The command for its runs",
+                                  Command(outcome.grid, "run", {}, {})));
+    }
   }
   return part;
 }
 
 ReportPart VerdictsPart(const std::vector<JudgedResults>& judged,
-                        const std::vector<PaperCell>& cells) {
+                        const CellsByReading& cells) {
   ReportPart part{"Verdicts in full", {}};
   for (const JudgedResults& one : judged) {
     const golden::Verdicts& v = one.verdicts;
@@ -198,8 +208,10 @@ ReportPart VerdictsPart(const std::vector<JudgedResults>& judged,
     }
     part.items.push_back(Folded(claims.title, claims));
   }
-  EvaluationTable every = CellTable(cells);
-  part.items.push_back(Folded(every.title, every));
+  for (const auto& [accuracies, own] : cells) {
+    EvaluationTable every = CellTable(own, accuracies);
+    part.items.push_back(Folded(every.title, every));
+  }
   return part;
 }
 
@@ -310,7 +322,12 @@ ReportPage MakeReportPage(const GridOutcome& outcome,
                           std::vector<EvaluationTable> tables,
                           const golden::Document& paper) {
   const Grid& grid = outcome.grid;
-  const std::vector<PaperCell> cells = PaperCells(outcome, judged, paper);
+  CellsByReading cells;
+  for (const JudgedResults& one : judged) {
+    const std::string& by = one.accuracies;
+    if (!cells.empty() && cells.back().first == by) continue;
+    cells.emplace_back(by, PaperCells(outcome, judged, paper, by));
+  }
   ReportPage page{"Grid " + grid.name, grid.title, {}};
   const auto add = [&](ReportPart part) {
     if (!part.items.empty()) page.parts.push_back(std::move(part));

@@ -31,7 +31,8 @@ std::string CellText(const GridTable& table, size_t row,
 }
 
 TEST(GridTable, GroupsRowsByTheExpertsTheyUse) {
-  const GridTable table = MakeGridTable(ExampleOutcome());
+  GridOutcome outcome = ExampleOutcome();
+  const GridTable table = MakeGridTable(outcome);
   ASSERT_EQ(table.rows.size(), 4u);
   // Infer-AE 1, 2, 1.75 and 2.25.
   EXPECT_EQ(CellText(table, 0, "experts"), "= 1");
@@ -50,6 +51,11 @@ TEST(GridTable, GroupsRowsByTheExpertsTheyUse) {
   for (const GridTable::Row& row : table.rows) {
     EXPECT_EQ(row.cells.size(), table.header.size());
   }
+  // Whatever they used in training.
+  trainer::RunResult& star = *RunOf(outcome, "star-1.5").result;
+  star.train_ae = 2.05;
+  star.final_validation.active_experts = 1.96;
+  EXPECT_EQ(CellText(MakeGridTable(outcome), 2, "experts"), "<= 2");
 }
 
 // d_model 8, 3 layers, 8 experts of width 12, vocabulary 50; one expert active:

@@ -38,6 +38,7 @@ using golden::Table;
 using trainer::Metric;
 using trainer::RunResult;
 using trainer::StepRecord;
+using trainer::TaskMeasure;
 using trainer::Validation;
 namespace metrics = trainer::metrics;
 
@@ -50,17 +51,17 @@ struct AccuracyColumn {
   const char* split;    // the task of [evaluations] that measures it
   const char* answers;  // the TaskResult, over as many items as the paper's
   size_t items;
-  const char* metric;
+  const char* metric;  // after the name of a TaskMeasure and " of "
 };
 constexpr AccuracyColumn kAccuracies[] = {
     {"piqa", "piqa", "piqa", 1838,
-     "acc of lm-evaluation-harness 0.4.13 on PIQA, zero-shot, all 1838 "
-     "validation items; ASSUMED: acc or acc_norm is not stated"},
+     "lm-evaluation-harness 0.4.13 on PIQA, zero-shot, all 1838 validation "
+     "items; ASSUMED: acc or acc_norm is not stated"},
     {"hellaswag", "hellaswag", "hellaswag", 10042,
-     "acc of lm-evaluation-harness 0.4.13 on HellaSwag, zero-shot, all 10042 "
+     "lm-evaluation-harness 0.4.13 on HellaSwag, zero-shot, all 10042 "
      "validation items; ASSUMED: acc or acc_norm is not stated"},
     {"arc_e", "arc_easy_validation", "arc_easy_validation_four_choices", 567,
-     "acc of lm-evaluation-harness 0.4.13 on ARC-Easy, zero-shot, the 567 of "
+     "lm-evaluation-harness 0.4.13 on ARC-Easy, zero-shot, the 567 of "
      "570 validation items that have four choices; ASSUMED: acc or acc_norm, "
      "and which 567 items, is not stated (N18)"}};
 
@@ -76,6 +77,7 @@ struct Measure {
   // An accuracy, which is measured where a grid asks for its task, and what was
   // answered; nullptr if this run lacks it.
   const AccuracyColumn* accuracy = nullptr;
+  TaskMeasure by = TaskMeasure::kAcc;
   std::function<const trainer::TaskResult*(const RunResult&)> answers = {};
 };
 
@@ -144,7 +146,8 @@ double SmallestAllocation(const RunResult& r) {
 }
 
 // sum_l |k_l(25k) - k_l(0)| divided by the same at the end; every layer begins
-// with the same k. NaN for a run that ends earlier or moves nothing.
+// with the same k. Linear between steps, of which a record lacks that one. NaN
+// for a run that ends earlier or moves nothing.
 double MovedEarly(const RunResult& r) {
   const auto moved = [&](const std::vector<double>& allocation) {
     double sum = 0;
@@ -153,12 +156,20 @@ double MovedEarly(const RunResult& r) {
     }
     return sum;
   };
-  for (const StepRecord& step : r.steps) {
-    if (step.step == kEarly && r.steps.back().step > kEarly) {
-      return moved(step.allocation) / moved(r.allocation);
-    }
+  const auto after =
+      std::ranges::lower_bound(r.steps, kEarly, {}, &StepRecord::step);
+  if (after == r.steps.begin() || r.steps.back().step <= kEarly) {
+    return std::numeric_limits<double>::quiet_NaN();
   }
-  return std::numeric_limits<double>::quiet_NaN();
+  const StepRecord& before = *(after - 1);
+  const double part = static_cast<double>(kEarly - before.step) /
+                      static_cast<double>(after->step - before.step);
+  std::vector<double> early;
+  for (size_t l = 0; l < r.allocation.size(); ++l) {
+    early.push_back(
+        std::lerp(before.allocation[l], after->allocation[l], part));
+  }
+  return moved(early) / moved(r.allocation);
 }
 
 // The model of the paper, whose Active-Param column is 58.54464 + 49.2 AE
@@ -172,7 +183,7 @@ bool HasPaperSizes(const ModelConfig& model) {
 }
 
 // Appends the accuracies with the tau of training, or with `factor` times that.
-void AddAccuracies(std::optional<double> factor,
+void AddAccuracies(std::optional<double> factor, TaskMeasure by,
                    std::vector<Measure>* measures) {
   for (const AccuracyColumn& column : kAccuracies) {
     // nullptr also if some of the items were not asked.
@@ -181,20 +192,22 @@ void AddAccuracies(std::optional<double> factor,
       return task != nullptr && task->right.size() == column.items ? task
                                                                    : nullptr;
     };
-    Measure measure{column.id, [answers](const RunResult& r) {
-                      const trainer::TaskResult* task = answers(r);
-                      return task == nullptr
-                                 ? std::numeric_limits<double>::quiet_NaN()
-                                 : 100 * task->measures.front().accuracy;
-                    }};
+    Measure measure{
+        column.id, [answers, by](const RunResult& r) {
+          const trainer::TaskResult* task = answers(r);
+          return task == nullptr
+                     ? std::numeric_limits<double>::quiet_NaN()
+                     : 100 * task->measures[static_cast<size_t>(by)].accuracy;
+        }};
     measure.accuracy = &column;
+    measure.by = by;
     measure.answers = answers;
     measures->push_back(std::move(measure));
   }
 }
 
 // The paper's Table 1. paper_sizes: all rows have the paper's sizes.
-std::vector<Measure> MainMeasures(bool paper_sizes) {
+std::vector<Measure> MainMeasures(bool paper_sizes, TaskMeasure by) {
   Measure active{"active_params", ExactActiveParameters};
   if (paper_sizes) {
     active.read = [](const RunResult& r) {
@@ -214,7 +227,7 @@ std::vector<Measure> MainMeasures(bool paper_sizes) {
       Golden("infer_ae", metrics::kInferAe),
       active,
   };
-  AddAccuracies({}, &measures);
+  AddAccuracies({}, by, &measures);
   measures.push_back(Golden("val_loss", metrics::kValLoss));
   measures.push_back(
       {"active_params_exact", ExactActiveParameters, false, nullptr, exact});
@@ -225,31 +238,31 @@ std::vector<Measure> MainMeasures(bool paper_sizes) {
 
 // Relative variance of the expert load, with k and alpha.
 std::vector<Measure> LoadVarianceMeasures() {
-  std::vector<Measure> measures = MainMeasures(false);
+  std::vector<Measure> measures = MainMeasures(false, {});
   measures.resize(2);  // k and alpha
   measures.push_back(Golden("load_variance", metrics::kRelativeLoadVariance));
   return measures;
 }
 
 // The paper's Table 6, tau in training.
-std::vector<Measure> TauMeasures() {
+std::vector<Measure> TauMeasures(TaskMeasure by) {
   std::vector<Measure> measures = {
       {"tau", [](const RunResult& r) { return r.tau; }, true},
       Golden("ae", metrics::kInferAe)};
-  AddAccuracies({}, &measures);
+  AddAccuracies({}, by, &measures);
   return measures;
 }
 
 // The paper's Table 8, input jitter.
-std::vector<Measure> JitterMeasures() {
+std::vector<Measure> JitterMeasures(TaskMeasure by) {
   std::vector<Measure> measures;
-  AddAccuracies({}, &measures);
+  AddAccuracies({}, by, &measures);
   measures.push_back(Golden("val_loss", metrics::kValLoss));
   return measures;
 }
 
 // The paper's Table 7: validation with `factor` times the tau of training.
-std::vector<Measure> InferenceTauMeasures(double factor) {
+std::vector<Measure> InferenceTauMeasures(double factor, TaskMeasure by) {
   const auto over = [factor](double Validation::*member) {
     return [factor, member](const RunResult& r) {
       const trainer::InferenceTau* at = AtFactor(r, factor);
@@ -261,7 +274,7 @@ std::vector<Measure> InferenceTauMeasures(double factor) {
       {"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
        true},
       {"ae", over(&Validation::active_experts)}};
-  AddAccuracies(factor, &measures);
+  AddAccuracies(factor, by, &measures);
   measures.push_back({"loss", over(&Validation::loss), false, nullptr,
                       Recorded("loss", metrics::kLoss)});
   return measures;
@@ -327,9 +340,10 @@ Cell MakeCell(const RowSummary& row, const Measure& measure) {
       answers.push_back(measure.answers(*run->result));
     }
     if (sample.runs == 1) {
-      cell.proportion->counts = {answers.front()->measures.front().correct};
+      cell.proportion->counts = {
+          answers.front()->measures[static_cast<size_t>(measure.by)].correct};
     }
-    cell.flip_share = FlipShare(answers, trainer::TaskMeasure::kAcc);
+    cell.flip_share = FlipShare(answers, measure.by);
   }
   return cell;
 }
@@ -533,7 +547,9 @@ Column MakeColumn(const Table& golden_table, const Measure& measure,
         *per_expert, experts);
   }
   if (measure.accuracy != nullptr && measure.read) {
-    column.metric = measure.accuracy->metric;
+    column.metric = fmt::format(
+        "{} of {}", trainer::kTaskMeasureNames[static_cast<size_t>(measure.by)],
+        measure.accuracy->metric);
   }
   return column;
 }
@@ -601,9 +617,9 @@ class Builder {
   }
 
   // The paper's Table 7: every row at every multiple of its tau.
-  Table MakeInferenceTau(const std::string& id) const {
-    const auto measures_at = [this](double factor) {
-      std::vector<Measure> measures = InferenceTauMeasures(factor);
+  Table MakeInferenceTau(const std::string& id, TaskMeasure by) const {
+    const auto measures_at = [this, by](double factor) {
+      std::vector<Measure> measures = InferenceTauMeasures(factor, by);
       DropUnasked(&measures);
       return measures;
     };
@@ -749,20 +765,32 @@ std::vector<std::string> Variants(const Grid& grid) {
   return variants;
 }
 
-std::string ResultsName(const Grid& grid, const std::string& variant) {
-  return variant == Variants(grid).front() ? "results.h5"
-                                           : "results-" + variant + ".h5";
+std::vector<TaskMeasure> AccuracyReadings(const GridOutcome& outcome) {
+  const bool answered =
+      std::ranges::any_of(outcome.runs, [](const RunOutcome& run) {
+        return run.result && !TasksOf(*run.result).empty();
+      });
+  if (!answered) return {TaskMeasure::kAcc};
+  return {TaskMeasure::kAcc, TaskMeasure::kAccNorm};
+}
+
+std::string ResultsName(const Grid& grid, const std::string& variant,
+                        TaskMeasure by) {
+  return std::string("results") +
+         (variant == Variants(grid).front() ? "" : "-" + variant) +
+         (by == TaskMeasure::kAcc ? "" : "-acc_norm") + ".h5";
 }
 
 Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
-                         const Document& paper) {
+                         const Document& paper, TaskMeasure by) {
   const Grid& grid = outcome.grid;
   const Builder builder(outcome, variant, paper);
   Document document;
   document.provenance.origin = golden::Origin::kOurRun;
-  document.provenance.source =
-      fmt::format("grid {} ({} scale){}: {}", grid.name, grid.scale,
-                  variant.empty() ? "" : ", tau: " + variant, grid.title);
+  document.provenance.source = fmt::format(
+      "grid {} ({} scale){}{}: {}", grid.name, grid.scale,
+      variant.empty() ? "" : ", tau: " + variant,
+      by == TaskMeasure::kAcc ? "" : ", accuracies: acc_norm", grid.title);
   document.provenance.generator = "//:grid";
   document.provenance.compiler = "g++ " __VERSION__;
   document.provenance.isa = builder.OverRuns(
@@ -783,7 +811,7 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
     add(".tokenizer_sha256", corpus.tokens.tokenizer_sha256);
   }
   document.tables = {
-      builder.Make("main_results", MainMeasures(builder.paper_sizes()),
+      builder.Make("main_results", MainMeasures(builder.paper_sizes(), by),
                    nullptr),
       builder.Make("load_variance", LoadVarianceMeasures(), nullptr)};
   Table allocation = builder.Make("allocation", AllocationMeasures(),
@@ -793,12 +821,13 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
     document.tables.push_back(builder.MakeLayers());
   }
   if (grid.table == "tau_ablation") {
-    document.tables.push_back(builder.MakeRepeated(grid.table, TauMeasures()));
+    document.tables.push_back(
+        builder.MakeRepeated(grid.table, TauMeasures(by)));
   } else if (grid.table == "jitter") {
     document.tables.push_back(
-        builder.MakeRepeated(grid.table, JitterMeasures()));
+        builder.MakeRepeated(grid.table, JitterMeasures(by)));
   } else if (grid.table == "inference_tau_ablation") {
-    document.tables.push_back(builder.MakeInferenceTau(grid.table));
+    document.tables.push_back(builder.MakeInferenceTau(grid.table, by));
   }
   HoistCommonFields(&document);
   return document;

@@ -12,6 +12,7 @@
 
 #include "experiments/run/run_outcome.h"
 #include "golden/document/document.h"
+#include "trainer/results/run_result.h"
 
 namespace softmoe::experiments {
 
@@ -21,15 +22,22 @@ namespace softmoe::experiments {
 // document of its own; rows without a variant (Sparse MoE) are in all of them.
 std::vector<std::string> Variants(const Grid& grid);
 
-// "results.h5"; "results-calibrated.h5" for the second of two readings.
-std::string ResultsName(const Grid& grid, const std::string& variant);
+// The readings of the paper's accuracies (DESIGN.md, ruling 18), each for whole
+// tables and so in documents of its own: acc; and acc_norm, if any run of the
+// grid was asked tasks.
+std::vector<trainer::TaskMeasure> AccuracyReadings(const GridOutcome& outcome);
+
+// "results.h5"; "results-calibrated.h5" for the second of two readings of tau;
+// "results-acc_norm.h5", "results-calibrated-acc_norm.h5".
+std::string ResultsName(const Grid& grid, const std::string& variant,
+                        trainer::TaskMeasure by = trainer::TaskMeasure::kAcc);
 
 // Makes these tables, with ids and definitions from the paper's golden:
 //
 //   main_results   the paper's Table 1: settings, active experts, active
 //                  parameters (the paper's formula at its sizes, else exact and
 //                  with a margin for the sizes of the grid), held-out loss,
-//                  zero-shot accuracies (acc, in percent, of whole splits; of
+//                  zero-shot accuracies (`by`, in percent, of whole splits; of
 //                  ARC-Easy the 567 items of N18), if the grid asks for those
 //                  tasks. Rows are GridRun::paper_id(), or CORPUS/ROW where a
 //                  row stands for none of the paper's. After them, for the
@@ -52,9 +60,10 @@ std::string ResultsName(const Grid& grid, const std::string& variant);
 // NOT_MEASURED where no run has the number. Fields are configuration keys;
 // those that all rows share belong to the document. It holds no clock value:
 // equal runs give equal documents.
-golden::Document ResultsDocument(const GridOutcome& outcome,
-                                 const std::string& variant,
-                                 const golden::Document& paper);
+golden::Document ResultsDocument(
+    const GridOutcome& outcome, const std::string& variant,
+    const golden::Document& paper,
+    trainer::TaskMeasure by = trainer::TaskMeasure::kAcc);
 
 }  // namespace softmoe::experiments
 

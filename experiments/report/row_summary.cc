@@ -91,15 +91,13 @@ double PercentActive(const trainer::RunResult& result, size_t layer, size_t n) {
 }
 
 int64_t ExpertBudget(const RowSummary& row) {
-  const Sample train =
-      row.Over([](const trainer::RunResult& r) { return r.train_ae; });
   const Sample infer = row.Over([](const trainer::RunResult& r) {
     return r.final_validation.active_experts;
   });
-  if (train.runs == 0) return 0;
+  if (infer.runs == 0) return 0;
   // Means of counts are exact for a router with exactly k experts, up to the
   // division.
-  const double experts = std::max(train.mean, infer.mean) - 1e-9;
+  const double experts = infer.mean - 1e-9;
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(experts)));
 }
 

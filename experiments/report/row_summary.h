@@ -54,8 +54,8 @@ size_t MostActive(const RowSummary& row);
 double PercentActive(const trainer::RunResult& result, size_t layer, size_t n);
 
 // Experts per token that a row may use, as the paper groups its tables: its
-// mean number of active experts, the larger of training and inference, rounded
-// up but for rounding errors. At least 1; 0 if nothing is finished.
+// mean Infer-AE, rounded up but for rounding errors. At least 1; 0 if nothing
+// is finished.
 int64_t ExpertBudget(const RowSummary& row);
 
 // The run's validation at this multiple of the trained tau; nullptr if it was

@@ -40,7 +40,10 @@ class GridEvaluations : public GridProgram {
   void SetUp() override {
     GridProgram::SetUp();
     WriteGrid(MicroGrid(5));
-    grid_ = Micro({"data.corpus=path:" + (folder_ / "text.txt").string()});
+    // For training alone: what is asked afterwards has T = 1 and no noise.
+    grid_ = Micro({"data.corpus=path:" + (folder_ / "text.txt").string(),
+                   "router.temperature_end=2", "router.noise=logit_gauss",
+                   "router.noise_amplitude=0.5"});
     all_ = {.inference_tau_factors = {0.5, 1, 2},
             .active_histogram = true,
             .router_health = true,
@@ -68,14 +71,7 @@ class GridEvaluations : public GridProgram {
   Strings Files(const std::string& out, size_t n) const {
     return FilesIn(folder_ / out / RunFolderName(grid_.runs[n]));
   }
-  int Mentions(const std::string& text) const {
-    int count = 0;
-    for (size_t at = lines_.find(text); at != std::string::npos;
-         at = lines_.find(text, at + 1)) {
-      ++count;
-    }
-    return count;
-  }
+  int Mentions(const std::string& text) const { return Count(lines_, text); }
 
   experiments::Grid grid_;
   trainer::EvaluationPlan all_;

@@ -13,6 +13,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
+#include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "experiments/testing/grid_test_util.h"
 #include "trainer/results/checkpoint.h"
@@ -181,6 +182,25 @@ TEST_F(GridJobs, SignalsSaveAllJobs) {
   ExpectWhole();
 }
 
+TEST_F(GridJobs, AJobThatCannotSaveIsNotSaidToHaveSaved) {
+  if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
+  // Nothing is saved before the signal.
+  HeldProgram held("/bin/sh",
+                   {"-c", "ulimit -f 60; trap '' XFSZ; exec '" + Program() +
+                              "' run micro.toml --jobs 2 "
+                              "--set runtime.checkpoint_every=60"},
+                   folder_);
+  ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
+  const pid_t worker = Holder(0);
+  ASSERT_GT(worker, 0);
+  held.Signal(SIGTERM);
+  kill(worker, SIGTERM);
+  EXPECT_TRUE(
+      EndedWith(held.Finish(), 5, "checkpoint.h5", "the same command goes on"));
+  EXPECT_TRUE(EndedWith(Grid(two_), 0, "3 of 3 runs finished"));
+  ExpectWhole();
+}
+
 TEST_F(GridJobs, AKilledJobStopsTheGridAndTheOthersSave) {
   HeldProgram held(Program(), two_, folder_);
   ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
@@ -218,6 +238,17 @@ TEST_F(GridJobs, AFailingRunFailsOnce) {
                         "row 4/4 diverges FAILED: ", "3 of 4 runs finished"));
   const std::string text = "row 4/4 diverges FAILED: ";
   EXPECT_EQ(failed.output.find(text), failed.output.rfind(text));
+}
+
+// Whoever starts it may ignore SIGCHLD, and exec keeps that.
+TEST_F(GridJobs, AFailingJobIsNotTriedForEverWhereNobodyHearsOfItsEnd) {
+  if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
+  EXPECT_TRUE(EndedWith(
+      RunProgram({"sh", "-c",
+                  "ulimit -f 60; exec env --ignore-signal=CHLD,XFSZ '" +
+                      Program() + "' run micro.toml --jobs 2"},
+                 folder_),
+      5, "checkpoint.h5", "the same command goes on"));
 }
 
 }  // namespace

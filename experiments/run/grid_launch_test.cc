@@ -241,6 +241,29 @@ validation_fraction = 0.2
                         "goes on; follow it with squeue", "scancel 12"));
 }
 
+TEST_F(GridLaunch, AJobThatCannotBeRecordedIsNamed) {
+  Pretend("squeue", "");
+  Pretend("sbatch", "mkdir \"${2%.sh}-12.json\" && echo 12");
+  EXPECT_TRUE(EndedWith(Grid(slurm_), 5, "softmoe-micro-text-12.json",
+                        "Job 12 goes on, but is not recorded",
+                        "scancel 12 ends it"));
+}
+
+// A terminal signals a process group as a whole.
+TEST_F(GridLaunch, AStopDuringSbatchLosesNoJob) {
+  Pretend("squeue", "");
+  Pretend("sbatch",
+          "kill -INT $PPID; [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && "
+          "echo 12");
+  EXPECT_TRUE(EndedWith(Grid(slurm_), 75,
+                        "stopped: SIGINT: what was submitted goes on",
+                        "scancel 12"));
+  Pretend("squeue", "printf '%s|RUNNING|None\\n' 0 1 2");
+  EXPECT_TRUE(
+      EndedWith(Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
+                "job 12 of an earlier command goes on"));
+}
+
 TEST_F(GridLaunch, SubmitsWaitsAndReports) {
   ASSERT_TRUE(TakeTrained("whole"));
   PretendSlurm();
@@ -295,7 +318,7 @@ TEST_F(GridLaunch, RecordedRunsOnOtherTokensAreSubmitted) {
 
 // Waves train seeds of many rows one after the other; a task has a row's.
 TEST_F(GridLaunch, ATaskTrainsAllSeedsOfItsRow) {
-  WriteGrid(MicroRegime());
+  WriteMini(MicroRegime());
   Pretend("sbatch", "echo 12");
   Pretend("squeue", "");
   EXPECT_TRUE(EndedWith(Grid({"run", "regime", "--scale=micro.toml",

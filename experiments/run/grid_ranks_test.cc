@@ -20,7 +20,6 @@ namespace softmoe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
-using trainer::Count;
 using trainer::Joined;
 using trainer::StartRanksIn;
 

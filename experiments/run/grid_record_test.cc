@@ -153,7 +153,7 @@ TEST_F(GridRecord, VerifiesByTrainingAgain) {
 }
 
 TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
-  WriteGrid(MicroMini());
+  WriteMini(MicroMini());
   const Strings verdicts = {"No reproduction of the paper",
                             "runs     6 of 76 planned", "C1a    INTERIM (",
                             "H2          INTERIM (NOT_TESTABLE so far)"};
@@ -197,7 +197,7 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
 }
 
 TEST_F(GridRecord, TakesInABenchmark) {
-  WriteGrid(MicroMini());
+  WriteMini(MicroMini());
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
   const std::string before = Bytes("a_verdicts.txt");
@@ -245,7 +245,7 @@ TEST_F(GridRecord, TakesInABenchmark) {
 
 // A record keeps the definitions under which it was begun.
 TEST_F(GridRecord, KeepsTheMarginsUnderWhichItsRunsWereRecorded) {
-  WriteGrid(MicroMini());
+  WriteMini(MicroMini());
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
   EXPECT_FALSE(Says(Bytes("a_verdicts.txt"), "after the fact"));
@@ -270,7 +270,7 @@ TEST_F(GridRecord, KeepsTheMarginsUnderWhichItsRunsWereRecorded) {
 }
 
 TEST_F(GridRecord, RefusesOtherMargins) {
-  WriteGrid(MicroMini());
+  WriteMini(MicroMini());
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
   RunRecord record = ReadRunRecord(folder_ / "a.h5");
@@ -289,7 +289,7 @@ TEST_F(GridRecord, RefusesOtherMargins) {
 }
 
 TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
-  WriteGrid(MicroRegime());
+  WriteMini(MicroRegime());
   const Strings regime = {"regime", "--scale=micro.toml"};
   const auto of_regime = [&](Strings words, const Strings& more = {}) {
     words.insert(words.end(), regime.begin(), regime.end());
@@ -358,12 +358,12 @@ TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
   // The rows have other settings than the recorded ones.
   std::string other = MicroRegime();
   other.replace(other.find("steps = 60"), 10, "steps = 50");
-  WriteGrid(other);
+  WriteMini(other);
   EXPECT_TRUE(
       EndedWith(of_regime({"report"}, {"--from", "golden/runs/regime.h5"}), 2,
                 "was recorded with other settings than its row has now",
                 "training.steps"));
-  WriteGrid(MicroRegime());
+  WriteMini(MicroRegime());
 
   // The definitions differ.
   RunRecord margins = ReadRunRecord(folder_ / "golden/runs/regime.h5");
@@ -383,7 +383,7 @@ TEST_F(GridRecord, PlansSayWhatCanBeShown) {
   const auto flat = [](const std::string& toml) {
     return Replaced(toml, "init_std = 0.2", "init_std = 1e-30");
   };
-  WriteGrid(flat(MicroMini()));
+  WriteMini(flat(MicroMini()));
   EXPECT_TRUE(EndedWith(Grid({"plan", "micro.toml"}), 4,
                         "Power: what these runs can show", "C1a.group",
                         "NOT READY C6: C6.hellaswag cannot be SHOWN",
@@ -398,7 +398,7 @@ TEST_F(GridRecord, PlansSayWhatCanBeShown) {
   const auto other = Grid({"plan", "micro.toml", "--set", "training.steps=9"});
   EXPECT_TRUE(EndedWith(other, 0));
   EXPECT_FALSE(Says(other.output, "Power"));
-  WriteGrid(flat(MicroRegime()));
+  WriteMini(flat(MicroRegime()));
   EXPECT_TRUE(EndedWith(Grid({"plan", "regime", "--scale=micro.toml"}), 0,
                         "primary", "SUPERIOR", "READY: every claim"));
 }

@@ -68,11 +68,21 @@ void Handle(int signal_number) {
 
 WorkerEnd Reap(size_t job, pid_t process, std::string problem) {
   int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  pid_t reaped;
+  do {
+    reaped = waitpid(process, &status, 0);
+  } while (reaped < 0 && errno == EINTR);
   WorkerEnd end;
   end.job = job;
   end.problem = std::move(problem);
-  if (WIFSIGNALED(status)) {
+  if (reaped < 0) {  // where SIGCHLD is ignored
+    end.code = ExitCode::kEnvironment;
+    if (end.problem.empty()) end.problem = "how its process ended is not known";
+  } else if (WIFSIGNALED(status) && WTERMSIG(status) == kSaveAndEnd) {
+    // Asked before its handler was there: nothing had begun.
+    end.code = ExitCode::kStopped;
+    end.problem = "stopped before it began";
+  } else if (WIFSIGNALED(status)) {
     end.code = ExitCode::kEnvironment;
     end.problem = fmt::format(
         "its process was ended by signal {} ({}); the "

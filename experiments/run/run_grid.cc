@@ -182,14 +182,9 @@ class GridRunner {
       }
     }
     // A recorded run counts only if its tokens are the ones here.
-    std::set<fs::path> added;
-    for (const size_t r : options_.selected) {
+    for (const size_t r : RecordedCorpora(outcome, options_)) {
       const RunOutcome& run = outcome.runs[r];
-      if (run.state == RunState::kFinished) continue;
-      if (options_.record->Find(RunIdentityKey(run.run)) == nullptr) continue;
       const fs::path corpus = CorpusRecord(run.run, options_.folder);
-      if (fs::exists(corpus.string() + ".json")) continue;
-      if (!added.insert(corpus).second) continue;
       if (!prepared_.contains(corpus)) Prepare(run, corpus);
       outcome.corpora.push_back(prepared_.at(corpus));
       outcome.corpora.back().prefix = corpus;
@@ -526,7 +521,8 @@ class GridRunner {
     // Another process came first, or removed what the worker left, or the
     // worker saved its state and the same command continues it.
     open_.push_back(end.job);
-    if (end.code == ExitCode::kDone || stopping_) return;
+    if (end.code == ExitCode::kDone) return;
+    if (stopping_ && end.code == ExitCode::kStopped) return;
     workers_.AskToStop();
     while (workers_.size() > 0) workers_.Wait();
     throw Error(end.code,
@@ -669,6 +665,23 @@ std::vector<RunOutcome> SelectedRuns(GridOutcome outcome,
   }
   std::vector<RunOutcome> runs;
   for (const size_t r : options.selected) runs.push_back(outcome.runs[r]);
+  return runs;
+}
+
+std::vector<size_t> RecordedCorpora(const GridOutcome& found,
+                                    const GridRunOptions& options) {
+  std::vector<size_t> runs;
+  std::set<fs::path> corpora;
+  for (const size_t r : options.selected) {
+    const GridRun& run = found.runs[r].run;
+    const fs::path corpus = CorpusRecord(run, options.folder);
+    if (found.runs[r].state != RunState::kFinished &&
+        options.record->Find(RunIdentityKey(run)) != nullptr &&
+        !fs::exists(corpus.string() + ".json") &&
+        corpora.insert(corpus).second) {
+      runs.push_back(r);
+    }
+  }
   return runs;
 }
 

@@ -57,6 +57,12 @@ std::vector<RunOutcome> SelectedRuns(GridOutcome outcome,
                                      const GridRunOptions& options,
                                      std::vector<std::string>* notes = nullptr);
 
+// One of the selected runs, as an index into Grid::runs, for each corpus of
+// which the folder says nothing yet and on which options.record has runs that
+// the folder lacks.
+std::vector<size_t> RecordedCorpora(const GridOutcome& found,
+                                    const GridRunOptions& options);
+
 // Throws what trainer::ReadPlannedTasks throws for the tasks that `runs` will
 // be asked: those that are not finished, and those whose result lacks
 // evaluations that its checkpoint can still give.

@@ -5,6 +5,7 @@
 #include "experiments/run/run_grid.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -326,6 +327,17 @@ TEST(GridWorkers, EndWithTheCodeOfWhatTheyThrow) {
       end_of([]() -> bool { throw std::logic_error("surprise"); });
   EXPECT_EQ(bug.code, ExitCode::kSelfCheck);
   EXPECT_TRUE(Says(bug.problem, "surprise"));
+  // Asked to stop before it could hear that.
+  const WorkerEnd early = end_of([]() -> bool {
+    signal(SIGUSR1, SIG_DFL);
+    return raise(SIGUSR1) == 0;
+  });
+  EXPECT_EQ(early.code, ExitCode::kStopped);
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  const WorkerEnd lost = end_of([] { return true; });
+  signal(SIGCHLD, before);
+  EXPECT_EQ(lost.code, ExitCode::kEnvironment);
+  EXPECT_TRUE(Says(lost.problem, "is not known"));
 }
 
 }  // namespace

@@ -30,10 +30,8 @@
 #include "core/files/paths.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
-#include "experiments/grids/experiment.h"
 #include "experiments/plan/grid_estimate.h"
 #include "experiments/run/run_folder.h"
-#include "experiments/run/run_record.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result_file.h"
@@ -113,8 +111,10 @@ void RequireSlurm() {
 
 // Throws EnvironmentError with sbatch's message if it refuses.
 SlurmJobId SubmitScript(const std::filesystem::path& script) {
-  const ProgramResult result = RunProgram(
-      {"sbatch", "--parsable", script.string()}, script.parent_path());
+  // Ctrl-C must not end it once Slurm may have accepted the job.
+  const ProgramResult result =
+      RunProgram({"sbatch", "--parsable", script.string()},
+                 script.parent_path(), /*own_group=*/true);
   if (result.exit_status == 0) {
     // NUMBER or NUMBER;CLUSTER, perhaps among warnings.
     for (const std::string& line : Lines(result.output)) {
@@ -132,19 +132,11 @@ SlurmJobId SubmitScript(const std::filesystem::path& script) {
       script.string(), result.exit_status, OneLine(result.output)));
 }
 
-// A submitted job and the rows of its tasks; "": a task that has ended, whose
-// row another job has.
-struct Submitted {
-  SlurmJobId id;
-  SlurmJob job;
-};
-
 // The job's tasks in the queue; none once Slurm has ended them all or forgotten
 // the job, whose number another may then have. nullopt if Slurm does not
 // answer; `*failure` is then squeue's message.
-std::optional<std::vector<SlurmTask>> TasksInQueue(const Submitted& submitted,
+std::optional<std::vector<SlurmTask>> TasksInQueue(const SlurmJobId& job,
                                                    std::string* failure) {
-  const SlurmJobId& job = submitted.id;
   std::vector<std::string> command = {"squeue",
                                       "--noheader",
                                       "--array",
@@ -198,6 +190,13 @@ std::string CancelCommand(const SlurmJobId& job) {
 constexpr std::chrono::milliseconds kLook(200);
 // Interval between questions to Slurm, whose controller serves all users.
 constexpr std::chrono::seconds kAsk(10);
+
+// A submitted job and the rows of its tasks; "": a task that has ended, whose
+// row another job has.
+struct Submitted {
+  SlurmJobId id;
+  SlurmJob job;
+};
 
 // The record of a job, kept in a file beside its script for later calls.
 std::string RecordLine(const Submitted& submitted) {
@@ -302,7 +301,7 @@ class SlurmLauncher {
       if (!path.filename().string().starts_with(job->name + "-")) continue;
       const auto submitted = ReadRecord(path, *job);
       if (!submitted) continue;
-      const std::vector<SlurmTask> tasks = AskNow(*submitted);
+      const std::vector<SlurmTask> tasks = AskNow(submitted->id);
       if (tasks.empty()) {
         fs::remove(path);
         continue;
@@ -330,19 +329,20 @@ class SlurmLauncher {
     return earlier;
   }
 
-  static std::vector<SlurmTask> AskNow(const Submitted& submitted) {
+  static std::vector<SlurmTask> AskNow(const SlurmJobId& job) {
     std::string failure;
-    const auto tasks = TasksInQueue(submitted, &failure);
+    const auto tasks = TasksInQueue(job, &failure);
     if (tasks) return *tasks;
     throw EnvironmentError(fmt::format(
         "{} failed, so whether that job is still at work is not known: {}; try "
         "again when Slurm answers",
-        FollowCommand(submitted.id), failure));
+        FollowCommand(job), failure));
   }
 
   void SubmitJob(const SlurmJob& job) {
     const fs::path script = fs::path(job.logs) / (job.name + ".sh");
     WriteFileAtomically(script, SlurmScript(job));
+    const StopSignal stop;  // heard once the job is recorded
     Submitted submitted = {.id = {}, .job = job};
     try {
       submitted.id = SubmitScript(script);
@@ -352,7 +352,6 @@ class SlurmLauncher {
           fmt::format("{}. What was submitted before goes on; {}", error.what(),
                       HowToGoOn()));
     }
-    WriteFileAtomically(RecordPath(job, submitted.id), RecordLine(submitted));
     jobs_.push_back(submitted);
     fmt::print(
         "job {}: {} rows, a task each; its script is {}, logs are "
@@ -360,6 +359,19 @@ class SlurmLauncher {
         submitted.id.number, job.rows.size(), script.string(),
         FollowCommand(submitted.id), CancelCommand(submitted.id));
     std::fflush(stdout);
+    try {
+      WriteFileAtomically(RecordPath(job, submitted.id), RecordLine(submitted));
+    } catch (const EnvironmentError& error) {
+      throw EnvironmentError(fmt::format(
+          "{}. Job {} goes on, but is not recorded, and the same command would "
+          "submit its rows again: {} ends it",
+          error.what(), submitted.id.number, CancelCommand(submitted.id)));
+    }
+    ThrowIfRequested(stop);
+  }
+
+  void ThrowIfRequested(const StopSignal& stop) const {
+    stop.ThrowIfRequested("what was submitted goes on; " + HowToGoOn());
   }
 
   std::string HowToGoOn() const {
@@ -379,7 +391,7 @@ class SlurmLauncher {
     const StopSignal stop;
     auto ask = Clock::now();
     while (!AllResultsAreThere()) {
-      stop.ThrowIfRequested("what was submitted goes on; " + HowToGoOn());
+      ThrowIfRequested(stop);
       if (Clock::now() >= ask) {
         if (!AnyTaskIsLeft()) return SayWhatIsMissing();
         ask = Clock::now() + kAsk;
@@ -406,7 +418,7 @@ class SlurmLauncher {
     for (const Submitted& submitted : jobs_) {
       const std::string& number = submitted.id.number;
       std::string failure;
-      const auto tasks = TasksInQueue(submitted, &failure);
+      const auto tasks = TasksInQueue(submitted.id, &failure);
       if (!tasks) {
         Say(number, fmt::format("Slurm does not answer: {}", failure));
       } else if (!tasks->empty()) {
@@ -474,18 +486,11 @@ void CheckRanks(const Grid& grid, const SlurmLaunchOptions& options) {
 // Adds what is here of the tokens of recorded runs, of which the folder says
 // nothing yet; of other corpora it says that they were not compared.
 void AddTokensHere(const GridRunOptions& options, GridOutcome* found) {
-  std::set<fs::path> asked;
-  for (const size_t r : options.selected) {
+  for (const size_t r : RecordedCorpora(*found, options)) {
     const GridRun& run = found->runs[r].run;
-    const fs::path corpus = CorpusRecord(run, options.folder);
-    if (found->runs[r].state == RunState::kFinished ||
-        options.record->Find(RunIdentityKey(run)) == nullptr ||
-        fs::exists(corpus.string() + ".json") || !asked.insert(corpus).second) {
-      continue;
-    }
     try {
       found->corpora.push_back(FindTokens(run, options));
-      found->corpora.back().prefix = corpus;
+      found->corpora.back().prefix = CorpusRecord(run, options.folder);
     } catch (const EnvironmentError&) {
       fmt::print("tokens of {} are not here: not compared with the record's\n",
                  run.config.data.corpus);

@@ -144,7 +144,11 @@ std::string GridProgram::Program() {
 }
 
 ProgramResult GridProgram::Grid(const Strings& arguments) const {
-  Strings command = {Program()};
+  // What is in shipped/ takes the place of a file that ships. The path of env
+  // is whole, since a test may change PATH.
+  Strings command = {
+      "/usr/bin/env", "TEST_SRCDIR=" + (folder_ / "shipped").string(),
+      "RUNFILES_DIR=" + fs::current_path().parent_path().string(), Program()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return RunProgram(command, folder_);
 }
@@ -178,6 +182,13 @@ testing::AssertionResult GridProgram::TakeTrained(
 
 void GridProgram::WriteGrid(const std::string& toml) const {
   WriteFileAtomically(folder_ / "micro.toml", toml);
+}
+
+void GridProgram::WriteMini(const std::string& toml) const {
+  WriteGrid(toml);
+  const fs::path grids = folder_ / "shipped/softmoe/experiments/grids";
+  fs::create_directories(grids);
+  WriteFileAtomically(grids / "mini.toml", toml);
 }
 
 Grid GridProgram::Micro(const Strings& overrides) const {

@@ -66,6 +66,9 @@ class GridProgram : public testing::Test {
       const std::string& out = "runs/micro") const;
 
   void WriteGrid(const std::string& toml) const;  // the grid file
+  // The same of a grid named mini: for Grid() it is the one that ships, whose
+  // name no other file may have.
+  void WriteMini(const std::string& toml) const;
   // The grid in that file, and the folder of its n-th run in `out`.
   experiments::Grid Micro(const Strings& overrides = {}) const;
   std::filesystem::path RunFolder(size_t n,

@@ -709,7 +709,9 @@ ImportTemplate MakeImportTemplate(const Document& golden, const Table& table) {
       table.id, kUnknown, TomlText(table.id));
   text +=
       "\n# Values must be in these units. `metric` is how they were measured: "
-      "say\n# where yours differs; a verdict shows both.\n";
+      "say\n# where yours differs. Verdicts name what you say of what the "
+      "paper's calls\n# \"not stated\" or \"read as\"; else the column is "
+      "NOT_COMPARABLE.\n";
   for (const Column& column : table.columns) {
     text += fmt::format("[columns.{}]\nunit = {}\nmetric = {}\n", column.id,
                         TomlText(column.unit), TomlText(column.metric));

@@ -405,7 +405,7 @@ TEST(Import, OfThePapersOwnTableIsAsExactAsItIs) {
   for (const CellVerdict& verdict : verdicts.cells) {
     const Cell& cell = At(verdict.table, verdict.row, verdict.column);
     ++cells;
-    if (cell.low == cell.high) {
+    if (cell.low == cell.high || std::ranges::count(cell.flags, "DERIVED")) {
       ++exact;
       EXPECT_EQ(verdict.status, Status::kPass)
           << verdict.row << " " << verdict.column << ": " << verdict.reason;

@@ -146,7 +146,7 @@ Document Reproduction(int64_t runs, double spread) {
       cell.runs = runs;
       if (cell.empty()) continue;
       SetValue(&cell, cell.value);
-      const bool exact = c < 4 && row.id.find("/sparse/") != std::string::npos;
+      const bool exact = c < 5 && row.id.find("/sparse/") != std::string::npos;
       if (runs > 1) {
         cell.deviation =
             exact ? 0 : spread * table.columns[c].margin.value_or(0);

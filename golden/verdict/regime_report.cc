@@ -37,8 +37,7 @@ constexpr const char* kLegend =
 
 constexpr const char* kRoutingOrStart =
     "whether it is the routing that makes the difference: the router of soft "
-    "rows starts four to nine times as wide, and with the widest of these "
-    "starts sparse rows end 0.05 to 0.14 nat/token lower (golden/RESULTS.md)";
+    "rows starts wider (golden/RESULTS.md)";
 constexpr const char* kSmallEffects =
     "effects below 0.01 nat/token in single rows (one of 0.01 is found in "
     "about half of made-up records)";

@@ -60,23 +60,12 @@ std::string LackingTables(const Document& one, const Document& other) {
   return internal::JoinNames(ids);
 }
 
-// Whether any row is judged.
-bool HaveCommonRow(const Document& results, const Document& golden) {
-  return std::ranges::any_of(golden.tables, [&](const Table& of_golden) {
-    const Table* table = results.FindTable(of_golden.id);
-    return table != nullptr &&
-           std::ranges::any_of(of_golden.rows, [&](const Row& row) {
-             return table->FindRow(row.id) != nullptr;
-           });
-  });
-}
-
 // Remarks on what the verdicts do not cover.
 void AddRemarks(const Document& results, const Document& golden,
                 Verdicts* verdicts) {
   std::vector<std::string>& remarks = verdicts->remarks;
-  const bool unsupported = golden.provenance.origin != Origin::kPaper &&
-                           HaveCommonRow(results, golden);
+  const bool unsupported =
+      golden.provenance.origin != Origin::kPaper && !verdicts->cells.empty();
   const std::string missing = LackingTables(golden, results);
   const std::string more = LackingTables(results, golden);
   if (!missing.empty()) {
@@ -104,17 +93,6 @@ void AddRemarks(const Document& results, const Document& golden,
           "{}: the golden lacks {} of the results' {} rows; they are not "
           "judged",
           table->id, table->rows.size() - rows, table->rows.size()));
-    }
-    for (const Column& column : golden_table.columns) {
-      const int64_t index = table->FindColumn(column.id);
-      if (index < 0) continue;
-      const std::string& metric =
-          table->columns[static_cast<size_t>(index)].metric;
-      if (metric != column.metric) {
-        remarks.push_back(
-            fmt::format("{}/{} is defined as '{}' in the golden, '{}' here",
-                        golden_table.id, column.id, column.metric, metric));
-      }
     }
   }
   if (golden.provenance.origin == Origin::kOurRun) {
@@ -162,9 +140,9 @@ Status Verdicts::overall(const std::set<Status>& allowed) const {
 Verdicts Judge(const Document& results, const Document& golden) {
   Verdicts verdicts;
   CompareSetUps(results, golden, &verdicts);
-  AddRemarks(results, golden, &verdicts);
   internal::JudgeCells(results, golden, &verdicts);
   internal::JudgeClaims(results, golden, &verdicts);
+  AddRemarks(results, golden, &verdicts);
   return verdicts;
 }
 

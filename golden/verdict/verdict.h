@@ -36,14 +36,14 @@ struct CellVerdict {
   std::string table, row, column;  // ids
   Status status = Status::kInconclusive;
   std::string reason;                // one sentence; "" for a plain pass
-  std::vector<size_t> assumptions;   // of the row: indices into Verdicts'
+  std::vector<size_t> assumptions;   // of row and column: indices in Verdicts
   std::string golden_text;           // as printed
   std::optional<double> ours;        // nullopt: the results have no value
   std::optional<double> difference;  // ours - golden
   // Half the width of the difference's confidence interval, without rounding; 0
   // if there is no noise, or it is unknown.
   double half_width = 0;
-  double margin = 0;  // 0: the column has none
+  double margin = 0;  // 0: none applies
   // If INCONCLUSIVE: the number of our runs that would decide, FAIL whatever
   // the other cells are; 2 if only to see any noise; 0 if no number would.
   int64_t runs_needed = 0;
@@ -55,19 +55,19 @@ struct ClaimVerdict {
   std::string claim;  // id
   Status status = Status::kInconclusive;
   std::string reason;
-  std::vector<size_t> assumptions;  // its rows', as in CellVerdict
+  std::vector<size_t> assumptions;  // its rows' and columns'
 };
 
 // The full result of Judge, in the golden's order.
 struct Verdicts {
   // Fields that must match and that the golden states.
   std::vector<SetUpDifference> fingerprint_differences;
-  // A1, A2, ...: fields that must match but that the golden leaves open;
-  // verdicts depend on them.
+  // A1, A2, ...: fields that must match, and definitions of columns, that the
+  // golden leaves open; verdicts depend on them.
   std::vector<SetUpDifference> assumptions;
   std::vector<SetUpDifference> reported;  // fields that are only reported
-  // Sentences about columns whose definitions differ, tables and rows that only
-  // one of both has, and a golden of our own.
+  // Sentences about tables and rows that only one of both has, the noise of
+  // accuracies, and a golden of our own.
   std::vector<std::string> remarks;
   std::vector<CellVerdict> cells;
   // Columns in lane "report" are shown but never judged; status is meaningless.
@@ -86,14 +86,16 @@ struct Verdicts {
 
 // Judges every cell and claim of `golden` for which `results` has a row. Rows
 // are matched by id; `results` with other fingerprints are NOT_COMPARABLE, and
-// the reason lists the fields. A cell that only the golden has is UNSUPPORTED,
+// the reason lists the fields; so are columns in other units, or that are
+// defined otherwise. A cell that only the golden has is UNSUPPORTED,
 // which counts as INCONCLUSIVE; so are rows that only the golden has, unless it
 // is the paper, of which no grid has them all. FAIL and claims are corrected
 // for their number by Holm's procedure. Measurements whose runs all gave the
 // same bits are MISTRUSTED: they are evidence for neither side. Losses per
 // token are judged in the paper's tokens by cells, and by claims that compare
-// them with a number. A verdict reached while the golden leaves fields open
-// names its assumptions; a strict claim (< or >) is then INCONCLUSIVE.
+// them with a number. A verdict reached while the golden leaves fields or
+// definitions open names its assumptions; a strict claim (< or >) is then
+// INCONCLUSIVE.
 // FirstProblem must accept both documents.
 Verdicts Judge(const Document& results, const Document& golden);
 

@@ -120,13 +120,9 @@ class CellJudge {
             "differs in " + JoinNames(FieldNames(fingerprints.differences));
       } else if (cell == nullptr || cell->empty()) {
         JudgeMissing(cell, &verdict);
-      } else if (const std::string units = UnitsDiffer(
-                     column, table.columns[static_cast<size_t>(index)]);
-                 !units.empty()) {
-        verdict.status = Status::kNotComparable;
-        verdict.reason = units;
       } else {
-        JudgeCell(column, golden_row, row, *cell, golden_cell, &verdict);
+        JudgeCell(column, table.columns[static_cast<size_t>(index)], golden_row,
+                  row, *cell, golden_cell, &verdict);
       }
       verdicts_.cells.push_back(std::move(verdict));
     }
@@ -141,9 +137,20 @@ class CellJudge {
                                : "the results have no value here";
   }
 
-  void JudgeCell(const Column& column, const Row& golden_row, const Row& row,
-                 const Cell& cell, const Cell& golden_cell,
-                 CellVerdict* verdict) {
+  // `ours`: our column of that id.
+  void JudgeCell(const Column& column, const Column& ours,
+                 const Row& golden_row, const Row& row, const Cell& cell,
+                 const Cell& golden_cell, CellVerdict* verdict) {
+    verdict->reason = ColumnsDiffer(golden_, column, ours);
+    if (!verdict->reason.empty()) {
+      verdict->status = Status::kNotComparable;
+      return;
+    }
+    for (const size_t assumption :
+         AssumedDefinition(golden_, column, ours, verdict->table + "/" + row.id,
+                           &verdicts_.assumptions)) {
+      verdict->assumptions.push_back(assumption);
+    }
     switch (column.lane) {
       case Lane::kExact:
         JudgeExact(cell, golden_cell, verdict);
@@ -152,7 +159,14 @@ class CellJudge {
         JudgeBound(cell, golden_cell, *column.margin, verdict);
         break;
       case Lane::kStatistical:
-        JudgeInTokens(column, golden_row, row, cell, golden_cell, verdict);
+        if (golden_.provenance.origin == Origin::kPaper &&
+            IsByConstruction(golden_, golden_cell)) {
+          // A setting, or computed from one: the margin is for measurements.
+          verdict->margin = 0;
+          JudgeExact(cell, golden_cell, verdict);
+        } else {
+          JudgeInTokens(column, golden_row, row, cell, golden_cell, verdict);
+        }
         break;
       case Lane::kReportOnly:
         break;
@@ -386,6 +400,13 @@ double TokenFactor(const Document& results, const Document& golden,
   return tokens ? tokens->factor : 1;
 }
 
+// Whether the paper leaves open what the column is; FORMAT.md, "Layout".
+bool LeavesOpen(const Document& golden, const Column& column) {
+  return golden.provenance.origin == Origin::kPaper &&
+         (column.metric.find("not stated") != std::string::npos ||
+          column.metric.find("read as") != std::string::npos);
+}
+
 }  // namespace
 
 PooledDeviation PoolColumn(const Document& results, const Document& golden,
@@ -484,10 +505,25 @@ size_t AddDifference(const FieldDifference& field, const std::string& place,
   return static_cast<size_t>(found - differences->begin());
 }
 
-std::string UnitsDiffer(const Column& golden, const Column& ours) {
-  if (golden.unit == ours.unit) return "";
-  return fmt::format("the golden is in {}, the results in {}", golden.unit,
-                     ours.unit);
+std::string ColumnsDiffer(const Document& golden, const Column& column,
+                          const Column& ours) {
+  if (column.unit != ours.unit) {
+    return fmt::format("the golden is in {}, the results in {}", column.unit,
+                       ours.unit);
+  }
+  if (column.metric == ours.metric || LeavesOpen(golden, column)) return "";
+  return fmt::format("defined as '{}' in the golden, '{}' here", column.metric,
+                     ours.metric);
+}
+
+std::vector<size_t> AssumedDefinition(
+    const Document& golden, const Column& column, const Column& ours,
+    const std::string& place, std::vector<SetUpDifference>* assumptions) {
+  if (column.metric == ours.metric || !LeavesOpen(golden, column)) return {};
+  return {AddDifference(
+      {"definition of " + column.id, fmt::format("'{}'", column.metric),
+       fmt::format("'{}'", ours.metric)},
+      place, assumptions)};
 }
 
 bool IsByConstruction(const Document& golden, const Cell& golden_cell) {

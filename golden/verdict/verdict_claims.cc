@@ -77,30 +77,47 @@ class ClaimJudge {
     } else if (!left.has_value() || !right.has_value()) {
       verdict.status = Status::kUnsupported;
       verdict.reason = "the results have no value for it";
-    } else if (const std::string units = DifferentUnits(claim, left, right);
-               !units.empty()) {
+    } else if (const std::string columns = DifferentColumns(claim, left, right);
+               !columns.empty()) {
       verdict.status = Status::kNotComparable;
-      verdict.reason = units;
-    } else if (right.is_number) {
-      TestAgainstNumber(claim, left, right, !open.empty(), &verdict);
+      verdict.reason = columns;
     } else {
-      TestRows(claim, left, right, !open.empty(), &verdict);
+      AssumeDefinitions(claim, left, right, &verdict);
+      const bool assumes = !verdict.assumptions.empty();
+      if (right.is_number) {
+        TestAgainstNumber(claim, left, right, assumes, &verdict);
+      } else {
+        TestRows(claim, left, right, assumes, &verdict);
+      }
     }
     // For claims that await Holm's procedure, the test's text precedes it.
     verdict.reason += Published(claim);
     verdicts_.claims.push_back(std::move(verdict));
   }
 
-  // "" if both sides are in the golden's units.
-  std::string DifferentUnits(const Claim& claim, const ClaimSide& left,
-                             const ClaimSide& right) const {
+  // "" if both sides are in the golden's units, and what it says they are.
+  std::string DifferentColumns(const Claim& claim, const ClaimSide& left,
+                               const ClaimSide& right) const {
     for (const ClaimSide* side : {&left, &right}) {
       if (side->is_number) continue;
       const Column& ours = *side->column;
-      const std::string units = UnitsDiffer(GoldenColumn(claim, ours), ours);
-      if (!units.empty()) return units;
+      const std::string differ =
+          ColumnsDiffer(golden_, GoldenColumn(claim, ours), ours);
+      if (!differ.empty()) return differ;
     }
     return "";
+  }
+
+  void AssumeDefinitions(const Claim& claim, const ClaimSide& left,
+                         const ClaimSide& right, ClaimVerdict* verdict) {
+    for (const ClaimSide* side : {&left, &right}) {
+      if (side->is_number) continue;
+      const Column& ours = *side->column;
+      Merge(AssumedDefinition(golden_, GoldenColumn(claim, ours), ours,
+                              claim.scope + "/" + side->row->id,
+                              &verdicts_.assumptions),
+            &verdict->assumptions);
+    }
   }
 
   std::optional<TokenSizes> TokensOf(const Claim& claim,

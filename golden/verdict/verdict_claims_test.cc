@@ -265,6 +265,23 @@ TEST(Judge, ClaimsInAnotherUnitAreNotComparable) {
   EXPECT_EQ(Claimed(verdicts, "learned_more_experts.1").status, Status::kPass);
 }
 
+// As cells do; a strict one is then not decided.
+TEST(Judge, ClaimsAssumeOurReadingOfWhatThePaperLeavesOpen) {
+  Document paper = ClosedPaper(), results = Reproduction(8, 0.03);
+  paper.claims = {{"one", "text", "owt/softmoe/k2/a2:piqa", ">", "50",
+                   "main_results", "NO_DATA"}};
+  EXPECT_EQ(Claimed(Judge(results, paper), "one").status, Status::kPass);
+  Table& table = results.tables[0];
+  table.columns[static_cast<size_t>(table.FindColumn("piqa"))].metric =
+      "acc_norm";
+  const Verdicts verdicts = Judge(results, paper);
+  const ClaimVerdict& claim = Claimed(verdicts, "one");
+  EXPECT_EQ(claim.status, Status::kInconclusive);
+  ASSERT_EQ(claim.assumptions.size(), 1u);
+  EXPECT_EQ(verdicts.assumptions[claim.assumptions[0]].field.name,
+            "definition of piqa");
+}
+
 // Whatever our own runs say, even nothing.
 TEST(Judge, ClaimsAlwaysSayWhatWasPublished) {
   Document missing = Reproduction(8, 0.03), other = missing;

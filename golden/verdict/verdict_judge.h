@@ -72,8 +72,16 @@ std::string DescribeTokens(const TokenSizes& tokens, const Cell& ours);
 size_t AddDifference(const FieldDifference& field, const std::string& place,
                      std::vector<SetUpDifference>* differences);
 
-// Why two units forbid a verdict; "" if they are one.
-std::string UnitsDiffer(const Column& golden, const Column& ours);
+// Why a column's unit or definition forbids a verdict, `column` being the
+// golden's; "" if neither does.
+std::string ColumnsDiffer(const Document& golden, const Column& column,
+                          const Column& ours);
+
+// Where ours defines otherwise what the paper's definition leaves open (ruling
+// 18), the index of that in `assumptions`, for the row `place`; else none.
+std::vector<size_t> AssumedDefinition(
+    const Document& golden, const Column& column, const Column& ours,
+    const std::string& place, std::vector<SetUpDifference>* assumptions);
 
 inline constexpr const char* kEqualRuns =
     "all runs gave the same bits: are the seeds different?";
