@@ -112,7 +112,6 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
   // A folder's files are not listed, only the folder.
   const auto write_all = [&](const char* name, const auto& files) {
     if (files.empty()) return;
-    std::filesystem::remove_all(folder / name);  // of an earlier report
     MakeFolder(folder / name);
     for (const auto& [file, content] : files) {
       WriteFileAtomically(folder / name / file, content);
