@@ -149,7 +149,7 @@ class TableReader {
     } else if constexpr (std::is_same_v<T, double>) {
       const std::optional<double> number = node.value<double>();
       if (!number) refuse("a number");
-      field = *number;
+      field = *number + 0.0;  // -0.0 would have another hash than 0.0
     } else if constexpr (std::is_same_v<T, std::optional<double>>) {
       field = node.value<double>();
       const auto* text = node.as_string();

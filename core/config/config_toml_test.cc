@@ -70,6 +70,14 @@ TEST(ConfigToml, TauIsANumberOrCalibrated) {
   EXPECT_FALSE(draft.config.router.tau.has_value());
 }
 
+TEST(ConfigToml, MinusZeroIsZero) {
+  const auto hash = [](const std::string& zero) {
+    return ConfigHash(
+        ParseConfig("[training]\nclip_norm = " + zero + "\n", "a.toml"));
+  };
+  EXPECT_EQ(hash("-0.0"), hash("0.0"));
+}
+
 TEST(ConfigToml, UnknownNamesAreErrorsWithPositionAndSuggestion) {
   EXPECT_EQ(ErrorOf("[router]\n  expansion = 2\n"),
             "a.toml:2:3: unknown key 'expansion'; did you mean "
@@ -117,7 +125,7 @@ TEST(ConfigToml, WrongTypesAreErrorsWithPosition) {
 
 TEST(ConfigToml, OutOfRangeValuesAreErrorsWithPosition) {
   EXPECT_EQ(ErrorOf("[training]\nbeta1 = 1.5\n"),
-            "a.toml:2:9: training.beta1 = 1.5 must be in [0, 0.9999999]; the "
+            "a.toml:2:9: training.beta1 = 1.5 must be in [0, 0.9999]; the "
             "default is 0.9");
   EXPECT_EQ(ErrorOf("[router]\ntau = nan\n"),
             "a.toml:2:7: router.tau = nan must be > 0 and finite; the default "

@@ -58,17 +58,6 @@ TemporaryNameParts SplitTemporaryName(std::string_view name) {
   return {name.substr(1), numbers[1]};
 }
 
-// Makes the rename itself durable. Some file systems cannot sync a folder
-// (EINVAL); then there is nothing more to do.
-int SyncFolder(const fs::path& folder) {
-  const int descriptor = open(folder.empty() ? "." : folder.c_str(),
-                              O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return errno == EACCES ? 0 : errno;
-  const int error = fsync(descriptor) == 0 ? 0 : errno;
-  close(descriptor);
-  return error == EINVAL ? 0 : error;
-}
-
 }  // namespace
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
@@ -119,9 +108,7 @@ void AtomicFile::Commit() {
   if (close(std::exchange(descriptor_, -1)) != 0) Fail(errno);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) Fail(errno);
   temporary_.clear();
-  if (const int error = SyncFolder(path_.parent_path())) {
-    throw FileError("sync the folder of", path_, error);
-  }
+  SyncFolderOf(path_);
 }
 
 void AtomicFile::Fail(int error) {
@@ -133,6 +120,17 @@ void AtomicFile::Abandon() {
   if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
   if (!temporary_.empty()) unlink(temporary_.c_str());
   temporary_.clear();
+}
+
+void SyncFolderOf(const fs::path& path) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const int descriptor =
+      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int error = descriptor >= 0 && fsync(descriptor) == 0 ? 0 : errno;
+  if (descriptor >= 0) close(descriptor);
+  if (error != 0 && error != EACCES && error != EINVAL) {
+    throw FileError("sync the folder of", path, error);
+  }
 }
 
 void WriteFileAtomically(const fs::path& path, std::string_view content) {

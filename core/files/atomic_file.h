@@ -58,6 +58,11 @@ class AtomicFile {
   std::vector<char> buffer_;
 };
 
+// Makes the name of a new or renamed file durable. Does nothing where the file
+// system cannot sync its folder, or this user may not list it. Throws
+// EnvironmentError.
+void SyncFolderOf(const std::filesystem::path& path);
+
 // Replaces the file at `path` with `content`. Throws EnvironmentError.
 void WriteFileAtomically(const std::filesystem::path& path,
                          std::string_view content);

@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/files/file_error.h"
@@ -147,21 +148,21 @@ std::string Describe(const LockHolder& holder) {
 
 Leftover JudgeLeftover(const LockHolder& left, const LockHolder& here,
                        bool kernel, bool reaches_all) {
+  const bool same_boot = left.boot == here.boot;
   // The kernel knows its own processes' locks even where locks reach no
   // further.
-  if (left.boot == here.boot) {
-    if (kernel) return Leftover::kGone;
-    const bool gone =
-        kill(static_cast<pid_t>(left.process), 0) != 0 && errno == ESRCH;
-    return gone ? Leftover::kGone : Leftover::kAlive;
+  if (kernel && (same_boot || reaches_all)) return Leftover::kGone;
+  // Containers on two machines may have one name, and machines that were copied
+  // one id. Those of one boot number their processes each from 1.
+  if (left.host != here.host || left.machine != here.machine ||
+      left.machine.empty()) {
+    return Leftover::kCannotBeAsked;
   }
-  // This machine has been rebooted since. Containers on two machines may have
-  // one name, and machines that were copied one id.
-  if (left.host == here.host && left.machine == here.machine &&
-      !left.machine.empty()) {
-    return Leftover::kGone;
-  }
-  return kernel && reaches_all ? Leftover::kGone : Leftover::kCannotBeAsked;
+  // If the boot is another, this machine has been rebooted since.
+  const bool alive =
+      same_boot &&
+      (kill(static_cast<pid_t>(left.process), 0) == 0 || errno != ESRCH);
+  return alive ? Leftover::kAlive : Leftover::kGone;
 }
 
 std::optional<bool> LocksReachAll(std::string_view mountinfo,
@@ -191,19 +192,17 @@ std::optional<bool> LocksReachAll(std::string_view mountinfo,
 }
 
 FolderLock::FolderLock(const fs::path& folder, const fs::path& mountinfo)
-    : folder_(folder),
-      directory_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (directory_ < 0) throw FileError("open", folder, errno);
-  try {
-    for (int i = 0; i < kTries; ++i) {
-      if (i > 0) std::this_thread::sleep_for(kPause);
+    : folder_(folder) {
+  for (int i = 0; i < kTries; ++i) {
+    if (i > 0) std::this_thread::sleep_for(kPause);
+    try {
       if (Try(mountinfo) == Attempt::kHeld) return;
+    } catch (...) {
+      Release();
+      throw;
     }
-  } catch (...) {
     Release();
-    throw;
   }
-  Release();
   const LockHolder holder = HolderOf(folder).value_or(LockHolder());
   throw FolderHeldError(fmt::format(
       "{}: another process is working in this folder ({}); wait for it, or use "
@@ -213,8 +212,13 @@ FolderLock::FolderLock(const fs::path& folder, const fs::path& mountinfo)
 
 FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
   const fs::path path = folder_ / kLockName;
-  // Some file systems cannot lock folders; the file's lock decides there.
-  if (TryLock(directory_) == EWOULDBLOCK) return Attempt::kBusy;
+  directory_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory_ < 0) throw FileError("open", folder_, errno);
+  // Some file systems cannot lock folders; the file's lock decides there. And
+  // the holder may have removed the folder, and others have made it anew.
+  if (TryLock(directory_) == EWOULDBLOCK || !StillNames(folder_, directory_)) {
+    return Attempt::kBusy;
+  }
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw FileError("create", path, errno);
   const auto give_up = [&] {
@@ -234,10 +238,10 @@ FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
       case Leftover::kCannotBeAsked:
         give_up();
         throw EnvironmentError(fmt::format(
-            "{}: left by {}, perhaps another machine, and locks of this file "
-            "system are not known to reach it: whether that process is at work "
-            "cannot be asked from here. Look there; if it is gone, delete that "
-            "file, and the same command goes on",
+            "{}: left by {}, perhaps another machine or container, and locks "
+            "of this file system are not known to reach it: whether that "
+            "process is at work cannot be asked from here. Look there; if it "
+            "is gone, delete that file, and the same command goes on",
             path.string(), Describe(*left)));
     }
   }
@@ -260,7 +264,7 @@ void FolderLock::Release() {
     if (StillNames(path, file_)) unlink(path.c_str());
     close(file_);
   }
-  close(directory_);
+  if (directory_ >= 0) close(std::exchange(directory_, -1));
 }
 
 FolderLock::~FolderLock() { Release(); }

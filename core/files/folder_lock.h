@@ -9,8 +9,9 @@
 // nobody holds was left by a process that is gone, and is taken over, unless it
 // names a process that may be on another machine (another name, another or no
 // /etc/machine-id, and another boot) and the file system is not known to carry
-// locks between machines: whether that process is alive cannot be asked from
-// here.
+// locks between machines, or one that may be in another container (another
+// name, another or no /etc/machine-id) and the file system has no locks:
+// whether that process is alive cannot be asked from here.
 #ifndef SOFTMOE_CORE_FILES_FOLDER_LOCK_H_
 #define SOFTMOE_CORE_FILES_FOLDER_LOCK_H_
 

@@ -7,8 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -56,6 +59,30 @@ TEST(FolderLock, LeavesAnothersInAFolderThatWasMadeAnew) {
   const FolderLock another(folder);
   first.reset();
   EXPECT_EQ(FilesIn(folder), std::vector<std::string>{kLockName});
+}
+
+// A link changes in one step which folder has the name.
+TEST(FolderLock, AWaiterLocksTheFolderThatHasTheNameInTheEnd) {
+  namespace fs = std::filesystem;
+  const auto folder = FreshFolder("waiter");
+  for (const char* name : {"old", "new"}) {
+    fs::create_directory(folder / name);
+    fs::create_directory_symlink(name, folder / (std::string("to_") + name));
+  }
+  fs::rename(folder / "to_old", folder / "run");
+  auto first = std::make_unique<FolderLock>(folder / "run");
+  std::unique_ptr<FolderLock> second;
+  std::thread waiter([&] {
+    second = WaitForFolder(folder / "run", [](const LockHolder&) {});
+  });
+  // Time for it to find the folder busy, and not to give up.
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  fs::rename(folder / "to_new", folder / "run");
+  first.reset();
+  waiter.join();
+  // The folder itself stays locked while its holder empties it.
+  fs::remove(folder / "run" / kLockName);
+  EXPECT_THROW(FolderLock{folder / "run"}, FolderHeldError);
 }
 
 // A lock.json of another machine, or a torn one: on a local file system nobody
@@ -142,6 +169,16 @@ TEST(JudgeLeftover, AsksWhoCanBeAsked) {
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kAlive);
   left.process = 999999999;  // beyond any number the kernel assigns
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kGone);
+  // Containers share the boot, but do not number their processes together.
+  for (const auto& [host, machine] :
+       {std::pair("b", "m"), std::pair("a", "n"), std::pair("a", "")}) {
+    LockHolder container = left;
+    container.host = host;
+    container.machine = machine;
+    EXPECT_EQ(JudgeLeftover(container, here, true, false), Leftover::kGone);
+    EXPECT_EQ(JudgeLeftover(container, here, false, false),
+              Leftover::kCannotBeAsked);
+  }
   left.boot = "2";
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kGone);
   // Two containers of one name, and one that does not know its machine.

@@ -132,6 +132,7 @@ JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
     if (ftruncate(descriptor_, size_) != 0) {
       throw FileError("write", path_, errno);
     }
+    if (text.empty()) SyncFolderOf(path_);  // it may have been made just then
   } catch (...) {
     close(descriptor_);
     throw;
@@ -188,7 +189,11 @@ bool TakeField(const Json& object, const std::string& key, bool* field) {
   return Take(object, key, &Json::is_boolean, field);
 }
 bool TakeField(const Json& object, const std::string& key, int64_t* field) {
-  return Take(object, key, &Json::is_number_unsigned, field);
+  const auto is_count = [](const Json& value) {
+    return value.is_number_unsigned() &&
+           std::in_range<int64_t>(value.get<uint64_t>());
+  };
+  return Take(object, key, is_count, field);
 }
 bool TakeField(const Json& object, const std::string& key, std::string* field) {
   return Take(object, key, &Json::is_string, field);

@@ -73,7 +73,7 @@ double JsonNumber(const nlohmann::ordered_json& record, const std::string& key,
                   const std::string& place);
 
 // Takes `object[key]`, if it is there and of the field's type without any
-// conversion (an int64_t: a whole number that is not negative), and says so.
+// conversion (an int64_t: a whole number from 0 to 2^63 - 1), and says so.
 bool TakeField(const nlohmann::ordered_json& object, const std::string& key,
                bool* field);
 bool TakeField(const nlohmann::ordered_json& object, const std::string& key,

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -15,6 +19,22 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+
+namespace {
+
+// The inode of the folder that was synced last.
+std::atomic<ino_t> last_synced_folder = 0;
+
+}  // namespace
+
+// In the place of the C library's, which the libraries under test then call.
+extern "C" int fsync(int file) {
+  struct stat status;
+  if (fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) {
+    last_synced_folder = status.st_ino;
+  }
+  return static_cast<int>(syscall(SYS_fsync, file));
+}
 
 namespace softmoe {
 namespace {
@@ -33,6 +53,15 @@ TEST(JsonLines, EachRecordIsOnDiskWhenWriteReturnsAndKeepsItsOrder) {
   const auto records = ReadJsonLines(path);
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[1]["text"], "a\nb");
+}
+
+TEST(JsonLines, TheNameOfANewFileIsOnDiskToo) {
+  const fs::path folder = FreshFolder("synced");
+  last_synced_folder = 0;
+  JsonLinesWriter writer(folder / "m.jsonl");
+  struct stat status;
+  ASSERT_EQ(stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(last_synced_folder, status.st_ino);
 }
 
 TEST(JsonLines, NotANumberAndInfinitiesSurviveAtAnyDepth) {
@@ -165,7 +194,8 @@ using Json = nlohmann::ordered_json;
 TEST(TakeField, ConvertsNothing) {
   const Json object = ParseJsonObject(
       R"({"yes": true, "count": 7, "minus": -1, "real": 7.0, "text": "a",)"
-      R"( "texts": ["a", "b"], "none": [], "mixed": ["a", 1]})");
+      R"( "texts": ["a", "b"], "none": [], "mixed": ["a", 1],)"
+      R"( "most": 9223372036854775807, "more": 9223372036854775808})");
   const auto takes = [&](auto field) {
     std::string keys;
     for (const auto& [key, value] : object.items()) {
@@ -183,7 +213,7 @@ TEST(TakeField, ConvertsNothing) {
     return keys;
   };
   EXPECT_EQ(takes(false), "yes ");
-  EXPECT_EQ(takes(int64_t{-5}), "count ");
+  EXPECT_EQ(takes(int64_t{-5}), "count most ");
   EXPECT_EQ(takes(std::string()), "text ");
   EXPECT_EQ(takes(std::vector<std::string>()), "texts none ");
 }

@@ -58,7 +58,19 @@ fs::path UserPath(const std::string& path) {
   }
   fs::path folder = AbsoluteFromEnvironment("BUILD_WORKING_DIRECTORY");
   if (folder.empty()) folder = fs::current_path();
-  return (folder / path).lexically_normal();  // an absolute `path` stays
+  const fs::path whole = folder / path;  // an absolute `path` stays
+  // The parent of a link is that of what it leads to: the kernel finds it.
+  fs::path visited;
+  std::error_code unreadable;  // then opening reports it
+  for (const fs::path& name : whole) {
+    if (name == "..") {
+      if (fs::is_symlink(visited, unreadable)) return whole;
+      visited = visited.parent_path();
+    } else if (name != ".") {
+      visited /= name;
+    }
+  }
+  return whole.lexically_normal();
 }
 
 fs::path CacheFolder() {

@@ -13,6 +13,8 @@ namespace softmoe {
 
 // A path as the user typed it: a relative one starts at the folder where
 // `bazel run` was called ($BUILD_WORKING_DIRECTORY), else at the current one.
+// Without "." and "..", unless a ".." follows a symbolic link. Throws
+// ConfigError if it is empty.
 std::filesystem::path UserPath(const std::string& path);
 
 // $XDG_CACHE_HOME/softmoe, or ~/.cache/softmoe: corpora and tokenizers. The

@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 
 namespace softmoe {
@@ -24,6 +25,18 @@ TEST(UserPath, StartsWhereTheUserStands) {
   unsetenv("BUILD_WORKING_DIRECTORY");
   EXPECT_EQ(UserPath("runs/a"), fs::current_path() / "runs/a");
   EXPECT_THROW(UserPath(""), ConfigError);
+}
+
+TEST(UserPath, TheParentOfALinkIsThatOfItsTarget) {
+  const fs::path folder = FreshFolder("parents");
+  fs::create_directories(folder / "data/runs");
+  fs::create_directory_symlink(folder / "data/runs", folder / "link");
+  for (const char* end : {"link/../a", "link/./../a", "data/../link/../a"}) {
+    EXPECT_EQ(fs::weakly_canonical(UserPath(folder / end)),
+              fs::weakly_canonical(folder / "data/a"))
+        << end;
+  }
+  EXPECT_EQ(UserPath(folder / "link/deeper/../a"), folder / "link/a");
 }
 
 TEST(CacheFolder, FollowsTheXdgRules) {
