@@ -47,6 +47,11 @@ class AllShards : public DocumentSource {
   int64_t input_bytes() const override {
     return bytes_ + (source_ == nullptr ? 0 : source_->input_bytes());
   }
+  Skipped skipped() const override {
+    Skipped skipped = skipped_;
+    if (source_ != nullptr) skipped.Add(source_->skipped());
+    return skipped;
+  }
 
  private:
   ShardList shards_;

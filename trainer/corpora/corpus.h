@@ -52,9 +52,9 @@ class DocumentSource {
  public:
   virtual ~DocumentSource() = default;
 
-  // Moves to the next document: UTF-8, no NUL, not empty. Returns false at
-  // the end. Memory is bounded by the largest document. Throws DataError that
-  // names file and place.
+  // Moves to the next document: UTF-8, no NUL, not empty. Returns false at the
+  // end, and whenever it is called after that. Memory is bounded by the largest
+  // document. Throws DataError that names file and place.
   virtual bool Next(std::string* document) = 0;
 
   // Bytes of the file that were used so far, where they are counted.

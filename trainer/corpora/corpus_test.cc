@@ -112,6 +112,26 @@ TEST(FindCorpus, ReadsJsonLinesOfTheUser) {
   EXPECT_EQ(corpus.text_of(2, 0), "");
 }
 
+TEST(FindCorpus, CountsWhatItLeftOutSoFar) {
+  const auto folder = FreshFolder("left_out");
+  WriteFileAtomically(folder / "a.jsonl", "{\n{\"text\": \"one\"}\n");
+  WriteFileAtomically(folder / "b.jsonl", "[]\n{\"text\": \"two\"}\n{\n");
+  const auto source =
+      FindCorpus("jsonl:" + folder.string(),
+                 {.cache = "/nowhere", .read = {.on_bad = OnBad::kSkip}})
+          .open();
+  std::string document;
+  for (const int64_t bad : {1, 2}) {
+    ASSERT_TRUE(source->Next(&document));
+    EXPECT_EQ(source->skipped().bad, bad);
+  }
+  EXPECT_FALSE(source->Next(&document));
+  const Skipped skipped = source->skipped();
+  EXPECT_EQ(skipped.bad, 3);
+  ASSERT_EQ(skipped.first.size(), 3u);
+  EXPECT_TRUE(Says(skipped.first[2], "b.jsonl:3: "));
+}
+
 // Its tokens must not be taken for those of the text, nor its documents for
 // those that the publishers count.
 TEST(FindCorpus, AnotherStringOfAPublishedCorpusIsAnotherCorpus) {

@@ -33,6 +33,7 @@ void FuzzOne(std::string_view input) {
       Require(trainer::FindNonText(document) == std::string::npos,
               "a document that is not text");
     }
+    Require(!source->Next(&document), "a document after the last");
   });
 }
 

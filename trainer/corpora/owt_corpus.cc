@@ -24,6 +24,9 @@ namespace fs = std::filesystem;
 // openwebtext.tar.xz / subset.tar / urlsf_subset.xz is the deepest we know.
 constexpr size_t kMaxDepth = 4;
 
+// Two blocks of zeros end a tar; more may follow.
+constexpr int64_t kTarEndBytes = 1024;
+
 // What ShardFinder holds of a document that is too long is too long itself.
 static_assert(kMaxMemberBytes >= kMaxDocumentBytes);
 
@@ -93,18 +96,24 @@ class Archive {
 
   // Name of the next regular file in it; empty at the end.
   std::string NextMember() {
-    while (true) {
+    while (!ended_) {
       archive_entry* entry = nullptr;
       const int code = ::archive_read_next_header(archive_.get(), &entry);
-      if (code == ARCHIVE_EOF) return "";
+      if (code == ARCHIVE_EOF) {
+        RequireEnd();
+        ended_ = true;  // libarchive would refuse to be asked again
+        break;
+      }
       Check(code);
+      if (::archive_entry_filetype(entry) != AE_IFREG) continue;
       const char* name = ::archive_entry_pathname(entry);
-      if (name == nullptr || ::archive_entry_filetype(entry) != AE_IFREG) {
-        continue;
+      if (name == nullptr || *name == '\0') {
+        RefuseDamage("a file without a name follows");
       }
       member_ = name;
       return member_;
     }
+    return "";
   }
 
   // Appends the current member or, if it is longer than `limit`, more than
@@ -137,13 +146,29 @@ class Archive {
   }
 
  private:
+  std::string_view NextBytes() {
+    const std::string_view given = bytes_->Next();
+    const size_t last = given.find_last_not_of('\0');
+    if (last != given.npos) {
+      zeros_from_ = position_ + static_cast<int64_t>(last) + 1;
+    }
+    position_ += std::ssize(given);
+    return given;
+  }
   static la_ssize_t Read(archive* reader, void* self, const void** bytes) {
-    const auto next = [archive = static_cast<Archive*>(self)] {
-      const std::string_view given = archive->bytes_->Next();
-      archive->position_ += static_cast<int64_t>(given.size());
-      return given;
-    };
-    return GiveToArchive(reader, next, bytes);
+    return GiveToArchive(
+        reader, [self] { return static_cast<Archive*>(self)->NextBytes(); },
+        bytes);
+  }
+  // libarchive takes a tar that is cut between members, or has zeros in place
+  // of one's header, for a whole one. What is packed has an end of its own.
+  void RequireEnd() {
+    if (::archive_filter_count(archive_.get()) > 1) return;
+    while (!NextBytes().empty()) continue;
+    const int64_t end = ::archive_read_header_position(archive_.get());
+    if (zeros_from_ > end || position_ < end + kTarEndBytes) {
+      RefuseDamage("a tar that does not end with two blocks of zeros");
+    }
   }
   std::string Message() const { return ArchiveMessage(archive_.get()); }
   void Check(int code) const {
@@ -153,7 +178,9 @@ class Archive {
   std::string place_;
   std::string member_;
   Bytes* bytes_;
-  int64_t position_ = 0;  // bytes of it that were used
+  int64_t position_ = 0;    // bytes of it that were used
+  int64_t zeros_from_ = 0;  // behind the last of them that is none
+  bool ended_ = false;
   std::unique_ptr<archive, int (*)(archive*)> archive_{::archive_read_new(),
                                                        ::archive_read_free};
   std::array<char, 1 << 16> block_;

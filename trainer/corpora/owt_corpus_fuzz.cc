@@ -76,6 +76,9 @@ void FuzzOne(std::string_view input) {
         Require(trainer::FindNonText(document) == std::string::npos,
                 "a document that is not text");
       }
+      bool more = false;
+      Require(Accepts([&] { more = source->Next(&document); }) && !more,
+              "a document or a refusal after the last document");
     }
   });
 }

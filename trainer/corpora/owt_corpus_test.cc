@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/corpora/owt_corpus.h"
 
-#include <archive.h>
-#include <archive_entry.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,37 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using Documents = std::vector<std::string>;
-using Members = std::vector<std::pair<std::string, std::string>>;
-
-// The bytes of a tar with these members, xz-compressed if asked for.
-std::string Tar(const Members& members, bool xz) {
-  archive* out = ::archive_write_new();
-  if (xz) ::archive_write_add_filter_xz(out);
-  ::archive_write_set_format_pax_restricted(out);
-  std::string bytes(1 << 20, '\0');
-  size_t used = 0;
-  EXPECT_EQ(::archive_write_open_memory(out, bytes.data(), bytes.size(), &used),
-            ARCHIVE_OK);
-  for (const auto& [name, content] : members) {
-    archive_entry* entry = ::archive_entry_new();
-    ::archive_entry_set_pathname(entry, name.c_str());
-    ::archive_entry_set_size(entry, static_cast<la_int64_t>(content.size()));
-    ::archive_entry_set_filetype(entry, AE_IFREG);
-    ::archive_entry_set_perm(entry, 0644);
-    EXPECT_EQ(::archive_write_header(out, entry), ARCHIVE_OK);
-    ::archive_write_data(out, content.data(), content.size());
-    ::archive_entry_free(entry);
-  }
-  EXPECT_EQ(::archive_write_close(out), ARCHIVE_OK);
-  ::archive_write_free(out);
-  bytes.resize(used);
-  return bytes;
-}
 
 // What is published: a tar.xz of .xz files that are tar.xz of .txt files.
 std::string NestedTar(const Documents& documents) {
-  Members first;
-  Members second;
+  ArchiveMembers first;
+  ArchiveMembers second;
   for (size_t i = 0; i < documents.size(); ++i) {
     auto& members = i < documents.size() / 2 ? first : second;
     members.emplace_back("000" + std::to_string(i) + "-hash.txt", documents[i]);
@@ -130,6 +105,50 @@ TEST(Owt, RefusesATruncatedArchive) {
     EXPECT_TRUE(Says(error, "damaged or truncated before byte ",
                      "download this archive again"));
   }
+}
+
+// libarchive takes these for whole archives.
+TEST(Owt, RefusesATarWithoutItsEnd) {
+  const auto path = FreshFolder("owt_end") / "o.tar";
+  // A header and one block of content for each.
+  const std::string whole = Tar({{"1.txt", "one"}, {"2.txt", "two"}}, false);
+  const auto read = [&](const std::string& bytes) {
+    WriteFileAtomically(path, bytes);
+    return ReadOwt(path);
+  };
+  const auto zeros = [&](size_t begin, size_t count) {
+    return std::string(whole).replace(begin, count, count, '\0');
+  };
+  for (const std::string& damaged :
+       {whole.substr(0, 1024), whole.substr(0, 2048), whole.substr(0, 2560),
+        zeros(0, 1024), zeros(1024, 512), whole + whole}) {
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { read(damaged); }), "o.tar",
+                     "does not end with two blocks of zeros",
+                     "download this archive again"))
+        << damaged.size();
+  }
+  // Archivers differ in how many blocks of zeros they write.
+  const Documents documents = {"one", "two"};
+  EXPECT_EQ(read(whole.substr(0, 3072)), documents);
+  EXPECT_EQ(read(whole + std::string(1 << 18, '\0')), documents);
+}
+
+// Whatever it was, it is not the end of the archive.
+TEST(Owt, RefusesAFileWithoutAName) {
+  const auto path = FreshFolder("owt_name") / "o.tar";
+  std::string bytes =
+      Tar({{"1.txt", "one"}, {"2.txt", "no name"}, {"3.txt", "three"}}, false);
+  // The checksum in a header, six octal digits, is the sum of its bytes.
+  char* const header = bytes.data() + 1024;
+  const std::string name = "2.txt";
+  const int64_t sum = std::stoll(std::string(header + 148, 6), nullptr, 8) -
+                      std::accumulate(name.begin(), name.end(), int64_t{0});
+  std::fill_n(header, name.size(), '\0');
+  const std::string digits = fmt::format("{:06o}", sum);
+  std::ranges::copy(digits, header + 148);
+  WriteFileAtomically(path, bytes);
+  EXPECT_TRUE(
+      Says(OwtError(path), "o.tar > 1.txt: a file without a name follows"));
 }
 
 TEST(Owt, NamesTheMemberThatIsDamaged) {

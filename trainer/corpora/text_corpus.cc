@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr int64_t kBlock = int64_t{1} << 20;  // bytes read at a time
+constexpr int64_t kTextBlock = int64_t{1} << 20;  // bytes read at a time
 // The longest document, and as much white space around it.
-constexpr size_t kMaxLineBytes = 2 * kMaxDocumentBytes;
+constexpr size_t kMaxTextLineBytes = 2 * kMaxDocumentBytes;
 
 std::string_view TrimLeft(std::string_view text) {
   text.remove_prefix(
@@ -76,8 +76,8 @@ class Lines {
       begin_ += static_cast<int64_t>(used_);
       text_.erase(0, used_);
       used_ = 0;
-      if (text_.size() > kMaxLineBytes) {
-        RefuseLength(*file_, begin_, "line", kMaxLineBytes);
+      if (text_.size() > kMaxTextLineBytes) {
+        RefuseLength(*file_, begin_, "line", kMaxTextLineBytes);
       }
       searched = text_.size();
       ReadMore();
@@ -98,10 +98,10 @@ class Lines {
  private:
   void ReadMore() {
     const size_t size = text_.size();
-    text_.resize(size + static_cast<size_t>(kBlock));
-    const int64_t count = packed_.Read(text_.data() + size, kBlock);
+    text_.resize(size + static_cast<size_t>(kTextBlock));
+    const int64_t count = packed_.Read(text_.data() + size, kTextBlock);
     text_.resize(size + static_cast<size_t>(count));
-    ended_ = count < kBlock;
+    ended_ = count < kTextBlock;
   }
 
   const InputFile* file_;

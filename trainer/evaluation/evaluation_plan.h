@@ -6,10 +6,18 @@
 #ifndef SOFTMOE_TRAINER_EVALUATION_EVALUATION_PLAN_H_
 #define SOFTMOE_TRAINER_EVALUATION_EVALUATION_PLAN_H_
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace softmoe::trainer {
+
+// The items of a task that are here.
+struct ItemsOfTask {
+  std::string sha256;  // TaskItems::sha256
+  size_t count = 0;
+};
 
 struct EvaluationPlan {
   // Validate with these multiples of the tau of training: finite, >= 0,
@@ -25,6 +33,9 @@ struct EvaluationPlan {
   // Ask the items of these zero-shot tasks, with the tau of training and with
   // each of the others: names of TaskSplits() (task_items.h), each once.
   std::vector<std::string> tasks = {};
+  // By task, the items that are here: answers to other items count as missing,
+  // unless they are answers to more of them.
+  std::map<std::string, ItemsOfTask> items_here = {};
   // Keep checkpoint.h5 once the result is written.
   bool keep_checkpoint = true;
 

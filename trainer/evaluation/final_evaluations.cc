@@ -115,13 +115,23 @@ std::string MissingEvaluations(const EvaluationPlan& plan,
     add("histograms of active experts at inference tau" + histograms);
   }
   if (plan.router_health && has.router_health.empty()) add("router health");
-  const auto tasks = TasksThat([&](const std::string& name) {
-    return IsPlanned(plan, name) &&
-           !(HasTask(has.tasks, name) &&
-             std::ranges::all_of(has.inference_tau, [&](const auto& at) {
-               return HasTask(at.tasks, name);
-             }));
-  });
+  std::vector<std::string> tasks;
+  for (const TaskSplit& split : TaskSplits()) {
+    const std::string& name = split.name;
+    if (!IsPlanned(plan, name)) continue;
+    const auto answers = std::ranges::find(has.tasks, name, &TaskResult::name);
+    const auto here = plan.items_here.find(name);
+    if (answers == has.tasks.end() ||
+        !std::ranges::all_of(has.inference_tau, [&](const auto& at) {
+          return HasTask(at.tasks, name);
+        })) {
+      tasks.push_back(name);
+    } else if (here != plan.items_here.end() &&
+               here->second.sha256 != answers->sha256 &&
+               here->second.count >= answers->right.size()) {
+      tasks.push_back(name + " (other items)");
+    }
+  }
   if (!tasks.empty()) add(fmt::format("tasks {}", fmt::join(tasks, ", ")));
   return missing;
 }
@@ -141,6 +151,21 @@ EvaluationPlan WithEarlierPlans(EvaluationPlan plan, const RunResult& result) {
     return IsPlanned(plan, name) || HasTask(has.tasks, name);
   });
   return plan;
+}
+
+std::map<std::string, ItemsOfTask> ItemsHere(
+    const EvaluationPlan& plan, const std::filesystem::path& folder) {
+  std::map<std::string, ItemsOfTask> items;
+  for (const TaskSplit& split : TaskSplits()) {
+    if (folder.empty() || !IsPlanned(plan, split.name)) continue;
+    try {
+      const TaskItems task = ReadTaskItems(FindInFolder(split, folder, ""));
+      items[split.name] = {task.sha256, task.items.size()};
+    } catch (const Error&) {
+      // They may not be needed.
+    }
+  }
+  return items;
 }
 
 std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,

@@ -6,6 +6,7 @@
 #define SOFTMOE_TRAINER_EVALUATION_FINAL_EVALUATIONS_H_
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,12 +25,17 @@
 namespace softmoe::trainer {
 
 // The part of `plan` that this run's result lacks, in words: "inference tau
-// x0.5, x2; router health". "" if nothing is missing.
+// x0.5, x2; router health; tasks piqa (other items)". "" if nothing is missing.
 std::string MissingEvaluations(const EvaluationPlan& plan,
                                const RunResult& result);
 
 // `plan` plus what `result` has from earlier plans.
 EvaluationPlan WithEarlierPlans(EvaluationPlan plan, const RunResult& result);
+
+// EvaluationPlan::items_here of those of the plan's tasks whose items `folder`
+// has; what is wrong with others, ReadPlannedTasks says if they are needed.
+std::map<std::string, ItemsOfTask> ItemsHere(
+    const EvaluationPlan& plan, const std::filesystem::path& folder);
 
 // The items of the plan's tasks in the order of TaskSplits(), from `folder`,
 // which has each at one of its places (task_items.h); none of a plan without

@@ -235,8 +235,8 @@ inline constexpr Metric kAtCapFraction = {
     .title = "at cap",
     .unit = "1",
     .definition =
-        "share of tokens with as many experts as the cap allows; the "
-        "sparse router: 1",
+        "share of tokens with at least as many weights above the cutoff as the "
+        "cap allows; the sparse router: 1",
     .format = ".1f",
     .scale = 100,
     .shown_unit = "%",

@@ -13,8 +13,8 @@ namespace softmoe::trainer {
 // SHA-256, 64 hex digits, over every bit of every number that training gave:
 // all steps, both validations and VisitRunMetrics, except clocks and metrics
 // that are `later` (metrics.h), of which the digests in older records know
-// nothing. It covers neither the configuration nor FinalEvaluations. `result`
-// must have all its steps.
+// nothing. It covers neither the configuration nor FinalEvaluations, and of the
+// steps only those that `result` has.
 std::string TrainingDigest(const RunResult& result);
 
 // Likewise for the evaluations after training.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // calibration.h - tau = "calibrated": chosen on the first training batches so
-// that mean_active_experts experts are active on average (SPEC.md 2.3,
-// DESIGN.md ruling 7).
+// that mean_active_experts experts are active on average, before any fallback
+// (SPEC.md 2.3, DESIGN.md ruling 7).
 #ifndef SOFTMOE_TRAINER_RUN_CALIBRATION_H_
 #define SOFTMOE_TRAINER_RUN_CALIBRATION_H_
 
@@ -31,9 +31,9 @@ struct TauCalibration {
 // round(mean_active_experts * tokens * layers). The weights come from a forward
 // pass with tau = 0, in which deeper layers see the output of a few more
 // experts than with tau. So the mean of active experts that tau gives on these
-// batches is mean_active_experts to within half a weight in total for one
-// layer, and close to it for several (at init_std 0.02 the experts' outputs are
-// small compared with the residual stream).
+// batches, before any fallback, is mean_active_experts to within half a weight
+// in total for one layer, and close to it for several (at init_std 0.02 the
+// experts' outputs are small compared with the residual stream).
 //
 // All ratios are held at the same time: ResourceNeed::calibration_bytes
 // (resources.h), which the plans of a run and of a grid show.

@@ -209,6 +209,13 @@ TEST_F(Cli, WarnsOnceOfTokensWithoutAnExpertAtTheStart) {
       0);
 }
 
+// The line of an operation in the table of a profile.
+std::string ProfileLine(const ProgramResult& profile, const std::string& name) {
+  const size_t begin = profile.output.find("\n" + name + "  ") + 1;
+  EXPECT_NE(begin, 0u) << profile.output;
+  return profile.output.substr(begin, profile.output.find('\n', begin) - begin);
+}
+
 TEST_F(Cli, ProfilesAStepAndWritesNothing) {
   const ProgramResult profile = Train({"--profile", "--threads", "2"});
   ASSERT_TRUE(EndedWith(profile, 0, "\n2 threads "));
@@ -219,16 +226,22 @@ TEST_F(Cli, ProfilesAStepAndWritesNothing) {
   EXPECT_FALSE(std::filesystem::exists(run_));
   const ProgramResult alone = Train({"--profile", "--threads", "1"});
   ASSERT_TRUE(EndedWith(alone, 0, "tokens/s with 1 thread\n"));
+  // Two layers and two groups; of each group, the first layer once more.
+  const ProgramResult again = Train(
+      {"--profile", "--threads", "1", "--set", "runtime.recompute=layer"});
+  ASSERT_TRUE(EndedWith(again, 0));
+  const auto calls = [](const ProgramResult& result) {
+    return std::stoi(ProfileLine(result, "attention").substr(25));
+  };
+  EXPECT_EQ(calls(alone), 4);
+  EXPECT_EQ(calls(again), 6);
   EXPECT_EQ(Train({"--profile", "--dry-run"}).exit_status, 2);
   // The given tau is far above all weights, so no expert computes.
   const ProgramResult idle =
       Train({"--profile", "--threads", "1", "--set", "router.kind=soft_fixed",
              "--set", "router.tau=1e9"});
   ASSERT_TRUE(EndedWith(idle, 0));
-  const size_t experts = idle.output.find("\nexperts  ");
-  ASSERT_NE(experts, std::string::npos) << idle.output;
-  const std::string line = idle.output.substr(
-      experts + 1, idle.output.find('\n', experts + 1) - experts);
+  const std::string line = ProfileLine(idle, "experts");
   EXPECT_EQ(line.find("FLOP/s"), std::string::npos) << line;
 }
 

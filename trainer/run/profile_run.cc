@@ -23,10 +23,11 @@ double TauOf(const Config& config, optimized::Model& model,
 }
 
 optimized::StepProfile Measure(const Config& config, const Dataset& data,
-                               int threads) {
+                               Recompute recompute, int threads) {
   ThreadPool pool(threads);
-  const auto model = optimized::MakeModel(
-      config, config.training.balance_group_sequences, pool);
+  const auto model =
+      optimized::MakeModel(config, config.training.balance_group_sequences,
+                           pool, optimized::Cpu(), recompute);
   optimized::InitializeParameters(
       *model, static_cast<uint64_t>(config.training.seed), pool);
   const auto updater = model->MakeUpdater();
@@ -50,10 +51,10 @@ std::string ProfileRun(const Config& config,
   optimized::CheckPrecision(config, runtime);
   (void)optimized::MakeDevice(runtime);  // selects the instruction set
   const Dataset data(config, tokens);
-  const optimized::StepProfile all =
-      Measure(config, data, static_cast<int>(runtime.threads));
+  const optimized::StepProfile all = Measure(config, data, runtime.recompute,
+                                             static_cast<int>(runtime.threads));
   const optimized::StepProfile one =
-      all.threads == 1 ? all : Measure(config, data, 1);
+      all.threads == 1 ? all : Measure(config, data, runtime.recompute, 1);
   return optimized::StepProfileTable(
       all, one,
       config.training.global_batch_sequences * config.model.sequence_length);

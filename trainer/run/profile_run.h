@@ -12,10 +12,10 @@
 namespace softmoe::trainer {
 
 // The table of optimized/step_profile.h for the first step of the run that
-// `config` describes, on the token files `tokens` and with runtime.isa:
-// measured with runtime.threads threads and with one, for a second and at least
-// six times each. Writes no file. Throws what TrainRun throws, and ConfigError
-// for any device but the CPU.
+// `config` describes, on the token files `tokens`, with runtime.isa and
+// runtime.recompute: measured with runtime.threads threads and with one, for a
+// second and at least six times each. Writes no file. Throws what TrainRun
+// throws, and ConfigError for any device but the CPU.
 std::string ProfileRun(const Config& config,
                        const std::filesystem::path& tokens,
                        const RuntimeConfig& runtime);

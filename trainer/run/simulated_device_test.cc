@@ -5,31 +5,41 @@
 // what remains when the device fails.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "core/testing/random_test_util.h"
 #include "kernels/simt/device/device.h"
 #include "optimized/allocation.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/initialize.h"
 #include "optimized/memory_plan.h"
 #include "optimized/model.h"
 #include "trainer/evaluation/evaluation.h"
+#include "trainer/evaluation/final_evaluations.h"
+#include "trainer/evaluation/loaded_model.h"
 #include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/profile_run.h"
 #include "trainer/run/trainer.h"
+#include "trainer/tasks/score_requests.h"
 #include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/dataset.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -42,6 +52,45 @@ constexpr int64_t kSteps = 3;
 constexpr int kMemoryAllocation = 2;
 constexpr int kLaunchFailure = 719;
 constexpr int kRemoteError = 6;
+
+// Expects that what `measure` found on a device is what it finds on the CPU
+// with the same parameters, but for roundings. In norm, those of a model carry
+// at most lambda sqrt(n) times as far as moving each parameter by a unit of
+// rounding does, n being the longest sum; why is said in
+// property_tests/testing/model_difference.h. Both models round, and an ulp is
+// at least such a unit.
+void ExpectAsOnTheCpu(
+    const std::vector<double>& on_device, optimized::Model& on_cpu,
+    const std::function<std::vector<double>(optimized::Model&)>& measure) {
+  constexpr double kLambda = 8;
+  constexpr uint64_t kRuns = 4;
+  const auto distance = [](const std::vector<double>& a,
+                           const std::vector<double>& b) {
+    double squares = 0;
+    for (size_t i = 0; i < a.size(); ++i) squares += std::pow(a[i] - b[i], 2);
+    return std::sqrt(squares);
+  };
+  const std::vector<double> expected = measure(on_cpu);
+  ASSERT_EQ(on_device.size(), expected.size());
+  const std::vector<float> parameters = on_cpu.ReadParameters();
+  double squares = 0;
+  for (uint64_t run = 0; run < kRuns; ++run) {
+    std::vector<float> moved = parameters;
+    const std::vector<int32_t> up = RandomIds(std::ssize(moved), 2, run, 2);
+    for (size_t i = 0; i < moved.size(); ++i) {
+      moved[i] = std::nextafter(moved[i], up[i] == 1 ? HUGE_VALF : -HUGE_VALF);
+    }
+    on_cpu.WriteParameters(moved, 0);
+    squares += std::pow(distance(measure(on_cpu), expected), 2);
+  }
+  const ModelConfig& m = on_cpu.config().model;
+  const auto longest_sum = static_cast<double>(
+      std::max({m.d_model, m.d_ffn, m.vocab_size, m.sequence_length}));
+  const double norm = distance(expected, std::vector<double>(expected.size()));
+  EXPECT_LE(distance(on_device, expected),
+            2 * kLambda * std::sqrt(longest_sum * squares / kRuns) +
+                4 * kFloatUnit * norm);
+}
 
 class SimulatedRun : public testing::Test {
  protected:
@@ -319,6 +368,37 @@ TEST_F(SimulatedRun, IsEvaluatedOnItsDevice) {
     at.active_histogram = result.final_validation.active_histogram;
     return at;
   }());
+
+  // No token is so near a tie that the CPU chooses other experts for it.
+  LoadedModel loaded(Checkpoint(CheckpointOf("run")), config_, 1,
+                     optimized::Cpu());
+  const Dataset data(config_, tokens_);
+  optimized::SingleCommunicator alone;
+  const auto health = [&](optimized::Model& model) {
+    return MeasureFinalModel(model, data, result.tau, {.router_health = true},
+                             {}, tokens_, "", alone, [] {})
+        ->router_health;
+  };
+  const auto truncated_masses = [](const std::vector<RouterHealth>& layers) {
+    std::vector<double> masses;
+    for (const RouterHealth& layer : layers) {
+      masses.push_back(layer.truncated_mass.value());
+    }
+    return masses;
+  };
+  const std::vector<RouterHealth> expected = health(*loaded.model);
+  const std::vector<RouterHealth>& got =
+      measured.final_evaluations->router_health;
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t l = 0; l < got.size(); ++l) {
+    VisitHealthMetrics([&](const Metric& metric, auto member) {
+      if (&metric == &metrics::kTruncatedMass) return;
+      EXPECT_EQ(got[l].*member, expected[l].*member) << metric.name;
+    });
+  }
+  ExpectAsOnTheCpu(
+      truncated_masses(got), *loaded.model,
+      [&](optimized::Model& model) { return truncated_masses(health(model)); });
 }
 
 // Without gradients no layer keeps its activations: what a run needed that
@@ -375,8 +455,12 @@ TEST_F(SimulatedRun, ShorterSequencesAreThoseOfAShorterModel) {
                        }),
                        "gradients of sequences of 8 on a device"));
     }
-    model->Forward(batch, routing);
+    const double whole = model->Forward(batch, routing).loss_sum;
     const std::span<const float> view = model->LastTokenLosses();
+    double sum = 0;
+    for (const float loss : view) sum += loss;
+    // Both round the sum of so many doubles, in whatever order.
+    EXPECT_NEAR(sum, whole, 2 * kDoubleUnit * sum * std::size(view));
     return std::vector<float>(view.begin(), view.end());
   };
   for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
@@ -385,6 +469,51 @@ TEST_F(SimulatedRun, ShorterSequencesAreThoseOfAShorterModel) {
     EXPECT_EQ(shorter.size(), 16u);
     EXPECT_EQ(losses(16), shorter);
     EXPECT_EQ(losses(24), shorter);
+  }
+}
+
+// Contexts of several lengths, each continued by every id of the vocabulary.
+TEST_F(SimulatedRun, ScoresRequestsAsTheCpuDoes) {
+  config_.model.vocab_size = 8;
+  config_.model.sequence_length = 40;
+  std::vector<RequestTokens> requests;
+  for (const int64_t length : {3, 20, 38}) {
+    for (int32_t id = 0; id < config_.model.vocab_size; ++id) {
+      requests.push_back({.ids = RandomIds(length, 8, 1, 0), .scored = 1});
+      requests.back().ids.push_back(id);
+    }
+  }
+  const auto score = [&](optimized::Model& model) {
+    optimized::SingleCommunicator alone;
+    return ScoreRequests(requests, model, {.temperature = 2, .tau = 1.1},
+                         2 * config_.model.sequence_length, alone, [] {});
+  };
+  const auto likelihoods = [](const std::vector<RequestScore>& scores) {
+    std::vector<double> all;
+    for (const RequestScore& s : scores) all.push_back(s.log_likelihood);
+    return all;
+  };
+  ThreadPool pool(1);
+  RuntimeConfig runtime;
+  runtime.device = "cuda";
+  const auto device = optimized::MakeDevice(runtime);
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    config_.training.precision = precision;
+    const auto model = optimized::MakeModel(config_, 2, pool, *device);
+    optimized::InitializeParameters(*model, 1, pool);
+    const std::vector<RequestScore> scores = score(*model);
+    for (size_t i = 0; i < scores.size(); ++i) {
+      const auto context = std::span(scores).subspan(i / 8 * 8, 8);
+      const auto likeliest =
+          std::ranges::max_element(context, {}, &RequestScore::log_likelihood);
+      EXPECT_EQ(scores[i].is_greedy, &*likeliest == &scores[i]) << i;
+    }
+    if (precision == Precision::kBf16) continue;  // not for the CPU
+    const auto on_cpu = optimized::MakeModel(config_, 2, pool);
+    optimized::InitializeParameters(*on_cpu, 1, pool);
+    ExpectAsOnTheCpu(likelihoods(scores), *on_cpu, [&](optimized::Model& cpu) {
+      return likelihoods(score(cpu));
+    });
   }
 }
 

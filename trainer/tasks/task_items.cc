@@ -394,6 +394,14 @@ TaskFile FindInFolder(const TaskSplit& split, const fs::path& folder,
 
 std::string Continuation(const std::string& choice) { return " " + choice; }
 
+std::string PartText(const TaskItems& task) {
+  const TaskSplit& split = FindTaskSplit(task.name);
+  const auto items = static_cast<int64_t>(task.items.size());
+  if (items == split.num_items) return "";
+  return fmt::format("{}: {} of the {} items of the {} split", split.name,
+                     items, split.num_items, split.split);
+}
+
 TaskItems ReadTaskItems(const TaskFile& file) {
   const std::string content = ReadItemsFile(file.items);
   TaskItems task{.name = FindTaskSplit(file.name).name,

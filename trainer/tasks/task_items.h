@@ -79,6 +79,9 @@ struct TaskItems {
   std::vector<TaskItem> items;
 };
 
+// "piqa: 200 of the 1838 items of the validation split"; "" of a whole split.
+std::string PartText(const TaskItems& task);
+
 // Reads a file of items, and of PIQA's labels if the items have none:
 // STEM-labels.lst or STEM_labels.lst beside STEM.jsonl.
 //

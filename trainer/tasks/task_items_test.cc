@@ -165,6 +165,16 @@ TEST_F(Items, AreNotNone) {
   EXPECT_THROW(ReadTaskItems({"arc_easy", folder_}), EnvironmentError);
 }
 
+TEST_F(Items, SayIfTheyArePartOfASplit) {
+  TaskItems task;
+  task.name = "piqa";
+  task.items.resize(200);
+  EXPECT_EQ(PartText(task),
+            "piqa: 200 of the 1838 items of the validation split");
+  task.items.resize(1838);
+  EXPECT_EQ(PartText(task), "");
+}
+
 TEST_F(Items, AreFoundUnderTheAuthorsNames) {
   const fs::path piqa = Write("piqa/valid.jsonl", "");
   const fs::path hellaswag = Write("hellaswag_val.jsonl", "");

@@ -105,17 +105,13 @@ std::string TaskTable(std::span<const ScoredTask> tasks) {
   }
   std::string text = table.Text();
   for (const ScoredTask& task : tasks) {
-    const TaskSplit& split = FindTaskSplit(task.task.name);
-    const auto items = static_cast<int64_t>(task.task.items.size());
-    if (items != split.num_items) {
-      text += fmt::format("{}: {} of the {} items of the {} split\n",
-                          split.name, items, split.num_items, split.split);
-    }
+    const std::string part = PartText(task.task);
+    if (!part.empty()) text += part + "\n";
     if (task.cut_contexts > 0) {
       text += fmt::format(
           "{}: {} requests longer than the window lost their beginning, of {} "
           "of them that of the choice itself\n",
-          split.name, task.cut_contexts, task.cut_continuations);
+          task.task.name, task.cut_contexts, task.cut_continuations);
     }
   }
   return text;

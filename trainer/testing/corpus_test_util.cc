@@ -109,6 +109,30 @@ void WritePacked(const fs::path& path, const std::string& content,
   ASSERT_EQ(::archive_write_free(out), ARCHIVE_OK);
 }
 
+std::string Tar(const ArchiveMembers& members, bool xz) {
+  archive* out = ::archive_write_new();
+  if (xz) ::archive_write_add_filter_xz(out);
+  ::archive_write_set_format_pax_restricted(out);
+  std::string bytes(1 << 20, '\0');
+  size_t used = 0;
+  EXPECT_EQ(::archive_write_open_memory(out, bytes.data(), bytes.size(), &used),
+            ARCHIVE_OK);
+  for (const auto& [name, content] : members) {
+    archive_entry* entry = ::archive_entry_new();
+    ::archive_entry_set_pathname(entry, name.c_str());
+    ::archive_entry_set_size(entry, static_cast<la_int64_t>(content.size()));
+    ::archive_entry_set_filetype(entry, AE_IFREG);
+    ::archive_entry_set_perm(entry, 0644);
+    EXPECT_EQ(::archive_write_header(out, entry), ARCHIVE_OK);
+    ::archive_write_data(out, content.data(), content.size());
+    ::archive_entry_free(entry);
+  }
+  EXPECT_EQ(::archive_write_close(out), ARCHIVE_OK);
+  ::archive_write_free(out);
+  bytes.resize(used);
+  return bytes;
+}
+
 std::vector<std::string> TestDocuments(int64_t count, uint64_t seed) {
   std::vector<std::string> documents;
   for (int64_t d = 0; d < count; ++d) {

@@ -20,13 +20,14 @@ std::vector<std::string> TestDocuments(int64_t count, uint64_t seed = 1);
 // The documents as a text file for `path:FILE`, a blank line after each.
 std::string TestText(const std::vector<std::string>& documents);
 
-// The documents that `source`, a pointer to a DocumentSource, still has.
+// The documents that `source`, a pointer to a DocumentSource, still has, and,
+// since a reader of batches asks again behind the end, what it gives there.
 template <typename Source>
 std::vector<std::string> DocumentsOf(const Source& source) {
   std::vector<std::string> documents;
-  for (std::string document; source->Next(&document);) {
-    documents.push_back(document);
-  }
+  std::string document;
+  while (source->Next(&document)) documents.push_back(document);
+  if (source->Next(&document)) documents.push_back("(end) " + document);
   return documents;
 }
 
@@ -36,6 +37,12 @@ void WriteGzip(const std::filesystem::path& path, const std::string& content);
 // Writes `content` as it is ("plain"), or compressed by "gzip", "xz" or "zstd".
 void WritePacked(const std::filesystem::path& path, const std::string& content,
                  const std::string& form);
+
+// Name and content.
+using ArchiveMembers = std::vector<std::pair<std::string, std::string>>;
+
+// The bytes of a tar with these members, xz-compressed if asked for.
+std::string Tar(const ArchiveMembers& members, bool xz);
 
 // Path and content; gzip-compressed if the path ends with ".dz".
 using PackageFiles = std::vector<std::pair<std::string, std::string>>;

@@ -186,9 +186,7 @@ Manifest ReadManifest(const fs::path& path) {
     manifest.shards.push_back(
         ParseShardRecord(lines[i], fmt::format("{}:{}", path.string(), i + 1)));
   }
-  const Json repeated = sums.value("repeated", Json());
-  if (repeated.is_number_unsigned())
-    manifest.repeated = repeated.get<int64_t>();
+  TakeField(sums, "repeated", &manifest.repeated);
   if (sums != Sums(manifest, Lines(manifest.shards))) {
     Refuse(path,
            "damaged, or changed by hand: its last line is not of the "

@@ -40,7 +40,7 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 // Increased when the same corpus and options would give other token files.
-constexpr int kPreparationVersion = 2;
+constexpr int kPreparationVersion = 3;
 
 // The tokenizer's sample is drawn from the shards that begin in so much of the
 // files (ten of C4's), and from so much of the text of each: reading all of C4
@@ -73,7 +73,7 @@ class FirstBytes : public DocumentSource {
   FirstBytes(std::unique_ptr<DocumentSource> source, int64_t max_bytes)
       : source_(std::move(source)), left_(max_bytes) {}
   bool Next(std::string* document) override {
-    if (!source_->Next(document)) return false;
+    if (left_ <= 0 || !source_->Next(document)) return false;
     left_ -= static_cast<int64_t>(document->size());
     return left_ >= 0;
   }

@@ -51,12 +51,14 @@ class Prepare : public ::testing::Test {
     options.threads = threads;
     options.quiet = true;
     options.notify = notify_;
+    options.read.on_bad = on_bad_;
     return PrepareCorpus(data_, kVocabSize, options);
   }
 
   fs::path folder_;
   Strings documents_;
   DataConfig data_;
+  OnBad on_bad_ = OnBad::kFail;
   std::function<void(const std::string&)> notify_ = [](const std::string&) {};
 };
 
@@ -506,6 +508,39 @@ TEST_F(PrepareShards, TheSameTextInAnotherFormHasTheSameSum) {
   EXPECT_NE(sum(Run(2, "more")), shards);
 }
 
+// As its publishers and as mirrors have it: in one tar, documents that are
+// packed together, and plain ones.
+TEST_F(PrepareShards, OpenWebTextGivesTheTokensOfItsDocuments) {
+  ArchiveMembers plain;
+  std::string lines;
+  for (const std::string& text : documents_) {
+    plain.emplace_back(std::to_string(plain.size()) + ".txt", text);
+    lines += Line(text);
+  }
+  const auto packed = [&](int64_t begin, int64_t end) {
+    return Tar({plain.begin() + begin, plain.begin() + end}, true);
+  };
+  WriteFileAtomically(folder_ / "documents.jsonl", lines);
+  WriteFileAtomically(folder_ / "plain.tar", Tar(plain, false));
+  WriteFileAtomically(folder_ / "packed.tar",
+                      Tar({{"0_data.xz", packed(0, 200)},
+                           {"1_data.xz", packed(200, 450)},
+                           {"2_data.xz", packed(450, 600)}},
+                          false));
+  data_.corpus = "jsonl:" + (folder_ / "documents.jsonl").string();
+  const PreparedCorpus documents = Run(2, "documents");
+  for (const std::string name : {"plain", "packed"}) {
+    data_.corpus = "owt:" + (folder_ / (name + ".tar")).string();
+    const PreparedCorpus archive = Run(2, name);
+    EXPECT_EQ(archive.text_of, "a part of owt: 600 of 8013769 documents");
+    for (const char* suffix : {".bin", ".idx", ".model"}) {
+      EXPECT_TRUE(ReadWholeFile(WithSuffix(archive.prefix, suffix)) ==
+                  ReadWholeFile(WithSuffix(documents.prefix, suffix)))
+          << name << suffix;
+    }
+  }
+}
+
 // What was finished before a shard that turns out to be bad is not lost: when
 // that is replaced, only it and those behind it are read again.
 TEST_F(PrepareShards, GoesOnBehindWhatIsFinished) {
@@ -616,12 +651,9 @@ TEST_F(PrepareShards, AChangedShardIsReadAgain) {
 
 TEST_F(PrepareShards, LeavesOutBadDocumentsIfAsked) {
   WriteShard(1, Lines(1) + "{\n[]\n");
-  PrepareOptions options;
-  options.cache = folder_ / "cache";
-  options.quiet = true;
-  options.notify = notify_;
-  options.read.on_bad = OnBad::kSkip;
-  const PreparedCorpus corpus = PrepareCorpus(data_, kVocabSize, options);
+  on_bad_ = OnBad::kSkip;
+  const PreparedCorpus corpus = Run();
+  on_bad_ = OnBad::kFail;
   EXPECT_TRUE(Says(corpus.provenance, "2 bad documents were left out",
                    "1.json.gz:101: no JSON", "1.json.gz:102: "));
   std::string said;
@@ -632,6 +664,22 @@ TEST_F(PrepareShards, LeavesOutBadDocumentsIfAsked) {
   fs::remove(WithSuffix(corpus.prefix, ".manifest"));
   EXPECT_THROW(Run(), DataError);
   EXPECT_TRUE(Says(said, "making it again"));
+}
+
+// The bad line at the beginning is counted, the one behind data.max_bytes is
+// not.
+TEST_F(PrepareShards, ReadsNothingBehindTheFirstBytes) {
+  std::string lines = "{\n";
+  for (const std::string& text : documents_) {
+    lines += Line(text);
+    data_.max_bytes += std::ssize(text);
+  }
+  WriteShard(0, lines + "[]\n");
+  on_bad_ = OnBad::kSkip;
+  const PreparedCorpus corpus = Run();
+  EXPECT_EQ(corpus.num_documents, 600);
+  EXPECT_TRUE(Says(corpus.provenance, "; 1 bad documents were left out: ",
+                   "0.json.gz:1: no JSON"));
 }
 
 TEST_F(PrepareShards, ShardsMayBeEmpty) {

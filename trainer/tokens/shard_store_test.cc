@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/input_file.h"
+#include "core/files/json_lines.h"
 #include "core/files/sha256.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -309,6 +312,14 @@ TEST_F(Store, ManifestsAreRefusedIfChanged) {
   EXPECT_TRUE(Says(error(text), "out.manifest:1: \"documents\" is missing"));
   text = whole;
   text.replace(text.find("\"tokens\":2"), 10, "\"tokens\":3");
+  EXPECT_TRUE(Says(error(text), "damaged, or changed"));
+  // 2^64 - 1 has the bits of -1.
+  const size_t end = whole.rfind('{');
+  nlohmann::ordered_json sums = ParseJsonObject(whole.substr(end));
+  sums["repeated"] = -1;
+  sums = Sealed(sums);
+  sums["repeated"] = std::numeric_limits<uint64_t>::max();
+  text = whole.substr(0, end) + JsonLine(sums) + "\n";
   EXPECT_TRUE(Says(error(text), "damaged, or changed"));
 }
 

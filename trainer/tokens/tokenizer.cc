@@ -30,6 +30,10 @@ constexpr size_t kMaxSentence = 4000;
 // SentencePiece's sign for a space, in its pieces.
 constexpr std::string_view kSpace = "\u2581";
 
+// What models of others add, drop and join, or replace, as NFKC does, or do not
+// know.
+constexpr std::string_view kProbe = " a  b\n\n\n\uFB01\u00BD\uFF21\u3000c ";
+
 // Limits on the words that a WordEncoder remembers: longer ones are rare, and a
 // table of so many words has some 6 MB.
 constexpr size_t kMaxWord = 32;
@@ -206,21 +210,27 @@ Tokenizer::Tokenizer(std::string_view model, const std::string& name)
                     "{} pieces)",
                     name, end_of_document_, vocab_size_));
   }
-  // Models of others may put a space before each text, or drop some.
-  std::vector<int32_t> parts;
-  for (const char* part : {"a", " ", " b", "\n", " c", " "}) {
-    const std::vector<int32_t> ids = Encode(part);
-    parts.insert(parts.end(), ids.begin(), ids.end());
-  }
-  pieces_end_at_words_ = Encode("a  b\n c ") == parts;
+  const std::vector<int32_t> probe = Encode(kProbe);
+  int64_t bytes = 0;
+  for (const int32_t id : probe) bytes += PieceBytes(id);
+  // A space that a model puts before each text is decoded to nothing.
+  keeps_texts_ =
+      Decode(probe) == kProbe && std::cmp_equal(bytes, kProbe.size());
+
+  // Only BPE can be sampled without a list of the best.
+  std::vector<int> sample;
+  std::vector<std::vector<int>> best;
+  const bool is_bpe = processor.SampleEncode("a", -1, 0.1F, &sample).ok() &&
+                      !processor.NBestEncode("a", 1, &best).ok();
+  // What keeps line ends without a piece for them has all bytes instead.
+  bool reaches_over = false;
   for (int id = 0; id < vocab_size_; ++id) {
-    if (processor.IsControl(id) || processor.IsByte(id)) continue;
+    if (processor.IsControl(id)) continue;
     const std::string& piece = processor.IdToPiece(id);
-    if (piece.find(kSpace, 1) != std::string::npos ||
-        piece.find('\n') != std::string::npos) {
-      pieces_end_at_words_ = false;
-    }
+    reaches_over |= piece.find(kSpace, 1) != std::string::npos ||
+                    piece.find_first_of(" \n") != std::string::npos;
   }
+  pieces_end_at_words_ = keeps_texts_ && is_bpe && !reaches_over;
 }
 
 Tokenizer Tokenizer::FromFile(const std::filesystem::path& path) {
@@ -300,32 +310,26 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids) const {
 std::optional<int64_t> Tokenizer::TextBytes(
     std::span<const int64_t> counts) const {
   SOFTMOE_CHECK(std::cmp_equal(counts.size(), vocab_size_)) << counts.size();
-  const auto& processor = impl_->processor;
-  const auto bytes_of = [&](int id) -> int64_t {
-    if (processor.IsByte(id)) return 1;
-    if (processor.IsControl(id) || processor.IsUnused(id)) return 0;
-    const std::string& piece = processor.IdToPiece(id);
-    auto bytes = static_cast<int64_t>(piece.size());
-    for (size_t at = 0; (at = piece.find(kSpace, at)) != std::string::npos;
-         at += kSpace.size()) {
-      bytes -= static_cast<int64_t>(kSpace.size()) - 1;
-    }
-    return bytes;
-  };
-  // White space is what models add, drop and join.
-  const std::string kProbe = " a  b\n";
-  int64_t probed = 0;
-  for (const int32_t id : Encode(kProbe)) {
-    if (processor.IsUnknown(id)) return std::nullopt;
-    probed += bytes_of(id);
-  }
-  if (std::cmp_not_equal(probed, kProbe.size())) return std::nullopt;
+  if (!keeps_texts_) return std::nullopt;
   int64_t bytes = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
     const int id = static_cast<int>(i);
     if (counts[i] == 0) continue;
-    if (processor.IsUnknown(id)) return std::nullopt;
-    bytes += counts[i] * bytes_of(id);
+    if (impl_->processor.IsUnknown(id)) return std::nullopt;
+    bytes += counts[i] * PieceBytes(id);
+  }
+  return bytes;
+}
+
+int64_t Tokenizer::PieceBytes(int32_t id) const {
+  const auto& processor = impl_->processor;
+  if (processor.IsByte(id)) return 1;
+  if (processor.IsControl(id) || processor.IsUnused(id)) return 0;
+  const std::string& piece = processor.IdToPiece(id);
+  auto bytes = static_cast<int64_t>(piece.size());
+  for (size_t at = 0; (at = piece.find(kSpace, at)) != std::string::npos;
+       at += kSpace.size()) {
+    bytes -= static_cast<int64_t>(kSpace.size()) - 1;
   }
   return bytes;
 }

@@ -62,9 +62,9 @@ class Tokenizer {
   int64_t vocab_size() const { return vocab_size_; }
   int32_t end_of_document() const { return end_of_document_; }
 
-  // Whether no piece reaches over the place before a space, or over either end
-  // of a line end, as in every model of TrainTokenizer. Then the ids of a text
-  // are those of its parts between such places.
+  // Whether the ids of a text are those of its parts between the places before
+  // a space and around a line end. They are in every model of TrainTokenizer:
+  // no piece reaches over such a place, and BPE merges one pair at a time.
   bool pieces_end_at_words() const { return pieces_end_at_words_; }
 
   // Ids of a UTF-8 text, without the end of document. From any thread.
@@ -76,15 +76,20 @@ class Tokenizer {
   // of the pieces, with U+2581 for the one byte of a space (a U+2581 of the
   // text itself, of three bytes, counts as a space, too). Ends of documents
   // have none. nullopt if that does not follow: if one stands for a character
-  // that the model does not know, or the model changes texts when it encodes
-  // (ours does not).
+  // that the model does not know, or the model changes a probe of white space,
+  // line ends and rare characters when it encodes (ours does not).
   std::optional<int64_t> TextBytes(std::span<const int64_t> counts) const;
 
  private:
   struct Impl;
+
+  // How many bytes of text piece `id` stands for, as TextBytes counts.
+  int64_t PieceBytes(int32_t id) const;
+
   std::unique_ptr<Impl> impl_;
   int64_t vocab_size_ = 0;
   int32_t end_of_document_ = 0;
+  bool keeps_texts_ = false;  // the probe of TextBytes
   bool pieces_end_at_words_ = false;
 };
 

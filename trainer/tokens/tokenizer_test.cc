@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+#include <sentencepiece_trainer.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/errors.h"
@@ -118,18 +121,56 @@ RC_GTEST_PROP(Tokenizer, TextBytesAreThoseOfAnyText,
   RC_ASSERT(BytesByCounts(text) == std::ssize(text));
 }
 
-// Such a model adds a space to each document.
-TEST(Tokenizer, TextBytesAreUnknownWhereTheModelChangesTexts) {
-  std::string model = Model();
-  const Tokenizer same(model, "same");
-  std::vector<int64_t> counts(kTestVocabSize);
-  counts[70] = 5;
-  EXPECT_EQ(same.TextBytes(counts), 5);
-  // normalizer_spec (field 3 of the model), add_dummy_prefix (field 3 of it).
-  const size_t at = model.rfind(std::string("\x18\x00", 2));
-  ASSERT_NE(at, std::string::npos);
-  model[at + 1] = 1;
-  EXPECT_EQ(Tokenizer(model, "prefix").TextBytes(counts), std::nullopt);
+using Options = std::unordered_map<std::string, std::string>;
+
+// A tokenizer as others train it, with `options` of SentencePiece.
+Tokenizer ForeignTokenizer(Options options) {
+  const auto folder = FreshFolder("foreign");
+  WriteFileAtomically(folder / "in.txt", TestText(TestDocuments(400)));
+  options.merge(Options{{"input", (folder / "in.txt").string()},
+                        {"model_type", "bpe"},
+                        {"vocab_size", std::to_string(kTestVocabSize)},
+                        {"hard_vocab_limit", "false"},
+                        {"byte_fallback", "true"},
+                        {"normalization_rule_name", "identity"},
+                        {"remove_extra_whitespaces", "false"},
+                        {"add_dummy_prefix", "false"},
+                        {"minloglevel", "2"}});
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(
+      options, /*sentence_iterator=*/nullptr, &model);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return Tokenizer(model, "foreign");
+}
+
+// Neither by words nor by counts does a model of others tell anything wrong.
+TEST(Tokenizer, TrustsNoForeignModelThatChangesTextsOrWords) {
+  const std::string text =
+      "One.\n\nTwo.\n\n\nThe \u732B\n\u72AC  lamp. The \uFB01ne "
+      "\u00BD\uFF21\u3000x " +
+      TestText(TestDocuments(20, 7));
+  const auto expect = [&](const Options& options, bool ends_at_words,
+                          std::optional<int64_t> bytes) {
+    const Tokenizer tokenizer = ForeignTokenizer(options);
+    const std::string name = options.empty() ? "" : options.begin()->second;
+    EXPECT_EQ(tokenizer.pieces_end_at_words(), ends_at_words) << name;
+    const std::vector<int32_t> ids = tokenizer.Encode(text);
+    std::vector<int32_t> by_words;
+    WordEncoder(tokenizer).Encode(text, &by_words);
+    EXPECT_TRUE(by_words == ids) << name;
+    std::vector<int64_t> counts(static_cast<size_t>(tokenizer.vocab_size()));
+    for (const int32_t id : ids) ++counts[static_cast<size_t>(id)];
+    EXPECT_EQ(tokenizer.TextBytes(counts), bytes) << name;
+  };
+  expect({}, true, std::ssize(text));
+  // A sum over all of a text chooses its pieces.
+  expect({{"model_type", "unigram"}}, false, std::ssize(text));
+  expect({{"split_by_whitespace", "false"}}, false, std::ssize(text));
+  // Unknown characters that follow one another are one piece.
+  expect({{"byte_fallback", "false"}}, false, std::nullopt);
+  expect({{"normalization_rule_name", "nmt_nfkc"}}, false, std::nullopt);
+  expect({{"add_dummy_prefix", "true"}}, false, std::nullopt);
+  expect({{"remove_extra_whitespaces", "true"}}, false, std::nullopt);
 }
 
 // With words remembered, around spaces and line ends of all kinds.
