@@ -6,7 +6,10 @@
 //   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
 //   p -= lr * (m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + adam_epsilon)
 //              + weight_decay * p)
-// with t = completed updates + 1, and no weight decay on 1-D tensors.
+// with t = completed updates + 1, and no weight decay on 1-D tensors. All
+// constants are rounded to float, beta before 1 - beta is taken, but powers and
+// corrections are those of the beta in double: kBeta (config_fields.h) says how
+// far that can be off.
 #ifndef SOFTMOE_OPTIMIZED_OPTIMIZER_H_
 #define SOFTMOE_OPTIMIZED_OPTIMIZER_H_
 

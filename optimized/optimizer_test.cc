@@ -2,7 +2,8 @@
 //
 // Which tensors of a model decay, and refusal of bad gradients. The update, its
 // norm, clipping and bias correction are compared with the reference by
-// //:verify, op=adamw.
+// //:verify, op=adamw, for constants that are floats, and the update for others
+// by property_tests/optimizer_property_test.cc.
 #include "optimized/optimizer.h"
 
 #include <gtest/gtest.h>

@@ -100,14 +100,15 @@ inline Bounded Recomputed(const Bounded& weight, const Bounded& score,
 //
 // sum f is the slope of S, so a relative error of score j's exponential moves t
 // by at most its share q_j = f_j / sum f of it. That exponential goes through
-// s_j steps of the recurrence, one for each score from j to the root; each is a
-// sum, a product and an exponential, 4 u. (A score outside the selection is one
-// of n/4 additions in each of four chains and has fewer steps.) The arguments
-// of the exponentials add 3 u sum |z| e^z / (1 + sum e^z) <= 10 u for n <= 256;
-// the closing root, quotient and, for k = j, half of ln(c/a) stay within the
-// rest of 32 u. The logarithm, a gap of size 2 |t| + ln n and the difference
-// cost 6 u |t|; z itself less than 4 u |z|. At a breakpoint the kernel may
-// anchor at the neighbour, within ln n: with the gap, 8 u ln n.
+// at most n additions (at a breakpoint it may be among those of the other
+// side), in whatever order, and, where sums are extended score by score (the
+// recurrence), s_j products with an exponential, 3 u, one for each score from j
+// to the root. The arguments of the exponentials add 3 u sum |z| e^z / (1 + sum
+// e^z) <= 10 u for n <= 256; the closing root, quotient and, for k = j, half of
+// ln(c/a) stay within the rest of 32 u. The logarithm, a gap of size 2 |t| + ln
+// n and the difference cost 6 u |t|; z itself less than 4 u |z|. At a
+// breakpoint the kernel may anchor at the neighbour, within ln n: with the gap,
+// 8 u ln n.
 inline std::vector<Bounded> LapSumArguments(const reference::LapSum& solution) {
   const reference::Vector& exact = solution.arguments;
   std::vector<int64_t> order(static_cast<size_t>(exact.size()));
@@ -122,7 +123,7 @@ inline std::vector<Bounded> LapSumArguments(const reference::LapSum& solution) {
              (std::abs(static_cast<double>(rank) + 0.5 - above) + 0.5);
   }
   const double t = solution.offset;
-  const double constant = n / 4 + 4 * steps + 32 + 8 * std::log(n);
+  const double constant = n + 3 * steps + 32 + 8 * std::log(n);
   std::vector<Bounded> arguments;
   for (const double u : exact) {
     arguments.emplace_back(

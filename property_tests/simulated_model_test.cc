@@ -30,6 +30,7 @@
 #include "optimized/allocation.h"
 #include "optimized/memory_plan.h"
 #include "optimized/model.h"
+#include "optimized/testing/ranked_training.h"
 #include "property_tests/testing/model_difference.h"
 #include "property_tests/testing/small_training.h"
 
@@ -107,6 +108,7 @@ TEST_P(SimulatedModel, HasTheSameBitsInEachSchedule) {
   const ModelCase c =
       MakeModelCase(SmallConfigOf(GetParam()), /*num_sequences=*/2, 4);
   std::vector<std::vector<float>> gradients;
+  std::vector<optimized::StepStats> stats;
   for (const simt::Schedule schedule :
        {simt::Schedule::kAscending, simt::Schedule::kDescending,
         simt::Schedule::kRandom}) {
@@ -115,10 +117,11 @@ TEST_P(SimulatedModel, HasTheSameBitsInEachSchedule) {
     const auto model = MakeSimulated(c.config, c.num_sequences, *queue);
     model->WriteParameters(c.parameters, 0);
     gradients.emplace_back(c.parameters.size());
-    (void)model->ForwardBackward(
+    stats.push_back(model->ForwardBackward(
         {c.num_sequences, c.inputs, c.targets, c.first_token},
-        {c.temperature, c.tau, c.noise, c.step}, 0.1, 0.5, gradients.back());
+        {c.temperature, c.tau, c.noise, c.step}, 0.1, 0.5, gradients.back()));
     EXPECT_EQ(gradients.back(), gradients.front());
+    EXPECT_TRUE(optimized::SameStats(stats.back(), stats.front()));
   }
 }
 

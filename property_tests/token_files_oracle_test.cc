@@ -36,7 +36,7 @@ using trainer::Tokenizer;
 const std::string kFolder = "golden/oracles/";
 const std::string kModel = kFolder + "tokens/drawn.model";
 
-json Oracle() {
+json OracleFile() {
   std::ifstream file(RunfilePath(kFolder + "tokens.json"));
   return json::parse(file);
 }
@@ -54,7 +54,7 @@ TEST_P(MegatronOracle, TheirsLoadHere) {
   const TokenFile file(RunfilePath(kFolder + "tokens/" + GetParam() + ".bin")
                            .replace_extension(),
                        70001);
-  const json documents = Oracle().at("theirs").at(GetParam());
+  const json documents = OracleFile().at("theirs").at(GetParam());
   ASSERT_EQ(file.num_documents(), static_cast<int64_t>(documents.size()));
   int64_t begin = 0;
   for (size_t d = 0; d < documents.size(); ++d) {
@@ -74,7 +74,7 @@ TEST_P(MegatronOracle, TheirsLoadHere) {
 // Theirs, of one sequence a document, has the bytes of ours; and they have read
 // it back.
 TEST_P(MegatronOracle, OursHaveTheirBytes) {
-  const json ours = Oracle().at("ours").at(GetParam());
+  const json ours = OracleFile().at("ours").at(GetParam());
   const auto folder = FreshFolder(GetParam());
   const int64_t vocab_size = VocabSize(GetParam());
   trainer::ShardStore store(folder, vocab_size);
@@ -160,7 +160,7 @@ std::vector<std::string> Draw(uint32_t step, uint32_t ranges, size_t count) {
 }
 
 std::vector<std::string> DrawnDocuments() {
-  return Draw(1, kNumRanges, Oracle().at("num_documents"));
+  return Draw(1, kNumRanges, OracleFile().at("num_documents"));
 }
 
 std::vector<std::string> LinesOf(const std::vector<std::string>& documents) {
@@ -201,7 +201,7 @@ TEST(TokenizerOracle, TrainsTheBytesOfOtherMachines) {
 }
 
 TEST(TokenizerOracle, EncodesAndDecodesAsSentencePiece) {
-  const json oracle = Oracle();
+  const json oracle = OracleFile();
   const Tokenizer tokenizer = Tokenizer::FromFile(RunfilePath(kModel));
   const std::vector<std::string> documents = DrawnDocuments();
   const std::vector<std::string> lines = LinesOf(documents);

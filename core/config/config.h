@@ -53,7 +53,8 @@ struct RouterConfig {
   double mean_active_experts = 1.0;  // paper's k: in [1, num_experts]
   double expansion_factor = 2.0;     // cap = ceil(factor*k_l - 1e-6)
   // Cutoff tau*k_l/num_experts. Empty: "calibrated", so that the first
-  // `calibration_batches` batches activate mean_active_experts on average.
+  // `calibration_batches` batches activate mean_active_experts on average,
+  // before any fallback.
   std::optional<double> tau;
   int64_t calibration_batches = 10;
   Fallback fallback = Fallback::kNone;  // tokens without an active expert

@@ -78,10 +78,10 @@ std::vector<BadCase> BadCases() {
        [](C& c) { c.router.z_loss_coeff = 1e50; }},
       {"training.learning_rate = 1e+50", "must be in [1e-30, 1e+30]",
        [](C& c) { c.training.learning_rate = 1e50; }},
-      {"training.beta1 = 0.99999999", "must be in [0, 0.9999999]",
-       [](C& c) { c.training.beta1 = 0.99999999; }},
-      {"training.beta2 = 0.99999999", "must be in [0, 0.9999999]",
-       [](C& c) { c.training.beta2 = 0.99999999; }},
+      {"training.beta1 = 0.99991", "must be in [0, 0.9999]",
+       [](C& c) { c.training.beta1 = 0.99991; }},
+      {"training.beta2 = 0.99991", "must be in [0, 0.9999]",
+       [](C& c) { c.training.beta2 = 0.99991; }},
       {"training.adam_epsilon = 1e-50", "must be in [1e-30, 1e+30]",
        [](C& c) { c.training.adam_epsilon = 1e-50; }},
       {"training.weight_decay = 1e+50", "must be in [0, 1e+30]",
@@ -168,7 +168,7 @@ TEST(ValidateConfig, RangesOfFloatsAreThoseOfFloats) {
     EXPECT_TRUE(std::isnormal(as_float)) << end;
     EXPECT_TRUE(std::isnormal(1.0f / as_float)) << end;
   }
-  EXPECT_LT(static_cast<float>(kFloatBelowOne.high), 1.0f);
+  EXPECT_LE((0x1p-25 + 0x1p-26) / (1 - kBeta.high), 4.5e-4);
 }
 
 TEST(AllowedRange, HoldsItsEndsUnlessTheyAreExcluded) {

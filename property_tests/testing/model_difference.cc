@@ -7,10 +7,13 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <span>
 
+#include "core/comparator.h"
 #include "core/config/parameter_layout.h"
 #include "core/philox.h"
 #include "core/testing/bounded.h"
+#include "property_tests/error_bounds.h"
 #include "property_tests/routing_margin.h"
 #include "property_tests/testing/moved_transformer.h"
 #include "property_tests/testing/oracle_bounds.h"
@@ -118,7 +121,8 @@ struct ModelPass {
   std::vector<optimized::LayerAllocation> allocations;
   std::vector<RoutingReplay> replay;
   std::vector<std::vector<int64_t>> balance_counts;
-  std::vector<Vector> scores;  // of each layer
+  std::vector<Vector> scores;                    // of each layer
+  std::vector<std::vector<float>> soft_weights;  // of each layer
 };
 
 // The experts that a layer selected [num_tokens, num_experts].
@@ -146,10 +150,14 @@ ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
       LossScale(c), kGroupScale, gradients);
   pass.allocations = model.Allocations(routing);
   pass.outputs.Add("loss", pass.stats.loss_sum);
-  for (size_t l = 0; l < pass.stats.layers.size(); ++l) {
+  // All are asked for before one is read: each is valid until the next pass.
+  std::vector<optimized::RoutingView> views;
+  for (int64_t l = 0; l < c.config.model.num_layers; ++l) {
+    views.push_back(model.LastRouting(l));
+  }
+  for (size_t l = 0; l < views.size(); ++l) {
     const optimized::LayerStats& layer = pass.stats.layers[l];
-    const optimized::RoutingView view =
-        model.LastRouting(static_cast<int64_t>(l));
+    const optimized::RoutingView& view = views[l];
     const int64_t num_experts = c.config.model.num_experts;
     const int64_t num_tokens = pass.stats.num_tokens;
     pass.outputs.Add(fmt::format("load balance loss of layer {}", l),
@@ -159,6 +167,8 @@ ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
     std::ranges::copy(view.scores, scores.begin());
     pass.outputs.Add(fmt::format("scores of layer {}", l), scores);
     pass.scores.push_back(std::move(scores));
+    pass.soft_weights.emplace_back(view.soft_weights.begin(),
+                                   view.soft_weights.end());
 
     RoutingReplay replay;
     replay.active = SelectionOf(view, num_tokens, num_experts);
@@ -265,10 +275,7 @@ class Comparison {
                         "{:.3g}",
                         name, tolerance, norm));
       }
-      if (error > difference_.utilisation * tolerance) {
-        difference_.utilisation = error / tolerance;
-        difference_.loosest = name;
-      }
+      Utilise(name, error / tolerance);
     }
   }
 
@@ -286,10 +293,9 @@ class Comparison {
                       const std::vector<double>& score_responses) {
     for (size_t l = 0; l < result.layers.size(); ++l) {
       reference::LayerRouting layer = result.layers[l];
-      if (InBf16(case_)) {
-        layer.scores = Eigen::Map<const Matrix>(
-            pass.scores[l].data(), layer.scores.rows(), layer.scores.cols());
-      }
+      const Matrix own_scores = Eigen::Map<const Matrix>(
+          pass.scores[l].data(), layer.scores.rows(), layer.scores.cols());
+      if (InBf16(case_)) layer.scores = own_scores;
       CompareAllocation(l, pass.allocations[l], layer.allocation);
       const RouterConfig& router = case_.config.router;
       // Kernels take k_l as a float.
@@ -312,6 +318,9 @@ class Comparison {
       if (!check.defect.empty()) {
         Defect(fmt::format("layer {}: {}", l, check.defect));
       }
+      if (router.kind != RouterKind::kSparse) {
+        CompareSoftWeights(l, settings, own_scores, pass.soft_weights[l]);
+      }
       CompareCounts(l, pass.stats.layers[l], active);
       CompareBalanceCounts(l, pass, layer, score_error);
     }
@@ -323,6 +332,30 @@ class Comparison {
   }
 
  private:
+  void Utilise(const std::string& name, double utilisation) {
+    if (!(utilisation > difference_.utilisation)) return;
+    difference_.utilisation = utilisation;
+    difference_.loosest = name;
+  }
+
+  void CompareSoftWeights(size_t l, const RouterSettings& settings,
+                          const Matrix& own_scores,
+                          std::span<const float> got) {
+    std::vector<double> expected, bounds;
+    for (Eigen::Index t = 0; t < own_scores.rows(); ++t) {
+      for (const Bounded& p : SoftWeightBounds(settings, own_scores.row(t))) {
+        expected.push_back(p.value);
+        bounds.push_back(p.error + kUnderflow);
+      }
+    }
+    const std::string name = fmt::format("soft weights of layer {}", l);
+    const softmoe::Comparison comparison = softmoe::Compare(
+        got, expected, bounds, {.may_be_constant = true, .may_be_tiny = true});
+    ++difference_.outputs;
+    if (!comparison.ok()) Defect(name + ": " + comparison.Text());
+    Utilise(name, comparison.utilisation);
+  }
+
   void CompareAllocation(size_t l, const optimized::LayerAllocation& got,
                          const reference::LayerAllocation& expected) {
     // Both in double: a softmax over the layers plus three roundings.

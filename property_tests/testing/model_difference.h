@@ -40,7 +40,9 @@
 // size that give the tolerance of a score are the largest of its layer's. The
 // reference then replays the model's selection, so that everything downstream
 // is compared with the same choice. In bf16 the boundary is that of the model's
-// own scores, which are floats in both.
+// own scores, which are floats in both. So are soft weights: in either
+// precision each is within the bounds of the kernels' router (error_bounds.h)
+// of what the reference makes of the model's own scores.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_
 

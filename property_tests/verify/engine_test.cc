@@ -392,7 +392,7 @@ TEST(Engine, TheRuleForBf16SeesFaults) {
 TEST(Engine, OurKernelsAreHeldToWhatTheyStore) {
   for (const auto& [impl, status, derivation] :
        {std::tuple("faulty:batch:out:reference_bf16", Status::kPass,
-                   "twice-naive-bf16/3"),
+                   "twice-naive-bf16/4"),
         std::tuple("faulty:none:out:shim:bf16", Status::kPass,
                    "stored-operands/1+bf16/1"),
         std::tuple("same:shim:bf16,shim:bf16", Status::kPass,
@@ -597,7 +597,7 @@ TEST(Engine, ReportsSayTheSame) {
   const std::string repro = json["failures"][0]["repro"];
   EXPECT_EQ(repro, ReproLine(found.failures()[0].smallest));
   const std::string junit = SuiteJUnit(found);
-  EXPECT_TRUE(Says(junit, "failures=\"1\"", "REPRO v4 verify run op=lapsum"));
+  EXPECT_TRUE(Says(junit, "failures=\"1\"", "REPRO v5 verify run op=lapsum"));
   EXPECT_TRUE(Says(SuiteText(found), repro));
 }
 

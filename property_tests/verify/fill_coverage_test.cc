@@ -125,7 +125,16 @@ const std::map<std::string, Promise>& Promises() {
   static const std::map<std::string, Promise> promises = {
       {"generic",
        [](const Sample& s) {
-         return s.SomeTensor([](double x) { return std::isfinite(x); });
+         std::vector<double> values;
+         for (const auto& [name, tensor] : s.inputs) {
+           if (tensor.dtype == Dtype::kI32 || tensor.shape.empty()) continue;
+           values.insert(values.end(), tensor.values.begin(),
+                         tensor.values.end());
+         }
+         return std::ranges::all_of(
+                    values, [](double x) { return std::isfinite(x); }) &&
+                std::ranges::any_of(values,
+                                    [&](double x) { return x != values[0]; });
        }},
       {"exact", IsExact},
       {"subnormal",

@@ -65,6 +65,19 @@ TEST(RowBounds, CoverErrorsThatAddUp) {
   }
 }
 
+// Next to the dominant score's 1, each other exponential is rounded away.
+TEST(RowBounds, CoverASumThatLosesAllItsTerms) {
+  reference::Vector scores = reference::Vector::Constant(256, -16.640625);
+  scores[0] = 0;
+  float sum = 0;
+  for (const double score : scores) sum += std::exp(static_cast<float>(score));
+  ASSERT_EQ(sum, 1);
+  // No weight is above 1/2: they are k softmax(scores).
+  const double k = 0.5;
+  const Bounded bound = BoundLapSumRow(scores, k, 1).weights[0];
+  EXPECT_LE(std::abs(k / sum - bound.value), bound.error);
+}
+
 TEST(RowBounds, TellTwoMeanActivesApart) {
   const std::vector<double> row = RowOfEqualErrors(256, 1);
   const auto scores = Eigen::Map<const reference::Vector>(row.data(), 256);
@@ -87,6 +100,18 @@ TEST(RowBounds, AGradientOfFlushedWeightsIsThereOrNot) {
       const CaseResult result = CheckCase(c, *MakeImplementation(c.impl));
       EXPECT_EQ(result.failed(), fault != "none") << ReproLine(result);
     }
+  }
+}
+
+// The whole gradient flows to one weight of 1e-44, which others may flush.
+TEST(RowBounds, AGradientOfASubnormalWeightIsThere) {
+  for (const std::string fault : {"none", "zero"}) {
+    const Case c = ParseCase(
+        "op=lapsum fill=wide_gap rows=2 num_experts=8 spread=1 temperature=1 "
+        "mean_active=3 simplify=d_weights:only8 impl=faulty:" +
+        fault + ":d_mean_active:reference_f32");
+    const CaseResult result = CheckCase(c, *MakeImplementation(c.impl));
+    EXPECT_EQ(result.failed(), fault != "none") << ReproLine(result);
   }
 }
 

@@ -113,6 +113,27 @@ TEST(Case, ExactDataIsExactInItsDtypeAtEveryEdge) {
   }
 }
 
+TEST(Lattice, ScoresAreZeroOfAPointWithItselfAlone) {
+  for (const int64_t points : {1, 2, 12, 140, 256}) {
+    const Lattice lattice(points, 1024);
+    const double width = static_cast<double>(lattice.width());
+    for (int64_t a = 0; a < points; ++a) {
+      for (int64_t s = 0; s < points; ++s) {
+        double score = 0, magnitude = 0;
+        for (int64_t i = 0; i < Lattice::kFactors; ++i) {
+          const double product = lattice.Query(a)[i] * lattice.Key(s)[i];
+          score += product;
+          magnitude += std::abs(product);
+        }
+        ASSERT_EQ(std::fmod(score, 1024), 0);
+        ASSERT_LE(score, a == s ? 0 : -1024);
+        ASSERT_GE(score, a == s ? 0 : -1024 * 2 * (width - 1) * (width - 1));
+        ASSERT_LE(magnitude, 1024 * 2 * width * width);
+      }
+    }
+  }
+}
+
 TEST(Case, TensorsOfAnOperationHaveStreamsOfTheirOwn) {
   for (const Operation* op : Operations()) {
     std::set<uint32_t> keys;

@@ -58,16 +58,23 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
 // bf16: the arithmetic is float's, and the result is rounded once. Derivations
 // with these ids: WithStoredBf16.
 Expected StoredAsBf16(const Operation& op, const Case& c, Expected in_float);
-// `derivations`, plus the bf16 forms of the first one and of exact/1.
+// `derivations`, plus the bf16 forms of the first one and of exact/2.
 std::vector<Derivation> WithStoredBf16(std::vector<Derivation> derivations);
+
+// Converts ExactRegime for outputs stored as bf16, of data that is exact for
+// whatever programs store: rounded once; others may so round what is in float.
+Expected ExactAsBf16(const Operation& op, const Case& c, Expected exact);
 
 // The rule where bf16 is stored on the way to an output, nobody knows where:
 // within twice the largest error of the naive computation (naive.h) plus one
-// rounding of the output, or within the bounds of `ours`, a program that stores
-// as our kernels do (stored.h). Where those are infinite, they become the
-// naive program's.
+// rounding of the output, or within the bounds of `plain`, a program that
+// stores what plain ones do (stored.h), and where those are infinite, of
+// `ours`. Without bounds of `plain`, a naive computation without an error,
+// which was lucky, leaves none. Infinite bounds of `ours` become the naive
+// computation's.
 ExpectedOutput FromNaive(const OutputSpec& spec,
-                         const std::vector<Naive>& naive, ExpectedOutput& ours);
+                         const std::vector<Naive>& naive,
+                         const ExpectedOutput& plain, ExpectedOutput& ours);
 
 // FromBounds for an output that is computed in double, as the reference is:
 // each side errs by 2^-29 of the bounds, which are for float.
@@ -86,7 +93,7 @@ ExpectedOutput Exactly(Tensor values, const std::string& derivation);
 // have.
 ExpectedOutput ExactRegime(Tensor values);
 
-// Derivations that operations share: exact/1, twice-naive-bf16/3,
+// Derivations that operations share: exact/2, twice-naive-bf16/4,
 // stored-operands/1.
 const Derivation& ExactDerivation();
 const Derivation& NaiveDerivation();

@@ -278,4 +278,19 @@ Tensor Filler::Scalar(double value) const {
   return scalar;
 }
 
+Lattice::Lattice(int64_t points, double unit) : unit_(unit) {
+  while (width_ * width_ < points) ++width_;
+}
+
+std::array<double, Lattice::kFactors> Lattice::Query(int64_t point) const {
+  const double x = static_cast<double>(point % width_ - width_ / 2);
+  const double y = static_cast<double>(point / width_ - width_ / 2);
+  return {x * x + y * y, x, y, 1};
+}
+
+std::array<double, Lattice::kFactors> Lattice::Key(int64_t point) const {
+  const auto [square, x, y, one] = Query(point);
+  return {-unit_ * one, unit_ * 2 * x, unit_ * 2 * y, -unit_ * square};
+}
+
 }  // namespace softmoe::verify

@@ -112,6 +112,25 @@ class Filler {
   Dtype dtype_;
 };
 
+// Points of a square lattice around the origin, as factors of the scores of
+// fill `exact`: <Query(a), Key(s)> = -unit |a - s|^2, 0 for the same point.
+// Query's elements, and Key's in units, are whole numbers; the products of two
+// points add up to at most 2 width^2 units, and no score is below
+// -2 (width - 1)^2 units.
+class Lattice {
+ public:
+  static constexpr int64_t kFactors = 4;
+
+  explicit Lattice(int64_t points, double unit = 1);
+  int64_t width() const { return width_; }
+  std::array<double, kFactors> Query(int64_t point) const;
+  std::array<double, kFactors> Key(int64_t point) const;
+
+ private:
+  int64_t width_ = 1;
+  double unit_;
+};
+
 }  // namespace softmoe::verify
 
 #endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FILL_H_

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "property_tests/verify/engine/expected.h"
@@ -83,16 +84,14 @@ Expected ExpectInFloat(const Case& c,
              : ExpectBounds<Formula, Bounded>(values, derivation, arguments...);
 }
 
-// At bf16, what a program may do that computes in float and stores as Stored
-// does (StoredDerivation): what the formula over Bounded allows for other ways
-// to compute it is added, so that each operation of float counts twice.
+// `expected`, which has the formula's bounds over Bounded, with those at bf16
+// of what a program may do that computes in float and stores as Stored does
+// (StoredDerivation): the errors are added, so that each operation of float
+// counts twice.
 template <template <typename> class Formula, typename Stored,
           typename... Arguments>
-Expected ExpectStored(const Operation& op, const Case& c,
-                      const std::map<std::string, Tensor>& values,
-                      const Arguments&... arguments) {
-  Expected expected = ExpectBounds<Formula, Bounded>(
-      values, StoredDerivation().id, arguments...);
+Expected AddStored(const Operation& op, const Case& c, Expected expected,
+                   const Arguments&... arguments) {
   const Formula<Stored> stored(arguments...);
   for (auto& [name, output] : expected.outputs) {
     for (size_t i = 0; i < output.bounds.size(); ++i) {
@@ -103,31 +102,56 @@ Expected ExpectStored(const Operation& op, const Case& c,
   }
   return StoredAsBf16(op, c, std::move(expected));
 }
+template <template <typename> class Formula, typename Stored,
+          typename... Arguments>
+Expected ExpectStored(const Operation& op, const Case& c,
+                      const std::map<std::string, Tensor>& values,
+                      const Arguments&... arguments) {
+  return AddStored<Formula, Stored>(
+      op, c,
+      ExpectBounds<Formula, Bounded>(values, StoredDerivation().id,
+                                     arguments...),
+      arguments...);
+}
+
+// For whom the data of fill exact is exact at bf16: for what our kernels store
+// on the way, or for whatever is stored. In float there is no difference.
+enum class Exact { kForNobody, kForOurs, kForAll };
 
 // ExpectInFloat; at bf16, the rule for everybody (FromNaive), and of our own
-// kernels ExpectStored, or what is exact, rounded once. (Data is exact for what
-// they store; others may store more.)
+// kernels AddStored, or what is exact, rounded once.
 template <template <typename> class Formula, typename Stored,
           typename... Arguments>
 Expected ExpectByFormula(const Operation& op, const Case& c,
                          const std::map<std::string, Tensor>& values,
-                         const std::string& derivation, bool exact,
+                         const std::string& derivation, Exact exact,
                          const Arguments&... arguments) {
+  const bool is_exact = c.fill.name == "exact" && exact != Exact::kForNobody;
   const auto in_float = [&] {
-    return ExpectInFloat<Formula>(c, values, derivation, exact, arguments...);
+    return ExpectInFloat<Formula>(c, values, derivation, is_exact,
+                                  arguments...);
   };
   if (c.dtype != Dtype::kBf16) return in_float();
+  if (is_exact && exact == Exact::kForAll) {
+    return ExactAsBf16(op, c, in_float());
+  }
+  const Expected bounded = ExpectBounds<Formula, Bounded>(
+      values, StoredDerivation().id, arguments...);
   Expected expected;
   expected.of_ours =
-      ExpectStored<Formula, Stored>(op, c, values, arguments...).outputs;
+      AddStored<Formula, Stored>(op, c, bounded, arguments...).outputs;
+  const auto plain =
+      std::is_same_v<Stored, StoredResults>
+          ? expected.of_ours
+          : AddStored<Formula, StoredResults>(op, c, bounded, arguments...)
+                .outputs;
   const Formula<Naive> naive(arguments...);
   for (const OutputSpec& spec : op.outputs()) {
-    expected.outputs[spec.name] = FromNaive(spec, naive.outputs.at(spec.name),
-                                            expected.of_ours.at(spec.name));
+    expected.outputs[spec.name] =
+        FromNaive(spec, naive.outputs.at(spec.name), plain.at(spec.name),
+                  expected.of_ours.at(spec.name));
   }
-  if (exact && c.fill.name == "exact") {
-    expected.of_ours = StoredAsBf16(op, c, in_float()).outputs;
-  }
+  if (is_exact) expected.of_ours = StoredAsBf16(op, c, in_float()).outputs;
   return expected;
 }
 

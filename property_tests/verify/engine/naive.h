@@ -9,8 +9,9 @@
 //
 // This is FlashAttention's rule (README.md), for programs of which nobody knows
 // what they store: a bound that lets them store every intermediate result in 8
-// bits would not mean much. Our own kernels are held to one of what they store
-// (stored.h).
+// bits would not mean much. Where the roundings of this one program cancel, it
+// says nothing of others: they also have the bound of a program that stores
+// what plain ones do (stored.h). Our own kernels have that of what they store.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_NAIVE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_NAIVE_H_
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stored.h - numbers of a program that computes in float and stores bf16 where
-// products take operands, as our kernels do, which are held to it
-// (Implementation::stores_as_ours): each carries a bound of its error. A
-// number that was computed counts as stored, once,
+// products take operands: each carries a bound of its error. A number that was
+// computed counts as stored, once,
 //
 //   StoredOperands  whenever it becomes a factor in a sum of products
 //   StoredResults   there, and when it is the result of such a sum
 //
+// Our kernels, which are held to that (Implementation::stores_as_ours), are of
+// the first kind, and those of experts of the second; so are plain programs of
+// others, of matrix products with nothing fused.
 // Being stored adds 2^-8 |x|: half of the gap between bf16 numbers, or more. So
 // programs that round a part of such a product instead, or in another order of
 // factors, are covered too. Formulas (formula.h) are run over them.
@@ -15,7 +17,6 @@
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_STORED_H_
 
 #include <cmath>
-#include <type_traits>
 
 #include "property_tests/error_bounds.h"
 
@@ -29,10 +30,6 @@ struct ResultRounding : FloatRounding {
 };
 using StoredOperands = BoundedNumber<OperandRounding>;
 using StoredResults = BoundedNumber<ResultRounding>;
-
-template <typename N>
-inline constexpr bool kIsStored =
-    std::is_same_v<N, StoredOperands> || std::is_same_v<N, StoredResults>;
 
 // What has no error is an input, which is stored as it is.
 template <typename Rounding>

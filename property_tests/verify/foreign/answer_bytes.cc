@@ -9,7 +9,7 @@
 namespace softmoe::verify {
 namespace {
 
-constexpr uint64_t kMaxRank = 16;
+constexpr uint64_t kMaxAnswerRank = 16;
 
 // The largest size of a text in an answer: a sentence, and a program's last
 // words.
@@ -85,7 +85,8 @@ Tensor ByteReader::TakeTensor(std::string* name) {
   *name = Text();
   Tensor tensor;
   const uint64_t dtype = Number(), rank = Number();
-  ok_ = ok_ && dtype <= static_cast<uint64_t>(Dtype::kI32) && rank <= kMaxRank;
+  ok_ = ok_ && dtype <= static_cast<uint64_t>(Dtype::kI32) &&
+        rank <= kMaxAnswerRank;
   if (!ok_) return {};
   tensor.dtype = static_cast<Dtype>(dtype);
   uint64_t elements = 1;

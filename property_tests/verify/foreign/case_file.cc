@@ -6,7 +6,7 @@
 namespace softmoe::verify {
 namespace {
 
-const Hdf5Kind kKind = {"verify-cases", 1};
+const Hdf5Kind kCaseFileKind = {"verify-cases", 1};
 constexpr int64_t kFormatVersion = 1;  // FORMAT.md
 
 void WriteParameters(Hdf5Writer& writer, const std::string& group,
@@ -96,7 +96,7 @@ void WriteHead(Hdf5Writer& writer, int64_t num_cases) {
 
 void WriteCaseFile(const std::filesystem::path& path,
                    std::span<const Request> requests) {
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kCaseFileKind);
   WriteHead(writer, static_cast<int64_t>(requests.size()));
   writer.CreateGroup("/cases");
   for (size_t i = 0; i < requests.size(); ++i) {

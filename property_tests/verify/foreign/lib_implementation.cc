@@ -39,7 +39,7 @@ using Clock = std::chrono::steady_clock;
 
 enum class Io { kDone, kClosed, kLate, kStopped };
 
-constexpr int64_t kTickMilliseconds = 50;
+constexpr int64_t kCallTickMilliseconds = 50;
 
 // For whom the parent waits, and how long.
 struct Patience {
@@ -69,7 +69,7 @@ Io Await(int socket, short events, const Patience* patience) {
     const bool ended = HasEnded(patience->child);  // and has sent all it will
     struct pollfd ready = {socket, events, 0};
     const int64_t wait =
-        ended ? 0 : std::min<int64_t>(left.count(), kTickMilliseconds);
+        ended ? 0 : std::min<int64_t>(left.count(), kCallTickMilliseconds);
     if (::poll(&ready, 1, static_cast<int>(wait)) > 0) break;
     if (ended) return Io::kClosed;
   }

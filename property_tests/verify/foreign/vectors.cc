@@ -19,7 +19,7 @@ namespace softmoe::verify {
 namespace {
 
 constexpr int64_t kVersion = 2;
-const Hdf5Kind kKind = {"verify-vectors", kVersion};
+const Hdf5Kind kVectorsKind = {"verify-vectors", kVersion};
 
 void WriteExpected(Hdf5Writer& writer, const std::string& group,
                    const Expected& expected) {
@@ -94,14 +94,14 @@ void CheckInputsOf(const std::filesystem::path& path, size_t index,
 
 void WriteVectors(const std::filesystem::path& path,
                   const std::vector<Case>& cases) {
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kVectorsKind);
   WriteCases(writer, cases);
   writer.Commit();
 }
 
 void WriteBundle(const std::filesystem::path& path, const CaseResult& failed,
                  const TensorMap& got) {
-  Hdf5Writer writer(path, kKind);
+  Hdf5Writer writer(path, kVectorsKind);
   WriteCases(writer, {failed.c});
   const std::string group = CaseGroup(0);
   writer.WriteAttribute(group, "result", ReproLine(failed));
@@ -114,7 +114,7 @@ void WriteBundle(const std::filesystem::path& path, const CaseResult& failed,
 }
 
 std::vector<VectorCase> ReadVectors(const std::filesystem::path& path) {
-  const Hdf5Reader reader(path, kKind);
+  const Hdf5Reader reader(path, kVectorsKind);
   std::vector<VectorCase> cases(reader.Children("/cases").size());
   for (size_t i = 0; i < cases.size(); ++i) {
     const std::string group = CaseGroup(static_cast<int64_t>(i));

@@ -326,11 +326,11 @@ TEST(Vectors, OfAnotherProgramAreRefused) {
       Says(MessageOf<DataError>([&] { CheckExpectations("v.h5", other); }),
            "another version"));
   other = cases;
-  other[0].outputs.at("weights").derivation = "lapsum-weights-f32/2";
+  other[0].outputs.at("weights").derivation = "lapsum-weights-f32/3";
   EXPECT_TRUE(
       Says(MessageOf<DataError>([&] { CheckExpectations("v.h5", other); }),
-           "are derived by lapsum-weights-f32/3 here, by "
-           "'lapsum-weights-f32/2' there",
+           "are derived by lapsum-weights-f32/4 here, by "
+           "'lapsum-weights-f32/3' there",
            "write it again"));
   other = cases;
   other[0].inputs.at("scores").values[0] += 1;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "property_tests/verify/engine/expected.h"
@@ -13,7 +14,7 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Vector;
 
-constexpr char kUpdate[] = "adamw-f32/4";
+constexpr char kUpdate[] = "adamw-f32/5";
 constexpr char kNorm[] = "norm-f64/3";
 
 // What a driver of the update computes in double at every dtype, with the error
@@ -45,12 +46,13 @@ InDouble CorrectionOf(double beta, double t) {
   return (1 - InDouble(std::pow(beta, t)).Rounded(roundings)).Rounded();
 }
 
-// One step over numbers that carry their error. Every constant of the formula
+using BoundedStep = reference::formula::AdamWStep<Bounded>;
+
+// A step over numbers that carry their error. Every constant of the formula
 // is rounded to float once; at f64 it has its own error, in units of float's
 // bounds, of which 2^-28 then remain, for both sides (AtF64Derivation).
-reference::formula::AdamWStep<Bounded> StepBounds(
-    const TrainingConfig& training, double learning_rate, int64_t completed,
-    const InDouble& norm, Dtype dtype) {
+BoundedStep StepBounds(const TrainingConfig& training, double learning_rate,
+                       int64_t completed, const InDouble& norm, Dtype dtype) {
   const double t = static_cast<double>(completed) + 1;
   const auto constant = [&](const InDouble& x) {
     return dtype == Dtype::kF64 ? Bounded(x.value, 0x1p29 * x.error)
@@ -63,6 +65,25 @@ reference::formula::AdamWStep<Bounded> StepBounds(
           .epsilon = training.adam_epsilon,
           .first_correction = constant(CorrectionOf(training.beta1, t)),
           .second_correction = constant(CorrectionOf(training.beta2, t))};
+}
+
+// Updates one element. *p has the largest error of three programs: one with the
+// formula, and two that decay first, which round *p more often, as
+// torch.optim.AdamW does and as its fused kernels do.
+void UpdateBounds(const BoundedStep& step, const Bounded& gradient,
+                  const Bounded& decay, Bounded* p, Bounded* m, Bounded* v) {
+  const auto error_after = [&](Bounded decayed) {
+    Bounded first_moment = *m, second_moment = *v;
+    step.Update(gradient, 0, &decayed, &first_moment, &second_moment);
+    return decayed.error;
+  };
+  double error = 0;
+  const Bounded rate = step.learning_rate * decay;
+  if (!rate.IsExactZero()) {
+    error = std::max(error_after(*p * (1 - rate)), error_after(*p - rate * *p));
+  }
+  step.Update(gradient, decay, p, m, v);
+  p->error = std::max(p->error, error);
 }
 
 // A few updates of the optimizer (SPEC.md 4).
@@ -118,13 +139,17 @@ class AdamW : public Operation {
          "error, u = 2^-24. Products below 2^-125 may be flushed; a root errs "
          "by\n"
          "sqrt x - sqrt(x - e), or sqrt e. Gradients are given, so no step is\n"
-         "chaotic. At f64 the scale has the error of its norm (norm-f64) and "
-         "of a\n"
-         "quotient, if there may be clipping, and a correction 1 - beta^t that "
-         "of\n"
-         "the power, 2 u as a power and 3 u |t ln beta| as an exponential, of "
-         "the\n"
-         "difference, which may cancel, and of a reciprocal."},
+         "chaotic. A parameter that decays has the largest bound of three "
+         "forms,\n"
+         "p - lr (step + decay p), p (1 - lr decay) - lr step and\n"
+         "p - lr decay p - lr step. At f64 the scale has the error of its "
+         "norm\n"
+         "(norm-f64) and of a quotient, if there may be clipping, and a "
+         "correction\n"
+         "1 - beta^t that of the power, 2 u as a power and 3 u |t ln beta| as "
+         "an\n"
+         "exponential, of the difference, which may cancel, and of a "
+         "reciprocal."},
         {kNorm,
          "Squares of floats are exact in double, n - 1 additions and the "
          "root:\n"
@@ -185,13 +210,13 @@ class AdamW : public Operation {
                                         gradient, &parameters, &state);
       const InDouble norm = NormOf(gradient, norms[s], c.dtype);
       norm_bounds.emplace_back(norm.value, 0x1p29 * norm.error);
-      const reference::formula::AdamWStep<Bounded> step = StepBounds(
-          update.training, rate, update.completed + s, norm, c.dtype);
+      const BoundedStep step = StepBounds(update.training, rate,
+                                          update.completed + s, norm, c.dtype);
       for (const ParameterTensor& tensor : update.layout.tensors) {
         const Bounded decay(tensor.weight_decay ? update.training.weight_decay
                                                 : 0);
         for (int64_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
-          step.Update(gradient[i], decay, &p[i], &m[i], &v[i]);
+          UpdateBounds(step, gradient[i], decay, &p[i], &m[i], &v[i]);
         }
       }
     }

@@ -26,7 +26,7 @@ struct AttentionShape {
 // at least 16 keys and divide at the end, and recompute it for the gradient
 // from the logarithm of its sum.
 //
-// At bf16 these errors and those of stored numbers are added (ExpectStored), so
+// At bf16 these errors and those of stored numbers are added (AddStored), so
 // that each operation of float counts twice. That covers tensor cores, which
 // may truncate when they add (2 u instead of u), an exponential within 2 ulp
 // (4 u instead of 2 u) of a score times log2(e), one more factor that is
@@ -51,17 +51,35 @@ reference::MatrixOf<Bounded> Loosened(
   return weights;
 }
 // The naive program follows the formula; what float may do besides storing is
-// added (ExpectStored).
+// added (AddStored).
 template <typename N>
 reference::MatrixOf<N> Loosened(reference::MatrixOf<N> weights,
                                 const reference::MatrixOf<N>&, bool) {
   return weights;
 }
 
+// What plain programs store besides factors and results of products; ours do
+// not.
+template <typename N>
+N StoredIfPlain(const N& x) {
+  if constexpr (std::is_same_v<N, StoredResults>) return AsStored(x);
+  return x;
+}
+// The queries, which plain programs may scale before: then they are computed,
+// and stored. As that is relative, the factor itself may follow later.
+template <typename N>
+reference::MatrixOf<N> AsQueries(const Matrix& q) {
+  reference::MatrixOf<N> queries = As<N>(q);
+  if constexpr (std::is_same_v<N, StoredResults>) {
+    for (N& x : queries.reshaped()) x = x.Rounded();
+  }
+  return queries;
+}
+
 // CausalAttentionBackward, except that the sum over keys of a * d_a is taken as
 // <d_out, out>, as kernels do, and that the scores' gradient has its scale when
-// it is stored. In float it may be either sum: the weights' errors cancel in
-// the first where d_a does, those of `out` do not.
+// it is stored. In float, and in programs of others, it may be either sum: the
+// weights' errors cancel in the first where d_a does, those of `out` do not.
 template <typename N>
 reference::CausalAttentionGradientsOf<N> Backward(
     const reference::MatrixOf<N>& weights, const reference::MatrixOf<N>& out,
@@ -74,12 +92,13 @@ reference::CausalAttentionGradientsOf<N> Backward(
   reference::MatrixOf<N> d_scores(q.rows(), q.rows());
   for (int64_t t = 0; t < q.rows(); ++t) {
     N delta = formula::Dot<N>(d_out.row(t), out.row(t));
-    if constexpr (!kIsStored<N>) {
+    if constexpr (!std::is_same_v<N, StoredOperands>) {
       const N sum = formula::Dot<N>(weights.row(t), d_weights.row(t));
       delta.error = std::max(delta.error, sum.error);
     }
     for (int64_t s = 0; s < q.rows(); ++s) {
-      d_scores(t, s) = scale * weights(t, s) * (d_weights(t, s) - delta);
+      d_scores(t, s) = StoredIfPlain(scale * StoredIfPlain(weights(t, s)) *
+                                     (d_weights(t, s) - delta));
     }
   }
   reference::CausalAttentionGradientsOf<N> gradients;
@@ -109,7 +128,7 @@ struct AttentionFormula {
         const Matrix k = block(packed, s, 1, head);
         const Block v = As<W>(Matrix(block(packed, s, 2, head)));
         const Block logits =
-            As<W>(formula::AttentionLogits<N>(As<N>(q), As<N>(k)));
+            As<W>(formula::AttentionLogits<N>(AsQueries<N>(q), As<N>(k)));
         const Block weights = formula::CausalSoftmax<W>(logits);
         const Block head_out = formula::WeightedValues<W>(
             Loosened(weights, logits, /*backward=*/false), v);
@@ -120,8 +139,9 @@ struct AttentionFormula {
           gradients = formula::CausalAttentionBackward<W>(weights, As<W>(q),
                                                           As<W>(k), v, d_head);
         } else {
-          gradients = Backward<W>(Loosened(weights, logits, /*backward=*/true),
-                                  head_out, As<W>(q), As<W>(k), v, d_head);
+          gradients =
+              Backward<W>(Loosened(weights, logits, /*backward=*/true),
+                          head_out, AsQueries<W>(q), As<W>(k), v, d_head);
         }
         block(d_qkv, s, 0, head) = gradients.d_q;
         block(d_qkv, s, 1, head) = gradients.d_k;
@@ -200,21 +220,22 @@ class Attention : public Operation {
     const AttentionShape shape = ShapeOf(c);
     const std::vector<Window> tokens = {filler.Axis("sequences"),
                                         filler.Axis("length")};
+    // Addressed by (sequence, token, part and head, column), and stored flat.
+    const std::vector<Window> of_qkv = {tokens[0], tokens[1],
+                                        Filler::All(3 * c.Size("heads")),
+                                        filler.Axis("head_dim")};
+    const std::vector<Window> of_out = {
+        tokens[0], tokens[1], filler.Axis("heads"), filler.Axis("head_dim")};
     TensorMap inputs;
     if (c.fill.name == "exact" && HasExactData(c, shape)) {
-      inputs["qkv"] = ExactData(c, filler);
+      inputs["qkv"] = filler.OneOf("qkv", of_qkv, {-2, -1, 0, 1, 2});
+      MakeExact(c, filler, inputs["qkv"]);
+      inputs["d_out"] = filler.OneOf("d_out", of_out, {-1, 0, 1});
     } else {
-      // Addressed by (sequence, token, part and head, column), and stored flat.
-      inputs["qkv"] =
-          filler.Data("qkv",
-                      {tokens[0], tokens[1], Filler::All(3 * c.Size("heads")),
-                       filler.Axis("head_dim")},
-                      c.Real("scale"));
+      inputs["qkv"] = filler.Data("qkv", of_qkv, c.Real("scale"));
+      inputs["d_out"] = filler.Plain("d_out", of_out);
     }
     inputs["qkv"].shape = {shape.rows(), 3 * shape.width()};
-    inputs["d_out"] = filler.Plain(
-        "d_out",
-        {tokens[0], tokens[1], filler.Axis("heads"), filler.Axis("head_dim")});
     inputs["d_out"].shape = {shape.rows(), shape.width()};
     return inputs;
   }
@@ -232,7 +253,9 @@ class Attention : public Operation {
                                 ToMatrix(qkv), shape.sequences, shape.heads,
                                 ToMatrix(d_out)),
                             qkv.shape)}},
-        kDerivation, HasExactData(c, shape), shape, qkv, d_out);
+        kDerivation,
+        HasExactData(c, shape) ? Exact::kForAll : Exact::kForNobody, shape, qkv,
+        d_out);
   }
 
   TensorMap Forward(const Case& c, const TensorMap& inputs,
@@ -248,40 +271,44 @@ class Attention : public Operation {
  private:
   static constexpr char kDerivation[] = "attention-f32/4";
 
-  // Scores are rounded when they are scaled by 1/sqrt(head_dim), unless that is
-  // a power of 2. bf16 has n 2^e for whole n up to 256, and not all for larger
-  // ones.
+  // A score takes four columns, which repeat. bf16 has n 2^e for whole n up to
+  // 256: so many queries may have one key, and d_out v is at most 2 head_dim.
   static bool HasExactData(const Case& c, const AttentionShape& shape) {
-    const bool fits = c.dtype != Dtype::kBf16 || shape.length - 1 <= 256;
-    return fits && (shape.dim == 4 || shape.dim == 16);
+    const bool fits = c.dtype != Dtype::kBf16 ||
+                      (shape.length <= 256 && 2 * shape.dim <= 256);
+    return fits && shape.dim % Lattice::kFactors == 0;
   }
-  // Keys are 1024 times a whole number that no other key of their sequence and
-  // head has, queries 1 or 2, values small whole numbers: the softmax of a
-  // query is 1 at one key. Scores are below 1024 * 2 * 16 * 80.
-  static Tensor ExactData(const Case& c, const Filler& filler) {
+  // Keys are points of a lattice, and a query is one of these that it sees: its
+  // score is 0, and the others, of -512 sqrt(head_dim) or less, have weights of
+  // 0 even in double. So the softmax of a query is 1 at one key, `out` is its
+  // value, and the gradients of q and k are 0. (A scaled query that is stored
+  // as bf16 moves no score by a fifth of what it is below the largest.)
+  //
+  // Every third key is the point of the key before it, which is the query's
+  // own there: seeing too far halves its weight. All other queries are points
+  // that no other key has.
+  static void MakeExact(const Case& c, const Filler& filler, Tensor& qkv) {
     const Window sequences = filler.Axis("sequences");
-    const Window tokens = filler.Axis("length"), dim = filler.Axis("head_dim");
-    const int64_t heads = c.Size("heads");
-    const std::vector<Window> axes = {sequences, tokens, Filler::All(3 * heads),
-                                      dim};
-    const Tensor queries = filler.OneOf("q", axes, {1, 2});
-    Tensor qkv = filler.OneOf("qkv", axes, {-3, -2, -1, 0, 1, 2, 3});
+    const Window tokens = filler.Axis("length");
+    const int64_t heads = c.Size("heads"), dim = c.Size("head_dim");
+    const Lattice lattice(tokens.count, 2048);
     for (int64_t s = 0; s < sequences.count; ++s) {
       for (int64_t h = 0; h < heads; ++h) {
-        const std::vector<int64_t> ranks =
-            filler.Ranks("k", {sequences.first + s, h}, tokens);
+        const std::vector<int64_t> index = {sequences.first + s, h};
+        const std::vector<int64_t> points = filler.Ranks("k", index, tokens);
+        const std::vector<int64_t> draws = filler.Ranks("q", index, tokens);
         for (int64_t t = 0; t < tokens.count; ++t) {
-          const int64_t row = (s * tokens.count + t) * 3 * heads;
-          for (int64_t j = 0; j < dim.count; ++j) {
-            const int64_t q = (row + h) * dim.count + j;
-            qkv.values[q] = queries.values[q];
-            qkv.values[q + heads * dim.count] =
-                1024 * static_cast<double>(ranks[t]);
+          const int64_t seen = t % 3 == 1 ? t : draws[t] % (t / 3 + 1) * 3;
+          const auto query = lattice.Query(points[seen]);
+          const auto key = lattice.Key(points[t % 3 == 2 ? t - 1 : t]);
+          const int64_t q = ((s * tokens.count + t) * 3 * heads + h) * dim;
+          for (int64_t j = 0; j < dim; ++j) {
+            qkv.values[q + j] = query[j % Lattice::kFactors];
+            qkv.values[q + heads * dim + j] = key[j % Lattice::kFactors];
           }
         }
       }
     }
-    return qkv;
   }
   static AttentionShape ShapeOf(const Case& c) {
     return {c.Size("sequences"), c.Size("length"), c.Size("heads"),

@@ -212,7 +212,8 @@ class Experts : public Operation {
           tensor("d_gate_up_weight", {data.experts, data.d, 2 * data.f})},
          {"d_down_weight",
           tensor("d_down_weight", {data.experts, data.f, data.d})}},
-        kDerivation, IsExact(data, c.dtype), data);
+        kDerivation,
+        IsExact(data, c.dtype) ? Exact::kForOurs : Exact::kForNobody, data);
   }
 
   TensorMap Forward(const Case& c, const TensorMap& inputs,

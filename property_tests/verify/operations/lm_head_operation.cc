@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
@@ -38,7 +40,7 @@ reference::VectorOf<Bounded> Loosened(reference::VectorOf<Bounded> losses,
   return losses;
 }
 // The naive program follows the formula; what float may do besides storing is
-// added (ExpectStored).
+// added (AddStored).
 template <typename Numbers, typename What>
 Numbers Loosened(Numbers numbers, const What&) {
   return numbers;
@@ -101,7 +103,7 @@ class LmHead : public Operation {
          .typical = {0.0625, 0.3},
          .simple = 3},
     };
-    edges_ = {"rows=0", "rows=1100 d_model=2 vocab_size=12",
+    edges_ = {"rows=0", "rows=1100 d_model=4 vocab_size=12",
               "vocab_size=700 rows=9", "vocab_size=2056 rows=5"};
     fills_ = {"generic", "exact", "subnormal", "repeated"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
@@ -129,7 +131,7 @@ class LmHead : public Operation {
     const Filler filler(c);
     const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
     if (c.fill.name == "exact" && HasExactData(c)) {
-      return ExactInputs(c, filler);
+      return ExactInputs(filler);
     }
     return {{"hidden", filler.Data("hidden", {rows, width}, c.Real("scale"))},
             {"head_weight",
@@ -157,37 +159,54 @@ class LmHead : public Operation {
          ToTensor(gradients.d_hidden, {hidden.rows(), hidden.cols()})},
         {"d_head_weight",
          ToTensor(gradients.d_head_weight, {weight.rows(), weight.cols()})}};
-    Expected expected = ExpectByFormula<LmHeadFormula, StoredOperands>(
-        *this, c, values, kDerivation, HasExactData(c), hidden, weight, targets,
-        grad_scale);
-    // Nobody stores anything between bf16's products and the losses; between
-    // the logits and their products, their gradient is stored.
-    const auto loss = expected.of_ours.find("loss");
-    if (loss != expected.of_ours.end()) expected.outputs["loss"] = loss->second;
-    return expected;
+    return ExpectByFormula<LmHeadFormula, StoredOperands>(
+        *this, c, values, kDerivation,
+        HasExactData(c) ? Exact::kForAll : Exact::kForNobody, hidden, weight,
+        targets, grad_scale);
   }
 
  private:
   static constexpr char kDerivation[] = "lm-head-f32/4";
 
-  // bf16 has n 2^e for whole n up to 256, and not all for larger ones.
+  // A logit takes four columns. bf16 has n 2^e for whole n up to 256, as logits
+  // are then, too.
   static bool HasExactData(const Case& c) {
-    return c.dtype != Dtype::kBf16 || c.Size("vocab_size") + 1 <= 256;
+    const int64_t longest = Lattice(c.Size("vocab_size")).width() - 1;
+    const bool fits = c.dtype != Dtype::kBf16 || 2 * longest * longest <= 256;
+    return fits && c.Size("d_model") >= Lattice::kFactors;
   }
-  // The logits of a token are whole multiples of 1024, all different: softmax
-  // is 1 at one of them, and loss and gradients are differences of whole
-  // numbers. At most 1024 * 70 * 2 * 142 < 1024 * 2^24.
-  static TensorMap ExactInputs(const Case& c, const Filler& filler) {
+  // Rows of the head are points of a lattice, and a token is one of these: its
+  // logit is 0, all others are -1024 or less, and their weights 0 even in
+  // double. So the softmax is 1 at one of them, and loss and gradients are
+  // differences of whole numbers. The columns after those of the lattice cancel
+  // in pairs, the first one with the last; one in the middle is 0 in the head.
+  static TensorMap ExactInputs(const Filler& filler) {
     const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
     const Window vocab = filler.Axis("vocab_size");
-    const std::vector<int64_t> ranks = filler.Ranks("head_weight", {}, vocab);
-    const Tensor column = filler.OneOf("column", {width}, {-2, -1, 0, 1, 2});
-    Tensor weight(c.dtype, {vocab.count, width.count});
-    for (int64_t i = 0; i < weight.size(); ++i) {
-      weight.values[i] = 1024 * (static_cast<double>(ranks[i / width.count]) +
-                                 column.values[i % width.count]);
+    const Lattice lattice(vocab.count, 1024);
+    const Tensor points = filler.Ids("points", {rows}, vocab.count);
+    const auto partner = [&](int64_t j) {
+      return Lattice::kFactors + width.count - 1 - j;
+    };
+    Tensor hidden = filler.OneOf("hidden", {rows, width}, {1, 2});
+    Tensor weight =
+        filler.OneOf("head_weight", {vocab, width}, {-2048, -1024, 1024, 2048});
+    for (int64_t t = 0; t < rows.count; ++t) {
+      double* const row = &hidden.values[t * width.count];
+      std::ranges::copy(lattice.Query(static_cast<int64_t>(points.values[t])),
+                        row);
+      for (int64_t j = Lattice::kFactors; j < partner(j); ++j) {
+        row[partner(j)] = row[j];
+      }
     }
-    return {{"hidden", filler.OneOf("hidden", {rows, width}, {1, 2})},
+    for (int64_t w = 0; w < vocab.count; ++w) {
+      double* const row = &weight.values[w * width.count];
+      std::ranges::copy(lattice.Key(w), row);
+      for (int64_t j = Lattice::kFactors; j <= partner(j); ++j) {
+        row[partner(j)] = j < partner(j) ? -row[j] : 0;
+      }
+    }
+    return {{"hidden", hidden},
             {"head_weight", weight},
             {"targets", filler.Ids("targets", {rows}, vocab.count)},
             {"grad_scale", filler.InFloat().Scalar(0.25)}};

@@ -124,20 +124,18 @@ double FlushedMean(const LapSumRow& row, std::span<const Bounded> v) {
 
 const Derivation& LapSumWeightsDerivation() {
   static const Derivation derivation = {
-      "lapsum-weights-f32/3",
+      "lapsum-weights-f32/4",
       "u = 2^-24, z_i = (r_i - anchor)/T, root = anchor + T t, u_i = z_i - t.\n"
       "A relative error of score j's exponential moves t by at most its share\n"
-      "q_j = f_j / sum f of it. It goes through s_j steps of the recurrence, "
-      "one\n"
-      "for each score from j to the root: a sum, a product and an "
-      "exponential,\n"
-      "4 u; or first through n/4 additions in each of four chains. 32 u for "
-      "the\n"
+      "q_j = f_j / sum f of it. It goes through at most n additions, in any "
+      "order,\n"
+      "and, where sums are extended score by score, s_j products with an\n"
+      "exponential, 3 u, one for each score from j to the root. 32 u for the\n"
       "arguments of the exponentials (where sum |z| e^z / (1 + sum e^z) <= 3.4)"
       "\n"
       "and the closing root and logarithm; 8 u ln n for an anchor that may be\n"
       "the neighbour, and for a gap:\n"
-      "  |du_i| <= u (n/4 + 4 sum_j q_j s_j + 32 + 8 ln n + 4 |z_i| + 6 |t|)\n"
+      "  |du_i| <= u (n + 3 sum_j q_j s_j + 32 + 8 ln n + 4 |z_i| + 6 |t|)\n"
       "  |dp_i| <= f_i (e^|du_i| - 1) + 3 u p_i + underflow"};
   return derivation;
 }
@@ -163,13 +161,13 @@ const Derivation& LapSumGradientDerivation() {
 const Derivation& SoftmaxDerivation() {
   static const Derivation derivation = {
       "softmax-f32/3",
-      "s_i = e^(r_i - max) / sum: exp and log within 2 u, every rounding u "
-      "|x|,\n"
-      "the sum of n terms in any order n u sum |x|; carried through the "
-      "formula\n"
-      "operation by operation; 64 * 2^-125 for what exp flushes to 0. There "
-      "is no\n"
-      "k_l in it: d_k is 0, exactly."};
+      "s_i = e^z_i / sum, z_i = r_i - max: exp and log within 2 u (so that "
+      "2^x\n"
+      "of a rounded x = z log2(e), which errs by |z| u more, is outside), "
+      "every\n"
+      "rounding u |x|, the sum of n terms in any order n u sum |x|; carried\n"
+      "through the formula operation by operation; 64 * 2^-125 for what exp\n"
+      "flushes to 0. There is no k_l in it: d_k is 0, exactly."};
   return derivation;
 }
 
