@@ -59,8 +59,9 @@ ExitCode Run(int argc, char** argv) {
                  "file to write [gpu_record.jsonl]");
   app.add_option("--only", arguments.run.only,
                  "only stages whose names begin so");
-  app.add_option("--grid", arguments.grid,
-                 "the program `grid`, to train a grid with");
+  app.add_option(
+      "--grid", arguments.grid,
+      "the program `grid`, to train a grid with, anew in RECORD.grid");
   app.add_option("--grid-file", arguments.grid_file, "that grid");
   app.add_option("--plant", arguments.run.planted,
                  "an operation, or nccl, that is to be wrong: must be found");

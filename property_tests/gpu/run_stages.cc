@@ -30,6 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr char kNotRun[] = "not run";
+constexpr char kTooLong[] = "ran too long";
 constexpr char kNoTime[] = "no time was left";
 
 // With less time left, no stage is started.
@@ -112,9 +113,19 @@ std::vector<std::string> CommandOf(const Stage& stage, double seconds) {
   return command;
 }
 
-// Hands on what follows from the report of `stage`, and removes it. Throws
-// DataError if there is none, or one of another shape.
-void ReadReport(const Stage& stage, const OnLine& on_line) {
+// Whether a program that ended so found nothing wrong, in what it looked at.
+bool FoundNothingWrong(int status) {
+  for (const ExitCode code :
+       {ExitCode::kDone, ExitCode::kInconclusive, ExitCode::kMistrusted}) {
+    if (status == static_cast<int>(code)) return true;
+  }
+  return false;
+}
+
+// Hands on what follows from the report of `stage`, and removes it. False, and
+// nothing is handed on, if the program found nothing wrong in less than all.
+// Throws DataError if there is no report, or one of another shape.
+bool ReadReport(const Stage& stage, int status, const OnLine& on_line) {
   if (!std::filesystem::exists(stage.report)) {
     throw DataError("the stage left no report");
   }
@@ -123,6 +134,9 @@ void ReadReport(const Stage& stage, const OnLine& on_line) {
   if (!report.is_object()) throw DataError("the stage's report is no JSON");
   std::vector<Line> lines;
   try {
+    if (FoundNothingWrong(status) && stage.whole && !stage.whole(report)) {
+      return false;
+    }
     lines = stage.lines_of(report);
   } catch (const Error&) {
     throw;
@@ -131,6 +145,7 @@ void ReadReport(const Stage& stage, const OnLine& on_line) {
         "the stage's report is not of the expected shape: {}", error.what()));
   }
   for (Line& line : lines) on_line(std::move(line));
+  return true;
 }
 
 StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
@@ -150,6 +165,7 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
       &text);
   ProcessOptions options;
   if (!stage.report.empty()) std::filesystem::remove(stage.report);
+  if (!stage.results.empty()) std::filesystem::remove_all(stage.results);
   options.arguments = CommandOf(stage, seconds);
   options.folder = stage.folder;
   options.output = ProcessOptions::Output::kApart;
@@ -161,7 +177,7 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
     if (left <= 0 || signal.requested()) {
       process.Kill();
       if (signal.requested()) return {"stopped", text.Text()};
-      return {"ran too long",
+      return {kTooLong,
               fmt::format("killed after {:.0f} s\n{}", seconds, text.Text())};
     }
     // Polls briefly, since a signal may come.
@@ -180,7 +196,7 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
   }
   if (!process.Wait(std::max(1.0, seconds - SecondsSince(begin)))) {
     process.Kill();
-    return {"ran too long", text.Text()};
+    return {kTooLong, text.Text()};
   }
   if (!defect.empty()) return {"failed", defect};
   if (process.Signal() != 0) {
@@ -190,7 +206,10 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
   const int status = process.ExitStatus();
   if (!stage.report.empty()) {
     try {
-      ReadReport(stage, on_line);
+      if (!ReadReport(stage, status, on_line)) {
+        return {kTooLong,
+                "it ended before it had looked at all\n" + text.Text(), status};
+      }
     } catch (const DataError& error) {
       return {"failed", fmt::format("{}\n{}", error.what(), text.Text()),
               status};
@@ -435,24 +454,28 @@ class Run {
     }
   }
 
-  // Runs a stage if there is time for it.
+  // Runs a stage if there is time for it. The first one has its own in any
+  // case, since whether a device answers is not a matter of `minutes`.
   StageEnd RunInTime(const Stage& stage, const OnLine& on_line) {
-    const double left = 60 * options_.minutes - SecondsSince(begin_);
-    if (left < kLeastSeconds && stage.name != kFactsStage) {
-      return {kNotRun, kNoTime};
-    }
+    const bool is_first = stage.name == kFactsStage;
+    const double left =
+        is_first ? stage.seconds : 60 * options_.minutes - SecondsSince(begin_);
+    if (!is_first && left < kLeastSeconds) return {kNotRun, kNoTime};
     if (signal_.requested()) return {"stopped", ""};
     const auto begin = Clock::now();
-    StageEnd end =
-        RunOne(stage, std::min(stage.seconds, std::max(left, kLeastSeconds)),
-               signal_, on_line);
+    const double limit = std::min(stage.seconds, left);
+    StageEnd end = RunOne(stage, limit, signal_, on_line);
     end.seconds = SecondsSince(begin);
+    if (end.outcome == kTooLong && limit < stage.seconds) {
+      end.outcome = kNotRun;
+      end.text = fmt::format("{}\n{}", kNoTime, end.text);
+    }
     return end;
   }
 
   // Records how a stage ended, before whose lines so many had failed.
   void RecordEnd(const Stage& stage, const StageEnd& end, size_t failures) {
-    if (end.text == kNoTime) no_time_.push_back(stage.name);
+    if (end.text.starts_with(kNoTime)) no_time_.push_back(stage.name);
     if (writer_ == nullptr) {
       // This is kFactsStage; a record without facts is of no use.
       signal_.ThrowIfRequested("nothing was found yet, and there is no record");

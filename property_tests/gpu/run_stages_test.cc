@@ -137,6 +137,7 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
     stage.folder = options_.record.parent_path();
     stage.report = stage.folder / "report.json";
     stage.told = 0.5;
+    stage.whole = [](const Line& report) { return !report.contains("half"); };
     stage.lines_of = [name](const Line& report) {
       return std::vector<Line>{{{"kind", "check"},
                                 {"name", name},
@@ -152,6 +153,10 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
               R"(echo "{\"fine\":true,\"given\":\"$0=$1\"}" >report.json)"),
        leaves("not fine",
               R"(echo '{"fine":false,"given":""}' >report.json; exit 1)"),
+       leaves("half", R"(echo '{"half":1}' >report.json)"),
+       leaves("wrong half",
+              R"(echo '{"half":1,"fine":false,"given":""}' >report.json;)"
+              " exit 1"),
        leaves("none", "exit 0"), leaves("no JSON", "echo '{' >report.json"),
        leaves("other JSON", "echo '{}' >report.json")},
       options_);
@@ -159,16 +164,55 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
   auto ends = Ends();
   EXPECT_EQ(ends["fine"]["outcome"], "passed");
   EXPECT_EQ(ends["not fine"]["outcome"], "failed");
+  EXPECT_EQ(ends["half"]["outcome"], "ran too long");
+  EXPECT_TRUE(Says(ends["half"]["text"].get<std::string>(), "before it had"));
   EXPECT_EQ(ends["none"]["outcome"], "failed");
   EXPECT_EQ(ends["no JSON"]["outcome"], "failed");
   EXPECT_EQ(ends["other JSON"]["outcome"], "failed");
   EXPECT_TRUE(Says(ends["other JSON"]["text"].get<std::string>(), "'fine'"));
   EXPECT_EQ(ends["end"]["failed"],
-            "check \"not fine\"; stage \"none\" (failed); stage \"no JSON\" "
-            "(failed); stage \"other JSON\" (failed)");
+            "check \"not fine\"; stage \"half\" (ran too long); check \"wrong "
+            "half\"; stage \"none\" (failed); stage \"no JSON\" (failed); "
+            "stage \"other JSON\" (failed)");
   EXPECT_FALSE(fs::exists(options_.record.parent_path() / "report.json"));
   // It is told how long it may take.
   EXPECT_EQ(ReadJsonLines(options_.record)[2]["text"], "--seconds=30.000000");
+}
+
+// What `minutes` cut short is no failure of the stage.
+TEST_F(RunStagesTest, WhatHadLessThanItsTimeIsNotRun) {
+  options_.minutes = 0.15;
+  Stage part = Script("part", "echo '{}' >report.json; exit 4");
+  part.folder = options_.record.parent_path();
+  part.report = part.folder / "report.json";
+  part.whole = [](const Line&) { return false; };
+  EXPECT_EQ(RunStages({Facts(), part, Script("cut", "echo half >&2; sleep 600"),
+                       Script("late", "exit 0")},
+                      options_),
+            ExitCode::kInconclusive);
+  auto ends = Ends();
+  for (const char* name : {"part", "cut", "late"}) {
+    EXPECT_EQ(ends[name]["outcome"], "not run") << name;
+    EXPECT_TRUE(Says(ends[name]["text"].get<std::string>(), "no time was left"))
+        << name;
+  }
+  EXPECT_TRUE(Says(ends["cut"]["text"].get<std::string>(), "half"));
+  EXPECT_EQ(ends["end"]["passed"], false);
+  EXPECT_EQ(ends["end"]["failed"], "");
+}
+
+TEST_F(RunStagesTest, ResultsOfAnEarlierRunAreRemoved) {
+  Stage stage = Script("grid", "test ! -e results");
+  stage.folder = options_.record.parent_path();
+  stage.results = stage.folder / "results";
+  fs::create_directories(stage.results / "row");
+  Stage other = stage;
+  other.name = "not here";
+  other.why_not = "no such program";
+  EXPECT_EQ(RunStages({Facts(), other}, options_), ExitCode::kDone);
+  EXPECT_TRUE(fs::exists(stage.results));
+  fs::remove(options_.record);
+  EXPECT_EQ(RunStages({Facts(), stage}, options_), ExitCode::kDone);
 }
 
 TEST_F(RunStagesTest, SharesAreOfWhatTheCeilingsAllow) {

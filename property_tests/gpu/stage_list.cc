@@ -133,9 +133,27 @@ Line OperationLine(const OperationRun& run, const Line& report) {
           {"text", text}};
 }
 
+// Whether `verify run` of one operation came to all of its cases, or says why
+// it could take none.
+bool RanAll(const Line& report, int cases) {
+  const Line& units = report.at("units");
+  if (units.empty()) return false;
+  const Line& unit = units.at(0);
+  int64_t count = 0;
+  for (const Line& of_status : unit.at("cases")) {
+    count += of_status.get<int64_t>();
+  }
+  return count == cases || unit.at("ran") == 0;
+}
+
+// Whether `verify run` of all operations came to each, on both implementations.
+bool CameToAll(const Line& report) {
+  return report.at("units").size() == 2 * verify::Operations().size();
+}
+
 // `verify run` of one operation; the lines of the record are not yet said.
 Stage VerifyStage(const std::string& name, const OperationRun& run,
-                  const std::string& implementation, const std::string& cases,
+                  const std::string& implementation, int cases,
                   const fs::path& report) {
   Stage stage = {.name = name, .seconds = Limit(40)};
   stage.report = report;
@@ -146,8 +164,9 @@ Stage VerifyStage(const std::string& name, const OperationRun& run,
                    "--json",
                    report,
                    "--cases",
-                   cases};
+                   std::to_string(cases)};
   stage.told = 0.7;
+  stage.whole = [cases](const Line& report) { return RanAll(report, cases); };
   stage.shares_device = true;
   return stage;
 }
@@ -161,13 +180,17 @@ std::string Examined(const OperationRun& run, const StageOptions& options) {
 Stage OperationStage(const OperationRun& run, const StageOptions& options) {
   // 100, as `test //...` runs on a device; it also runs that many in the
   // simulator, so fewer suffice there.
-  Stage stage =
-      VerifyStage("operation " + run.operation + " " + run.precision, run,
-                  Examined(run, options), IsSimulated() ? "20" : "100",
-                  fmt::format("{}.{}.{}", options.report.string(),
-                              run.operation, run.precision));
+  const int cases = IsSimulated() ? 20 : 100;
+  Stage stage = VerifyStage("operation " + run.operation + " " + run.precision,
+                            run, Examined(run, options), cases,
+                            fmt::format("{}.{}.{}", options.report.string(),
+                                        run.operation, run.precision));
   // kernels_property_test runs the simulator at its edges.
   if (!IsSimulated()) stage.command.emplace_back("--edges-first");
+  // Its line says how many cases passed, so fewer will do.
+  stage.whole = [cases](const Line& report) {
+    return report.at("verdict") == "PASS" || RanAll(report, cases);
+  };
   stage.lines_of = [run](const Line& report) {
     return std::vector<Line>{OperationLine(run, report)};
   };
@@ -181,7 +204,7 @@ Stage BitsStage(const OperationRun& run, const StageOptions& options) {
       VerifyStage(name, run,
                   fmt::format("same:{},shim{}", Examined(run, options),
                               run.precision == "bf16" ? ":bf16" : ""),
-                  "40",
+                  40,
                   fmt::format("{}.bits.{}.{}", options.report.string(),
                               run.operation, run.precision));
   stage.command.emplace_back("--edges-first");
@@ -362,7 +385,8 @@ Stage SanitizerStage(const std::string& tool, const std::string& what,
 }
 
 Stage GridStage(const StageOptions& options) {
-  Stage stage = {.name = "smoke grid", .seconds = 150};
+  Stage stage = {
+      .name = "smoke grid", .seconds = 150, .results = options.grid_out};
   if (IsSimulated()) {
     stage.why_not = "a simulated device: it would take hours";
   } else if (options.grid.empty() || options.grid_file.empty()) {
@@ -419,10 +443,15 @@ std::vector<Stage> Stages(const StageOptions& options) {
   }
   stages.push_back(TimeStage("algorithms", "algorithm", 0.03, options));
   for (const char* tool : {"memcheck", "racecheck", "initcheck"}) {
+    const std::string report = options.report.string() + "." + tool;
     stages.push_back(SanitizerStage(
         tool, "operations", 100,
         {VerifyProgram(), "run", "impl=" + ImplementationOf("fp32"),
-         "impl=" + ImplementationOf("bf16"), "--cases", "2"}));
+         "impl=" + ImplementationOf("bf16"), "--cases", "2", "--json",
+         report}));
+    stages.back().report = report;
+    stages.back().whole = CameToAll;
+    stages.back().lines_of = [](const Line&) { return std::vector<Line>(); };
     // It ends by itself within a third of the time, as far as a case can be cut
     // short.
     stages.back().told = 0.33;

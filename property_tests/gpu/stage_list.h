@@ -29,6 +29,11 @@ struct Stage {
   // follow from it. Without: the lines are those that it prints.
   std::filesystem::path report = {};
   std::function<std::vector<Line>(const Line& report)> lines_of = {};
+  // Whether, by its report, the program has looked at all that it was to; asked
+  // if it found nothing wrong. Without: it always has.
+  std::function<bool(const Line& report)> whole = {};
+  // A folder that the program fills; removed before it begins.
+  std::filesystem::path results = {};
   int also_passes = 0;  // besides 0, an exit status that is no failure
   // It times nothing: others like it may use the device meanwhile.
   bool shares_device = false;
@@ -72,8 +77,10 @@ struct RunOptions {
 };
 
 // Prints progress. A stage that fails, crashes or hangs does not stop the
-// others. Returns kDone if all that could be run passes, kFailed with the names
-// of what failed printed and recorded, kInconclusive if time ran out for some.
+// others; one that `minutes` leave less than its own time, and that needs more
+// than they leave, is "not run". Returns kDone if all that could be run passes,
+// kFailed with the names of what failed printed and recorded, kInconclusive if
+// time ran out for some.
 // Errors: EnvironmentError if no device answers, before there is a record;
 // StoppedError.
 ExitCode RunStages(const std::vector<Stage>& stages, const RunOptions& options);

@@ -15,6 +15,7 @@
 #include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
 #include "kernels/simt/device/device.h"
+#include "property_tests/verify/engine/operation.h"
 
 namespace softmoe::gpu {
 namespace {
@@ -125,6 +126,23 @@ TEST(OperationStage, RecordsWhatVerifyRefuses) {
   EXPECT_THROW((void)OperationLineOf(report), DataError);
 }
 
+// With some of its cases it can pass, and nothing else.
+TEST(OperationStage, IsWholeIfItPasses) {
+  const Stage stage = StageOf("operation cast bf16");
+  EXPECT_TRUE(stage.whole(Report("MISTRUSTED")));  // 20 of 20 cases
+  for (const std::string verdict : {"PASS", "MISTRUSTED"}) {
+    Line report = Report(verdict);
+    report["units"][0]["cases"]["PASS"] = 19;
+    EXPECT_EQ(stage.whole(report), verdict == "PASS");
+  }
+  Line report = Report("INCONCLUSIVE");
+  report["units"][0]["ran"] = 0;
+  report["units"][0]["cases"] = {{"UNSUPPORTED", 1}};
+  EXPECT_TRUE(stage.whole(report));  // of no use, and not for want of time
+  report["units"] = Line::array();
+  EXPECT_FALSE(stage.whole(report));
+}
+
 TEST(BitsStage, HoldsTheDeviceToItsSimulation) {
   const Stage stage = StageOf("bits of cast bf16");
   for (const char* word : {"run", "op=cast", "impl=same:shim:bf16,shim:bf16",
@@ -136,6 +154,32 @@ TEST(BitsStage, HoldsTheDeviceToItsSimulation) {
                       "impl=same:faulty:twice:y:shim,shim"));
   // Products add in the library's order.
   EXPECT_THROW((void)StageOf("bits of gemm fp32"), InternalError);
+}
+
+TEST(BitsStage, IsWholeWithAllCases) {
+  const Stage stage = StageOf("bits of cast bf16");
+  Line report = Report("PASS");
+  EXPECT_FALSE(stage.whole(report));  // 20 of 40
+  report["units"][0]["cases"]["UNSUPPORTED"] = 20;
+  EXPECT_TRUE(stage.whole(report));
+}
+
+TEST(SanitizerStage, IsWholeWithAllOperations) {
+  const Stage stage = StageOf("memcheck of operations");
+  EXPECT_EQ(stage.report, "report.json.memcheck");
+  Line report = {{"units", Line::array()}};
+  for (size_t i = 0; i < 2 * verify::Operations().size(); ++i) {
+    EXPECT_FALSE(stage.whole(report)) << i;
+    report["units"].push_back(Line::object());
+  }
+  EXPECT_TRUE(stage.whole(report));
+  EXPECT_TRUE(stage.lines_of(report).empty());
+}
+
+TEST(GridStage, BeginsWithoutResults) {
+  StageOptions options;
+  options.grid_out = "record.grid";
+  EXPECT_EQ(Stages(options).back().results, "record.grid");
 }
 
 TEST(BitsStage, RecordsWhetherTheyAre) {

@@ -240,6 +240,20 @@ TEST(SourceTree, KnowsWhatAUnitIncludes) {
             tree.digest());
 }
 
+TEST(SourceTree, LooksForHeadersInTheFoldersOfTheFlags) {
+  const TestProject test({{"kernels/e.cc", "#include <lib.h>\n"},
+                          {"golden/include/lib.h", "#include \"golden/a.h\"\n"},
+                          {"golden/a.h", "#include <vector>\n"}});
+  SourceTree tree(test.project(), test.folder() / "tree");
+  Unit unit = test.project().units.at("kernels/e.cc.o");
+  EXPECT_EQ(tree.Closure(unit), (std::set<std::string>{"kernels/e.cc"}));
+  unit.key = "kernels/e/e.cc.o";
+  unit.flags = {"-I.", "-Igolden/include"};
+  EXPECT_EQ(tree.Closure(unit),
+            (std::set<std::string>{"golden/a.h", "golden/include/lib.h",
+                                   "kernels/e.cc"}));
+}
+
 TEST(Project, ReadsListingsAndRefusesOthers) {
   const std::filesystem::path file =
       std::filesystem::path(::testing::TempDir()) / "a.mutants.json";

@@ -15,16 +15,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The paths in lines #include "PATH".
-std::vector<std::string> Included(std::string_view text) {
-  constexpr std::string_view kInclude = "#include \"";
+// The paths in lines #include "PATH", and FOLDER/NAME for each #include <NAME>,
+// in whichever of `folders` it may be.
+std::vector<std::string> Included(std::string_view text,
+                                  const std::vector<std::string>& folders) {
+  constexpr std::string_view kInclude = "#include ";
   std::vector<std::string> paths;
   for (size_t at = text.find(kInclude); at != text.npos;
        at = text.find(kInclude, at + 1)) {
-    const size_t begin = at + kInclude.size();
-    const size_t end = text.find('"', begin);
-    if (end == text.npos) break;
-    paths.emplace_back(text.substr(begin, end - begin));
+    const std::string_view rest = text.substr(at + kInclude.size());
+    const bool quoted = rest.starts_with('"');
+    const size_t end = rest.find(quoted ? '"' : '>', 1);
+    if ((!quoted && !rest.starts_with('<')) || end == rest.npos) continue;
+    const std::string name(rest.substr(1, end - 1));
+    if (quoted) {
+      paths.push_back(name);
+      continue;
+    }
+    for (const std::string& folder : folders) {
+      paths.push_back((folder / fs::path(name)).lexically_normal());
+    }
   }
   return paths;
 }
@@ -64,8 +74,9 @@ const std::string* SourceTree::Text(const std::string& file) const {
   return found == texts_.end() ? nullptr : &found->second;
 }
 
-const std::set<std::string>& SourceTree::ClosureOf(const std::string& file) {
-  const auto [found, is_new] = closures_.try_emplace(file);
+const std::set<std::string>& SourceTree::ClosureOf(const std::string& file,
+                                                   const Folders& folders) {
+  const auto [found, is_new] = closures_.try_emplace({file, folders});
   if (!is_new) return found->second;
   std::set<std::string>& closure = found->second;
   std::vector<std::string> open = {file};
@@ -74,7 +85,9 @@ const std::set<std::string>& SourceTree::ClosureOf(const std::string& file) {
     open.pop_back();
     const std::string* text = Text(path);
     if (text == nullptr || !closure.insert(path).second) continue;
-    for (std::string& next : Included(*text)) open.push_back(std::move(next));
+    for (std::string& next : Included(*text, folders)) {
+      open.push_back(std::move(next));
+    }
   }
   return closure;
 }
@@ -83,9 +96,13 @@ const std::set<std::string>& SourceTree::Closure(const Unit& unit) {
   const std::lock_guard lock(mutex_);
   const auto [found, is_new] = of_units_.try_emplace(unit.key);
   if (is_new) {
-    found->second = ClosureOf(unit.source);
+    Folders folders;
+    for (const std::string& flag : unit.flags) {
+      if (flag.starts_with("-I")) folders.push_back(flag.substr(2));
+    }
+    found->second = ClosureOf(unit.source, folders);
     for (const std::string& flag : unit.flags) {  // of -include
-      const std::set<std::string>& more = ClosureOf(flag);
+      const std::set<std::string>& more = ClosureOf(flag, folders);
       found->second.insert(more.begin(), more.end());
     }
   }

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "property_tests/mutation/fault.h"
@@ -34,17 +35,20 @@ class SourceTree {
   const std::string& digest() const { return digest_; }
 
   // The sources that `unit` may include, itself included, from lines #include
-  // "PATH", whatever surrounds them.
+  // "PATH", and #include <NAME> with its flags -IFOLDER, whatever surrounds
+  // them.
   const std::set<std::string>& Closure(const Unit& unit);
 
  private:
-  const std::set<std::string>& ClosureOf(const std::string& file);
+  using Folders = std::vector<std::string>;  // in which <NAME> is looked for
+  const std::set<std::string>& ClosureOf(const std::string& file,
+                                         const Folders& folders);
 
   std::filesystem::path folder_;
   std::map<std::string, std::string> texts_;
   std::string digest_;
   std::mutex mutex_;  // guards what follows
-  std::map<std::string, std::set<std::string>> closures_;
+  std::map<std::pair<std::string, Folders>, std::set<std::string>> closures_;
   std::map<std::string, std::set<std::string>> of_units_;
 };
 

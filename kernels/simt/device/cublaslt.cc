@@ -136,7 +136,7 @@ class Attribute {
 
 // ---- The problem
 
-struct Operand {
+struct LtOperand {
   char name;
   MatrixShape shape;
   // Elements from the first to the last of a batch, and of all.
@@ -145,7 +145,7 @@ struct Operand {
 
 cublasStatus_t DescribeOperand(char name,
                                const cublasLtMatrixLayoutOpaque_t* layout,
-                               Operand* operand) {
+                               LtOperand* operand) {
   if (!IsOne(layout)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "the layout of %c does not exist (any more)", name);
@@ -198,7 +198,7 @@ cublasStatus_t DescribeOperand(char name,
 }
 
 struct Problem {
-  Operand operands[4];  // A, B, C, D
+  LtOperand operands[4];  // A, B, C, D
   bool transpose_a, transpose_b;
 
   const MatrixShape& shape(int i) const { return operands[i].shape; }
@@ -735,7 +735,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
       static_cast<const char*>(c), static_cast<const char*>(d)};
   Range ranges[4];
   for (int i = 0; i < 4; ++i) {
-    const Operand& operand = problem.operands[i];
+    const LtOperand& operand = problem.operands[i];
     ranges[i] = {data[i],
                  static_cast<size_t>(operand.extent) * operand.shape.element()};
     const char name[2] = {operand.name, '\0'};

@@ -21,6 +21,9 @@ namespace {
 int lock = 0;  // 1: taken; 2: and somebody may be waiting
 int changes = 0;
 
+// When a thread began to wait; negative if something has changed since.
+double waiting_since = -1;
+
 thread_local int depth = 0;
 thread_local int device = 0;
 
@@ -46,6 +49,13 @@ void Enter() {
 void Leave() {
   IgnoreThreadEnd();
   if (__atomic_exchange_n(&lock, 0, __ATOMIC_SEQ_CST) == 2) Wake(&lock, 1);
+}
+
+double Seconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 char failure[1300] = "";  // of the device
@@ -77,17 +87,22 @@ HostCall::~HostCall() {
 }
 
 void NoteChange() {
+  waiting_since = -1;
   __atomic_add_fetch(&changes, 1, __ATOMIC_SEQ_CST);
   Wake(&changes, 1 << 30);
 }
 
-bool WaitForChange() {
+void WaitForChange() {
+  if (waiting_since < 0) waiting_since = Seconds();
   const int before = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
   const timespec limit = {1, 0};
   Leave();
   SleepWhile(&changes, before, &limit);
   Enter();
-  return __atomic_load_n(&changes, __ATOMIC_SEQ_CST) != before;
+}
+
+double SecondsWithoutChange() {
+  return waiting_since < 0 ? 0 : Seconds() - waiting_since;
 }
 
 bool IsInHostCall() { return depth > 0; }

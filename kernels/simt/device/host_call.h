@@ -25,8 +25,12 @@ class HostCall {
 void NoteChange();
 
 // Within a call that is not nested: lets others call until something has
-// changed. False if a second went by without.
-bool WaitForChange();
+// changed, for a second at most.
+void WaitForChange();
+
+// Within a call: the seconds since a thread began to wait, if nothing has
+// changed since then.
+double SecondsWithoutChange();
 
 // Whether this thread is within a call. For a signal's handler, too.
 bool IsInHostCall();

@@ -717,7 +717,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckComm(kCall, comm));
   *error = ncclInProgress;
   if (!comm->ready) {
-    if (!comm->clique->IsComplete()) (void)WaitForChange();
+    if (!comm->clique->IsComplete()) WaitForChange();
     if (comm->end != ncclComm::End::kNone) return CheckComm(kCall, comm);
     if (!comm->clique->IsComplete()) return ncclSuccess;
     comm->ready = true;

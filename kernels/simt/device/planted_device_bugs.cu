@@ -1094,6 +1094,16 @@ Outcome EventOfAnotherDevice() {
     other.Try(cudaEventRecord(p.events[0], other.streams[0]));
   });
 }
+Outcome SharedMemoryAskedForElsewhere() {
+  return OnDeviceOne([](Program& p, Program& other, int*) {
+    p.Try(cudaSetDevice(0));
+    p.Try(cudaFuncSetAttribute(
+        UseShared, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 * 1024));
+    p.Try(cudaSetDevice(1));
+    other.LaunchWith(100 * 1024, other.streams[0], UseShared,
+                     other.AllocateInput());
+  });
+}
 
 // Each of the calls that enqueue or wait can be told to fail.
 Outcome EveryCallCanFail() {
@@ -1230,6 +1240,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"memory of another device",         {kRefuse, kRefuse, kRefuse, kRefuse}, MemoryOfAnotherDevice, "points to memory of device 0"},
     {"copy from another device",         {kRefuse, kRefuse, kRefuse, kRefuse}, CopyFromAnotherDevice, "the source is memory of device 0"},
     {"event of another device",          {kRefuse, kRefuse, kRefuse, kRefuse}, EventOfAnotherDevice, "an event of device 0 on a stream of device 1"},
+    {"shared memory asked for elsewhere", {kRefuse, kRefuse, kRefuse, kRefuse}, SharedMemoryAskedForElsewhere, "102400 bytes of dynamic shared memory, of 49152"},
 
     {"too much memory",                  {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchMemory, "80000000000 of 80000000000 are free"},
     {"too much of little memory",        {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchOfLittleMemory, "0 of 8192 are free"},

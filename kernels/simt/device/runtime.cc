@@ -206,20 +206,22 @@ cudaError_t CheckRange(const char* call, const char* side, const void* at,
 
 // ---- Kernels
 
-// The dynamic shared memory that a kernel was allowed; the first ones of the
-// array are in use.
+// The dynamic shared memory that a kernel was allowed on a device; the first
+// ones of the array are in use.
 struct SharedAllowance {
   const void* kernel;
+  int device;
   size_t bytes;
 };
 SharedAllowance allowances[1024];
 
-// The kernel's place, or else the first that is free: of 0 bytes. The end of
-// the array if there is none.
+// The kernel's place, on the device that the caller has chosen, or else the
+// first that is free: of 0 bytes. The end of the array if there is none.
 SharedAllowance* AllowanceOf(const void* kernel) {
   return std::find_if(std::begin(allowances), std::end(allowances),
                       [kernel](const SharedAllowance& allowance) {
-                        return allowance.kernel == kernel ||
+                        return (allowance.kernel == kernel &&
+                                allowance.device == CurrentDevice()) ||
                                allowance.kernel == nullptr;
                       });
 }
@@ -819,7 +821,7 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute,
                           "simulator keeps that of %zu",
                           std::size(allowances));
   }
-  *allowance = {kernel, static_cast<size_t>(value)};
+  *allowance = {kernel, CurrentDevice(), static_cast<size_t>(value)};
   return cudaSuccess;
 }
 

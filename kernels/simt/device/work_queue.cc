@@ -244,7 +244,9 @@ const char* WorkQueue::WaitForHost(bool for_ever) {
     why = in_a_circle_ ? "ranks wait for each other for ever"
                        : blocked_->NeverRuns();
   }
-  if (idle_waits_ >= patience) why = "a rank has not come for too long";
+  if (SecondsWithoutChange() >= patience) {
+    why = "a rank has not come for too long";
+  }
   if (why != nullptr) {
     char who[600];
     blocked_->Explain(who, sizeof(who));
@@ -253,9 +255,8 @@ const char* WorkQueue::WaitForHost(bool for_ever) {
   }
   const int failures = failures_;
   DeviceMemory().Close();
-  const bool changed = WaitForChange();
+  WaitForChange();
   DeviceMemory().Open();
-  idle_waits_ = changed ? 0 : idle_waits_ + 1;
   return failures_ == failures ? nullptr : message_;
 }
 

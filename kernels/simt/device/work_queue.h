@@ -164,7 +164,6 @@ class WorkQueue {
   std::vector<void*> threads_;  // TSan's, one per lane of streams
   std::vector<EventRecord*> records_;
   int failures_ = 0;
-  int idle_waits_ = 0;  // since something was run or queued
   // From the last Choose: the work that waits for a host thread, or for itself.
   const Work* blocked_ = nullptr;
   bool in_a_circle_ = false;

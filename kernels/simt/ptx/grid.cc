@@ -89,7 +89,10 @@ class Block : public Memory {
         at = Global(address, size);
         break;
       case Space::kShared:
-        at = Shared(thread, access, address & 0xffffffff, size);
+        // What is carried out of 32 bits is lost; a generic address has more.
+        if (address >> 33 == 0) {
+          at = Shared(thread, access, address & 0xffffffff, size);
+        }
         break;
       case Space::kParameters:
         at = OneParameter(address, size);
@@ -110,13 +113,14 @@ class Block : public Memory {
   static constexpr size_t kWord = 4;
 
   // Who wrote a word of shared memory last, and how many barriers its block,
-  // and its warp, had passed by then.
+  // and its warp, had passed by then; whether other lanes, and other warps, had
+  // written it since the last of these.
   struct Write {
-    size_t thread = kNobody;
-    int64_t block_epoch = 0, warp_epoch = 0;
+    size_t thread = 0;
+    int64_t block_epoch = -1, warp_epoch = -1;
     bool atomic = false;
+    bool by_lanes = false, by_warps = false;
   };
-  static constexpr size_t kNobody = ~size_t{0};
 
   static bool Holds(uint64_t begin, size_t bytes, uint64_t address,
                     size_t size) {
@@ -158,17 +162,25 @@ class Block : public Memory {
   void CheckOrder(const Thread& thread, Access access, Write* write) {
     const size_t warp = thread.number / 32;
     const bool both_atomic = access == Access::kAtomic && write->atomic;
-    if (access != Access::kWrite && !both_atomic && write->thread != kNobody &&
-        write->thread != thread.number && write->block_epoch == block_epoch_ &&
-        (write->thread / 32 != warp ||
-         write->warp_epoch == warp_epochs_[warp])) {
-      Fail(thread.number,
-           fmt::format("reads what thread {} wrote, and no barrier is between",
-                       write->thread));
+    const bool recent = write->block_epoch == block_epoch_;
+    const bool by_warps =
+        recent && (write->by_warps || write->thread / 32 != warp);
+    const bool by_lanes = recent && write->warp_epoch == warp_epochs_[warp] &&
+                          (write->by_lanes || write->thread != thread.number);
+    if (access != Access::kWrite && !both_atomic && (by_warps || by_lanes)) {
+      Fail(
+          thread.number,
+          fmt::format("reads what thread {}{} wrote, and no barrier is between",
+                      write->thread,
+                      write->by_lanes || write->by_warps ? " and others" : ""));
     }
     if (access == Access::kRead) return;
-    *write = {thread.number, block_epoch_, warp_epochs_[warp],
-              access == Access::kAtomic};
+    *write = {.thread = thread.number,
+              .block_epoch = block_epoch_,
+              .warp_epoch = warp_epochs_[warp],
+              .atomic = access == Access::kAtomic,
+              .by_lanes = by_lanes,
+              .by_warps = by_warps};
   }
 
   void Reset() {
@@ -276,7 +288,10 @@ class Block : public Memory {
       Blame(t, [&] {
         instruction.form.run_warp(*lanes, instruction.operands.data());
       });
-      if (instruction.form.orders_memory) ++warp_epochs_[first / 32];
+      if (instruction.form.orders_memory) {
+        if (mask != 0xffffffff) Fail(t, "orders some lanes of its warp only");
+        ++warp_epochs_[first / 32];
+      }
       for (size_t lane = 0; lane < 32; ++lane) {
         if (lanes->threads[lane] == nullptr) continue;
         ++threads_[first + lane].next;
@@ -380,6 +395,13 @@ void RunGrid(const Launch& launch, Kernel* kernel) {
     throw Fault(fmt::format("{}: blocks of {} threads, but .maxntid is {}",
                             kernel->name, Volume(launch.threads),
                             kernel->max_threads));
+  }
+  size_t shared = launch.dynamic_shared;
+  for (const Variable& variable : kernel->shared) shared += variable.size;
+  if (shared > launch.shared_limit) {
+    throw Fault(fmt::format(
+        "{}: {} bytes of shared memory, {} of them dynamic: at most {}",
+        kernel->name, shared, launch.dynamic_shared, launch.shared_limit));
   }
   Block block(launch, kernel);
   for (const size_t number :

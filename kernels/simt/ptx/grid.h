@@ -12,12 +12,14 @@
 // since; what a copy reads, changed before it landed; a barrier that some
 // thread skips, or waits for at another instruction; a warp's instruction whose
 // mask lacks the caller, names a lane that never comes, or is not the same for
-// all; a thread that exits with copies pending, or does not end.
+// all; a thread that exits with copies pending, or does not end. And a grid
+// with larger blocks, or with more shared memory, than it may have.
 //
-// It is stricter than a device in three points: a thread that has ended may not
+// It is stricter than a device in four points: a thread that has ended may not
 // be waited for, lanes and threads that wait for each other must be at the same
-// instruction, and no variable is aligned more than it says. Registers and
-// shared memory begin as all ones (NaN).
+// instruction, a barrier of a warp is one of all its lanes, and no variable is
+// aligned more than it says. Registers and shared memory begin as all ones
+// (NaN).
 //
 // Not seen: two threads that write a word, or one that writes what another has
 // yet to read, unless the order of threads shows it.
@@ -42,7 +44,8 @@ struct Extent {
 struct Launch {
   simt::Index3 blocks, threads;
   size_t dynamic_shared = 0;
-  std::vector<char> parameters;  // laid out as the kernel says
+  size_t shared_limit = size_t{48} * 1024;  // of a block, static and dynamic
+  std::vector<char> parameters;             // laid out as the kernel says
   // The allocation of global memory that holds an address; none: of no size.
   std::function<Extent(uint64_t address)> find;
   // Who goes first: threads of a block, and blocks.

@@ -166,6 +166,7 @@ float PowerOfTwo(float x) {
 
 double RoughReciprocal(double x) {
   constexpr uint64_t kUpper = ~uint64_t{0xffffffff};
+  if (x != x) x += x;  // quiet: its upper half is a NaN, too
   if (std::fpclassify(x) == FP_SUBNORMAL) x = std::copysign(0, x);
   const double upper =
       std::bit_cast<double>(std::bit_cast<uint64_t>(x) & kUpper);

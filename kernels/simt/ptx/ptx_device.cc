@@ -16,6 +16,7 @@
 #include "core/files/atomic_file.h"
 #include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/ptx/grid.h"
+#include "kernels/simt/shim/block.h"
 
 namespace softmoe::ptx {
 namespace {
@@ -148,6 +149,7 @@ const char* PtxDevice::Run(const simt::Grid& grid,
     launch.blocks = grid.blocks;
     launch.threads = grid.threads;
     launch.dynamic_shared = grid.dynamic_shared;
+    launch.shared_limit = simt::TheBlock().SharedLimit(grid);
     launch.find = AllocationAt;
     launch.schedule = simt::ChosenSchedule();
     launch.seed = simt::ChosenSeed();

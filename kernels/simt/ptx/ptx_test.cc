@@ -141,6 +141,7 @@ TEST(Instructions, ComputeWhatThePtxIsaSays) {
            {"rcp.approx.ftz.f64", {Bits(3.0)}, 0x3fd5555500000000},
            {"rcp.approx.ftz.f64", {Bits(0x1p-1074)}, Bits(double{INFINITY})},
            {"rcp.approx.ftz.f64", {Bits(double{-INFINITY})}, Bits(-0.0)},
+           {"rcp.approx.ftz.f64", {0x7ff0000000000001}, 0x7ff8000000000000},
            // Predicates and selection.
            {"and.pred", {1, 0}, 0},
            {"xor.pred", {1, 1}, 0},
@@ -304,12 +305,14 @@ std::string Program(const std::string& body) {
 class Grid : public testing::TestWithParam<simt::Schedule> {
  protected:
   // What is wrong with `body`, or "".
-  std::string WrongWith(const std::string& body, unsigned threads = 64) {
+  std::string WrongWith(const std::string& body, unsigned threads = 64,
+                        size_t dynamic_shared = 0) {
     std::vector<Kernel> kernels = ReadProgram("a.ptx", Program(body));
     EXPECT_EQ(kernels.size(), 1u);
     Launch launch;
     launch.blocks = {1, 1, 1};
     launch.threads = {threads, 1, 1};
+    launch.dynamic_shared = dynamic_shared;
     const auto begin = reinterpret_cast<uint64_t>(memory_.data());
     launch.parameters.resize(8);
     memcpy(launch.parameters.data(), &begin, 8);
@@ -394,6 +397,30 @@ TEST_P(Grid, AddsUpInSharedMemory) {
   for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(memory_[t], 128 * 256 + 2 * t);
 }
 
+// Each warp in a word of its own.
+TEST_P(Grid, AddsUpInAWarp) {
+  const auto add = [&](const std::string& barrier) {
+    return WrongWith(R"(
+	shr.u32 	%r3, %r0, 5;
+	shl.b32 	%r3, %r3, 2;
+	add.s32 	%r3, %r1, %r3;
+	atom.shared.add.u32 	%r4, [%r3], 1;)" +
+                     barrier + R"(
+	ld.shared.u32 	%r4, [%r3];
+	st.global.u32 	[%rd1], %r4;)");
+  };
+  ASSERT_EQ(add("\n	bar.warp.sync 	-1;"), "");
+  EXPECT_EQ(memory_, std::vector<uint32_t>(64, 31));  // from all ones on
+  EXPECT_NE(add("").find("and others wrote, and no barrier is between"),
+            std::string::npos);
+}
+
+TEST_P(Grid, WrapsAddressesOfSharedMemory) {
+  EXPECT_EQ(WrongWith("add.s32 	%r3, %r1, -64;\n"
+                      "	st.shared.u32 	[%r3+64], %r0;"),
+            "");
+}
+
 // What nobody has written is all ones, and so is what a copy will write.
 TEST_P(Grid, CopiesLandWhenTheyAreWaitedFor) {
   for (uint32_t i = 0; i < 64; ++i) memory_[i] = i;
@@ -458,6 +485,16 @@ TEST_P(Grid, RefusesErrors) {
             "	shfl.sync.bfly.b32 	%r3|%p0, %r2, 1, 31, -1;\n"
             "	ld.shared.u32 	%r4, [%r3];",
             "and no barrier is between"},
+           {"atom.shared.add.u32 	%r3, [%r1], 1;\n"
+            "	bar.warp.sync 	-1;\n	ld.shared.u32 	%r4, [%r1];",
+            "and others wrote, and no barrier is between"},
+           {"and.b32 	%r3, %r0, 31;\n	setp.lt.u32 	%p0, %r3, 16;\n"
+            "	selp.b32 	%r4, 65535, -65536, %p0;\n"
+            "	bar.warp.sync 	%r4;",
+            "orders some lanes of its warp only"},
+           {"mov.u64 	%rd2, words;\n	cvta.shared.u64 	%rd2, %rd2;\n"
+            "	st.shared.u32 	[%rd2], %r0;",
+            "not in one variable in shared"},
            {"setp.ne.s32 	%p0, %r0, 0;\n	@%p0 ret;\n"
             "	cp.async.cg.shared.global 	[%r1], [%rd0], 16, 16;\n"
             "	cp.async.commit_group;\n	st.global.u32 	[%rd0], 77;\n"
@@ -503,6 +540,10 @@ TEST_P(Grid, RefusesErrors) {
     EXPECT_EQ(message.find("thread ("), message.rfind("thread (")) << message;
   }
   EXPECT_NE(WrongWith("", 96).find(".maxntid is 64"), std::string::npos);
+  constexpr size_t kDynamic = 48 * 1024 - 128;  // beside the two variables
+  EXPECT_EQ(WrongWith("", 64, kDynamic), "");
+  EXPECT_NE(WrongWith("", 64, kDynamic + 1).find("at most 49152"),
+            std::string::npos);
 }
 
 // ---- Reading

@@ -23,12 +23,16 @@ struct Place {
   }
 };
 
+// Of a block, if cudaFuncSetAttribute was not called.
+constexpr size_t kDefaultSharedLimit = size_t{48} * 1024;
+
 float FloatOfBf16(uint32_t pair, int i) {
   return std::bit_cast<float>(i == 0 ? pair << 16 : pair & 0xffff0000u);
 }
 
 // The sum of c and sixteen exact products, as tensor cores add: all terms are
-// cut off 24 bits below the first bit of the largest, and so is the result.
+// cut off 24 bits below the first bit of the largest, and so is the result, if
+// a float holds it.
 float SumOfProducts(const float* a, const float* b, float c) {
   double terms[17], largest = 0, sum = 0;
   for (int k = 0; k < 16; ++k) terms[k] = double{a[k]} * double{b[k]};
@@ -45,8 +49,9 @@ float SumOfProducts(const float* a, const float* b, float c) {
   for (const double term : terms) units += static_cast<int64_t>(term / unit);
   const double exact = static_cast<double>(units) * unit;
   const float rounded = static_cast<float>(exact);
-  return std::abs(rounded) > std::abs(exact) ? std::nextafter(rounded, 0.0f)
-                                             : rounded;
+  return std::isfinite(rounded) && std::abs(rounded) > std::abs(exact)
+             ? std::nextafter(rounded, 0.0f)
+             : rounded;
 }
 
 // A B + C of a warp, of which each lane has MatrixOperands: lane 4 g + t has,
@@ -483,20 +488,22 @@ void Block::TakeCopy(int left, const void** from, void** to) {
   --me.num_copies;
 }
 
+size_t Block::SharedLimit(const Grid& grid) const {
+  const bool asked = grid.dynamic_shared_limit > 0 &&
+                     grid.dynamic_shared <= grid.dynamic_shared_limit;
+  return asked ? shared_limit_ : kDefaultSharedLimit;
+}
+
 // False, and says so, if there was no room for `memory`, or if a device would
 // not give this block all that it has by now.
 bool Block::SharedFits(const void* memory, const char* file, int line) {
-  constexpr size_t kDefaultLimit = size_t{48} * 1024;
   const size_t used = arena_.used();
-  const bool asked = grid_.dynamic_shared_limit > 0 &&
-                     grid_.dynamic_shared <= grid_.dynamic_shared_limit;
-  const size_t limit = asked ? shared_limit_ : kDefaultLimit;
-  if (memory != nullptr && used <= limit) return true;
+  if (memory != nullptr && used <= SharedLimit(grid_)) return true;
   Fail(
       "%s:%d: %zu bytes of shared memory, %zu of them dynamic: at most %zu "
       "without cudaFuncSetAttribute, never more than %zu, in %d variables",
-      file, line, used, grid_.dynamic_shared, kDefaultLimit, shared_limit_,
-      SharedArena::kMaxVariables);
+      file, line, used, grid_.dynamic_shared, kDefaultSharedLimit,
+      shared_limit_, SharedArena::kMaxVariables);
   return false;
 }
 

@@ -119,6 +119,8 @@ class Block {
 
   Random& random() { return random_; }
   void set_shared_limit(size_t bytes) { shared_limit_ = bytes; }
+  // The most that a block of the grid may have, static and dynamic.
+  size_t SharedLimit(const Grid& grid) const;
 
   // Called by the running thread; see simulator.h.
   const Thread& current() const { return *current_; }

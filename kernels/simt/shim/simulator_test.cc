@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the simulator promises to a correct program: indices, shuffles, votes,
-// shared memory, schedules. What it refuses is in planted_bugs_test.cc.
+// shared memory, products, schedules. What it refuses is in
+// planted_bugs_test.cc.
 #include "kernels/simt/shim/simulator.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -164,6 +166,30 @@ TEST_P(Simulator, GivesMoreThan48KiBOnlyToThoseWhoAsked) {
   EXPECT_EQ(Launch({1}, {1}, 100 * 1024, UseShared, result.data()), "");
   EXPECT_NE(Launch({1}, {1}, 101 * 1024, UseShared, result.data()), "");
   allowed_dynamic_shared = 0;
+}
+
+// Sums of 16 products of 1 and a bf16, and c.
+__global__ void Sums(uint32_t bf16, float c, float* out) {
+  constexpr uint32_t kOne = 0x3f80, kPair = 0x10001;
+  MatrixOperands operands;
+  for (uint32_t& pair : operands.a) pair = kOne * kPair;
+  for (uint32_t& pair : operands.b) pair = bf16 * kPair;
+  for (float& element : operands.c) element = c;
+  float sums[4];
+  MultiplyMatrices(operands, sums, __FILE__, __LINE__);
+  out[threadIdx.x] = sums[threadIdx.x % 4];
+}
+
+TEST_P(Simulator, CutsOffSumsOfProductsThatAFloatHolds) {
+  const auto sums = [](uint32_t bf16, float c) {
+    std::vector<float> out(32);
+    EXPECT_EQ(Launch({1}, {32}, 0, Sums, bf16, c, out.data()), "");
+    EXPECT_EQ(out, std::vector<float>(32, out[0]));
+    return out[0];
+  };
+  EXPECT_EQ(sums(0x3f80, 0x1.8p-20f), 16.0f);  // rounded, it would be larger
+  EXPECT_EQ(sums(0x7f00, 0), INFINITY);        // 16 times 2^127
+  EXPECT_EQ(sums(0xff00, 0), -INFINITY);
 }
 
 // The order in which threads come by, block after block.
