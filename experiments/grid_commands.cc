@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
@@ -384,9 +385,11 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   }
   bool leads = true;
   if (launcher == Launcher::kSlurm) {
-    RunOnSlurm(grid, {.run = options,
-                      .place = PlaceOf(options.folder, arguments),
-                      .detach = arguments.detach});
+    RunOnSlurm(grid,
+               {.run = options,
+                .place = PlaceOf(options.folder, arguments),
+                .detach = arguments.detach,
+                .file_delay = std::chrono::seconds(arguments.file_delay)});
     if (arguments.detach) return ExitCode::kDone;
   } else if (launcher == Launcher::kMpi) {
     const ProcessRank rank = RankOfEnvironment();

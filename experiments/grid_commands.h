@@ -33,6 +33,7 @@ struct Arguments {
   trainer::RankOptions ranks;
   bool quiet = false, yes = false, keep_checkpoints = false, renew = false;
   bool detach = false, exploratory = false, recheck = false;
+  int64_t file_delay = 60;  // seconds
 };
 
 // Throws ConfigError for launcher options that contradict each other.

@@ -37,7 +37,7 @@ Examples:
       all that the paper's tables and figures need, each run once
   grid plan regime --scale=mini
       also how probable each verdict is at which true difference; ends with 4
-      where a claim is shown at none of them (--exploratory: 0)
+      where a claim is likely to be shown at none of them (--exploratory: 0)
   grid run smoke
       all nine rows on real text in minutes, with table and report
   grid run tau --scale=mini --seeds x2
@@ -207,6 +207,10 @@ class CommandLine {
                   "as long as their size, time and inode stay");
     run->add_flag("--detach", arguments_.detach,
                   "with --launcher=slurm: submit, and do not wait");
+    run->add_option("--file-delay", arguments_.file_delay,
+                    "with --launcher=slurm: for how many seconds files of "
+                    "other machines may stay unseen here, as over NFS [60]")
+        ->check(CLI::Range(0, 86400));
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
     run->add_flag("--keep-checkpoints", arguments_.keep_checkpoints,
                   "keep those of finished runs, even if the grid would not");

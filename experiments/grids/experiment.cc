@@ -209,8 +209,23 @@ void AddEvaluations(const trainer::EvaluationPlan& more,
   plan->keep_checkpoint |= more.keep_checkpoint;
 }
 
+// Of the run's row on its corpus, whatever the seed.
+std::string RowIdentityKey(GridRun run) {
+  run.config.training.seed = 0;
+  return RunIdentityKey(run);
+}
+
 // Gives every run the same folder and the same evaluations in all experiments.
-void ShareRuns(std::vector<Grid>& experiments) {
+// `filed`: the experiments with the seeds of the files, by which folders are
+// named: --seeds may leave out the first one that has a row. (It is read first,
+// and may be `experiments`.)
+void ShareRuns(const std::vector<Grid>& filed, std::vector<Grid>& experiments) {
+  std::map<std::string, std::string> names;
+  for (const Grid& grid : filed) {
+    for (const GridRun& run : grid.runs) {
+      names.emplace(RowIdentityKey(run), run.row.id);
+    }
+  }
   std::map<std::string, GridRun> shared;
   for (Grid& grid : experiments) {
     for (GridRun& run : grid.runs) {
@@ -225,7 +240,7 @@ void ShareRuns(std::vector<Grid>& experiments) {
     for (GridRun& run : grid.runs) {
       const GridRun& first = shared.at(RunIdentityKey(run));
       run.first_experiment = first.first_experiment;
-      run.first_row = first.row.id;
+      run.first_row = names.at(RowIdentityKey(run));
       run.evaluations = first.evaluations;
     }
   }
@@ -286,12 +301,13 @@ std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
                                   const std::vector<std::string>& overrides,
                                   const SeedOption& seeds) {
   const GridParts parts = ReadGridParts(scale, overrides);
-  std::vector<Grid> experiments;
+  std::vector<Grid> filed, experiments;
   for (const std::string& name : NamesAt(parts)) {
+    filed.push_back(ReadExperiment(name, parts, {}));
     experiments.push_back(ReadExperiment(name, parts, seeds));
   }
   CheckNames(experiments);
-  ShareRuns(experiments);
+  ShareRuns(filed, experiments);
   return experiments;
 }
 
@@ -307,7 +323,7 @@ std::vector<Grid> ReadableExperiments(const std::filesystem::path& scale,
       problems->push_back(fmt::format("experiment {}: {}", name, error.what()));
     }
   }
-  ShareRuns(experiments);
+  ShareRuns(experiments, experiments);
   return experiments;
 }
 

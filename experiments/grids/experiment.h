@@ -7,8 +7,9 @@
 // Experiments of one scale share a folder, and a run that several need is
 // trained once: runs are the same if their corpus and their configuration are
 // (ConfigHash), whatever the rows are called. Its folder has the name that the
-// first experiment gives it, in the order of ExperimentNames(), whoever trains
-// it; and what any experiment measures after training is measured for all.
+// first experiment with its row gives it, in the order of ExperimentNames() and
+// with whichever seeds, whoever trains it; and what any experiment measures
+// after training is measured for all.
 #ifndef SOFTMOE_EXPERIMENTS_GRIDS_EXPERIMENT_H_
 #define SOFTMOE_EXPERIMENTS_GRIDS_EXPERIMENT_H_
 

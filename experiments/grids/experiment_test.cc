@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_select.h"
@@ -405,6 +406,33 @@ corpora = ["text"]
   EXPECT_EQ(all.runs.front().corpus.id, "text");
   EXPECT_EQ(all.runs.back().corpus.id, "more");
   EXPECT_FALSE(SelectRuns(all, {"sparse-1-jitter-0.05"}, {"text"}).empty());
+}
+
+// main has the row of jitter on the second seed alone, which may come first.
+TEST(Experiments, SeedsOfTheCommandLineRenameNoRun) {
+  std::string text = ReadWholeFile(WriteScale(R"([[rows]]
+id = "mine"
+label = "L"
+seeds = [2]
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 2
+noise = "input_jitter"
+noise_amplitude = 0.05
+)"));
+  const std::string seeds = "seeds = [1]";
+  text.replace(text.find(seeds), seeds.size(), "seeds = [1, 2]");
+  const fs::path path = fs::path(std::getenv("TEST_TMPDIR")) / "seeds.toml";
+  std::ofstream(path) << text;
+  for (const SeedOption& given : {SeedOption(), SeedOption({2})}) {
+    int runs = 0;
+    for (const GridRun& run : LoadExperiment("jitter", path, {}, given).runs) {
+      if (run.row.id != "sparse-2-jitter-0.05") continue;
+      EXPECT_EQ(run.first_row, "mine") << run.seed;
+      ++runs;
+    }
+    EXPECT_EQ(runs, given.listed.empty() ? 2 : 1);
+  }
 }
 
 // Two experiments give one run different settings.

@@ -18,6 +18,7 @@
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
 #include "experiments/grids/grid_parts.h"
+#include "experiments/grids/grid_select.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -168,6 +169,20 @@ TEST(Grid, RowsAndCorporaChooseTheirRuns) {
             (Ids{"a/everywhere/seed7", "a/everywhere/seed8",
                  "a/everywhere/seed9", "b/everywhere/seed8", "b/some/seed8"}));
   EXPECT_EQ(RunIds(LoadGrid(Write(text), {}, {7})), Ids{"a/everywhere/seed7"});
+}
+
+TEST(SelectRuns, KeepsTheOrderOfTheGrid) {
+  const Grid grid = LoadGrid(Shipped("mini"), {}, {1, 2});
+  const auto all = SelectRuns(grid, {}, {});
+  EXPECT_EQ(all.size(), grid.runs.size());
+  const auto some =
+      SelectRuns(grid, {"softmoe-2-calibrated", "sparse-1"}, {"foldoc"});
+  ASSERT_EQ(some.size(), 4u);
+  EXPECT_EQ(grid.runs[some[0]].id, "foldoc/sparse-1/seed1");
+  EXPECT_EQ(grid.runs[some[3]].id, "foldoc/softmoe-2-calibrated/seed2");
+  // The row exists only on the other corpus.
+  EXPECT_THROW(SelectRuns(grid, {"softmoe-2-paper-tau"}, {"foldoc"}),
+               ConfigError);
 }
 
 TEST(Grid, ChoicesThatTheGridLacksAreNamedWithTheirPlace) {

@@ -161,6 +161,12 @@ std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
 
 std::string SlurmSection(const Grid& grid, const Rows& rows,
                          const SlurmPlace& place) {
+  // Of GPUs that do not divide the balance groups, PlanWarnings speaks.
+  if (place.ranks != 1) {
+    for (const GridRun& run : grid.runs) {
+      CheckSlurmRanks(grid, run, place.ranks);
+    }
+  }
   std::string text =
       "\nSlurm\n" + Paragraph(fmt::format(
                         "`run --launcher=slurm` writes these scripts into {}, "

@@ -21,8 +21,10 @@ Launcher DefaultLauncher(const Grid& grid);
 // The plan of all runs of `grid`, with results in `place.folder`, as text of at
 // most 100 columns, except for Slurm and MPI commands, which may be longer.
 // `tokens` are prefixes of token files by corpus, whose sizes are used. Nothing
-// is run, downloaded or written. Throws DataError or EnvironmentError
-// if the paper's goldens, which come with the program, cannot be read.
+// is run, downloaded or written. Throws ConfigError for ranks with which
+// `run --launcher=slurm` would refuse the grid, and DataError or
+// EnvironmentError if the paper's goldens, which come with the program, cannot
+// be read.
 std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
                          Launcher launcher, const TokenPrefixes& tokens = {});
 

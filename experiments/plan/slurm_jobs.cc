@@ -10,6 +10,7 @@
 
 #include "core/errors.h"
 #include "experiments/grids/grid_select.h"
+#include "trainer/run/trainer.h"
 
 namespace softmoe::experiments {
 
@@ -269,6 +270,18 @@ std::vector<SlurmJob> SlurmJobs(const Grid& grid,
     job.hours = std::max(job.hours, Hours(row, job));
   }
   return jobs;
+}
+
+void CheckSlurmRanks(const Grid& grid, const GridRun& run, int64_t ranks) {
+  const int64_t gpus = run.corpus.gpus;
+  if (gpus > 0 && ranks != 1) {
+    throw ConfigError(fmt::format(
+        "--ranks {}: corpus '{}' of {} has gpus = {}, each of which is a "
+        "rank; change that number, or leave --ranks out",
+        ranks, run.corpus.id, grid.path.string(), gpus));
+  }
+  (void)trainer::RanksInIdentity(run.config,
+                                 static_cast<int>(gpus > 0 ? gpus : ranks));
 }
 
 }  // namespace softmoe::experiments

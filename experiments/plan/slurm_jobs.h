@@ -83,6 +83,11 @@ std::vector<SlurmJob> SlurmJobs(const Grid& grid,
                                 const std::vector<RowEstimate>& rows,
                                 const SlurmPlace& place);
 
+// Throws ConfigError for a number of ranks (SlurmPlace) that is in doubt, as
+// the run's corpus has GPUs, or among which its balance groups do not divide:
+// the tasks would end with it, one by one.
+void CheckSlurmRanks(const Grid& grid, const GridRun& run, int64_t ranks);
+
 }  // namespace softmoe::experiments
 
 #endif  // SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_

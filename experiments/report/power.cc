@@ -24,6 +24,34 @@ std::string Percent(int count, int draws) {
                                   100.0 * count / static_cast<double>(draws));
 }
 
+std::vector<std::string> NotReady(const std::vector<MeasurePower>& measures,
+                                  int draws) {
+  std::vector<std::string> lines;
+  for (const MeasurePower& measure : measures) {
+    int most = 0;
+    for (const PowerAt& at : measure.at) {
+      if (!at.holds) continue;  // a false alarm is no evidence of power
+      int reached = 0;
+      for (const auto& [name, count] : at.verdicts) {
+        // SUPERIOR is more than MATCHES.
+        if (name == measure.target || name == "SUPERIOR") reached += count;
+      }
+      most = std::max(most, reached);
+    }
+    if (!measure.asked || 2 * most >= draws) continue;
+    const std::string name =
+        measure.claim + (measure.claim.empty() ? "" : ": ") + measure.id;
+    lines.push_back(
+        most > 0 || measure.obstacle.empty()
+            ? fmt::format("{} is {} in at most {} of {} records of each of "
+                          "these effects, fewer than half",
+                          name, measure.target, most, draws)
+            : fmt::format("{} cannot be {} at any of these effects: {}", name,
+                          measure.target, measure.obstacle));
+  }
+  return lines;
+}
+
 }  // namespace
 
 DesignPower PowerOf(const Grid& grid, const std::vector<RunRecord>& records,
@@ -32,6 +60,7 @@ DesignPower PowerOf(const Grid& grid, const std::vector<RunRecord>& records,
   const KnownRuns known(records);
   DesignPower power = IsRegime(grid) ? PowerOfRegime(grid, known, draws)
                                      : PowerOfMiniature(grid, known, draws);
+  power.not_ready = NotReady(power.measures, draws);
   power.basis = fmt::format("of {}: {}", known.source(), power.basis);
   return power;
 }

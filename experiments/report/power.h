@@ -18,7 +18,8 @@ namespace softmoe::experiments {
 // One true value of a measure, and how many made-up records got each verdict,
 // by name.
 struct PowerAt {
-  double truth = 0;  // the difference that is tested, in the measure's unit
+  double truth = 0;    // the difference that is tested, in the measure's unit
+  bool holds = false;  // whether the claim is true there
   std::map<std::string, int> verdicts;
 };
 
@@ -28,13 +29,15 @@ struct MeasurePower {
   std::vector<PowerAt> at;
   // The judge's reason, if no truth lets the measure reach its target.
   std::string obstacle;
+  bool asked = true;  // whether the design is for it
 };
 
 struct DesignPower {
   std::vector<MeasurePower> measures;
   std::string basis;  // the means and deviations it rests on
   // "C3: C3.early cannot be SHOWN at any of these effects: ...", for the claims
-  // that the design is for; empty: ready.
+  // that the design is for and that, wherever they are true, reach their target
+  // in fewer than half of the records of each truth; empty: ready.
   std::vector<std::string> not_ready;
 };
 

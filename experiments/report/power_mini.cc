@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/philox.h"
 #include "experiments/report/power_truth.h"
+#include "golden/verdict/miniature_evidence.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/statistics.h"
 
@@ -107,17 +108,6 @@ class MiniPower {
       for (const double effect : kEffects) Simulate(pass, effect, first);
     }
     std::ranges::stable_sort(power.measures, {}, &MeasurePower::id);
-    for (MeasurePower& measure : power.measures) {
-      const bool reached =
-          std::ranges::any_of(measure.at, [&](const PowerAt& at) {
-            return at.verdicts.contains(measure.target);
-          });
-      if (!reached) {
-        power.not_ready.push_back(
-            fmt::format("{}: {} cannot be SHOWN at any of these effects: {}",
-                        measure.claim, measure.id, measure.obstacle));
-      }
-    }
     return power;
   }
 
@@ -452,7 +442,9 @@ class MiniPower {
     Truths truths = base_;
     for (const Measure& each : pass) SetTruth(*each.measure, effect, &truths);
     for (size_t m = 0; m < pass.size(); ++m) {
-      power[m].at.push_back({TruthAt(*pass[m].measure, effect), {}});
+      const double truth = TruthAt(*pass[m].measure, effect);
+      power[m].at.push_back(
+          {truth, golden::PointsToClaim(*pass[m].measure, truth), {}});
     }
     for (int draw = 0; draw < draws_; ++draw) {
       const golden::MiniatureVerdicts verdicts = golden::TestMiniature(

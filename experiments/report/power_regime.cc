@@ -72,21 +72,6 @@ class RegimePower {
         Simulate(effect, of_learned, &power.measures);
       }
     }
-    for (const MeasurePower& measure : power.measures) {
-      const bool reached =
-          std::ranges::any_of(measure.at, [&](const PowerAt& at) {
-            return at.verdicts.contains(measure.target) ||
-                   at.verdicts.contains("SUPERIOR");
-          });
-      // Only the questions that the experiment is designed for.
-      const bool asked = measure.id == "primary" || measure.id == "C1b" ||
-                         measure.id == "C5.loss";
-      if (!reached && asked) {
-        power.not_ready.push_back(
-            fmt::format("{} cannot be {} at any of these effects: {}",
-                        measure.id, measure.target, measure.obstacle));
-      }
-    }
     return power;
   }
 
@@ -173,10 +158,16 @@ class RegimePower {
                .unit = "nat/token",
                .target = each.id == "C1b" ? "MATCHES" : "SUPERIOR",
                .at = {},
-               .obstacle = ""});
+               .obstacle = "",
+               // The questions that the experiment is designed for.
+               .asked = each.id == "primary" || each.id == "C1b" ||
+                        each.id == "C5.loss"});
           found = measures->end() - 1;
         }
-        if (draw == 0) found->at.push_back({-effect, {}});
+        if (draw == 0) {
+          const double margin = found->target == "MATCHES" ? regime_.margin : 0;
+          found->at.push_back({-effect, -effect < margin, {}});
+        }
         ++found->at.back().verdicts[golden::RegimeStatusName(each.status)];
         if (!each.reason.empty()) found->obstacle = each.reason;
       }

@@ -27,7 +27,7 @@ using trainer::Validation;
 namespace metrics = trainer::metrics;
 
 // RFC 4180: quoted if it contains a separator, a quote or a line end.
-std::string Field(const std::string& text) {
+std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {
@@ -63,7 +63,7 @@ const char* StateName(RunState state) {
 std::string CsvLine(const std::vector<std::string>& fields) {
   std::string line;
   for (const std::string& field : fields) {
-    line += (&field == fields.data() ? "" : ",") + Field(field);
+    line += (&field == fields.data() ? "" : ",") + CsvField(field);
   }
   return line + "\n";
 }
@@ -121,7 +121,7 @@ std::string StepsCsv(const GridOutcome& outcome, int64_t every) {
   text += "\n";
   for (const RunOutcome& run : outcome.runs) {
     if (run.state != RunState::kFinished) continue;
-    const std::string id = Field(run.run.id);
+    const std::string id = CsvField(run.run.id);
     const std::vector<StepRecord>& steps = run.result->steps;
     for (const StepRecord& step : steps) {
       if (step.step % every != 0 && step.step != steps.back().step) continue;
@@ -147,7 +147,7 @@ std::string InferenceTauCsv(const GridOutcome& outcome) {
   for (const RunOutcome& run : outcome.runs) {
     if (!run.result || !run.result->final_evaluations) continue;
     for (const auto& at : run.result->final_evaluations->inference_tau) {
-      text += fmt::format("{},{},{}", Field(run.run.id), Number(at.factor),
+      text += fmt::format("{},{},{}", CsvField(run.run.id), Number(at.factor),
                           Number(at.tau));
       for (const auto member : members) {
         text += "," + Number(at.validation.*member);
@@ -169,7 +169,7 @@ std::string TasksCsv(const GridOutcome& outcome) {
                        const std::vector<trainer::TaskResult>& tasks) {
     for (const trainer::TaskResult& task : tasks) {
       for (size_t m = 0; m < task.measures.size(); ++m) {
-        text += fmt::format("{},{},{},{},{}", Field(run.run.id), Number(tau),
+        text += fmt::format("{},{},{},{},{}", CsvField(run.run.id), Number(tau),
                             task.name, task.right.size(),
                             trainer::kTaskMeasureNames[m]);
         trainer::VisitAnswerMetrics([&](const Metric&, auto member) {
@@ -200,7 +200,7 @@ std::string RouterHealthCsv(const GridOutcome& outcome) {
     if (!run.result || !run.result->final_evaluations) continue;
     const auto& layers = run.result->final_evaluations->router_health;
     for (size_t l = 0; l < layers.size(); ++l) {
-      text += fmt::format("{},{}", Field(run.run.id), l);
+      text += fmt::format("{},{}", CsvField(run.run.id), l);
       trainer::VisitHealthMetrics([&](const Metric&, auto member) {
         text += "," + Number(layers[l].*member);
       });
@@ -251,7 +251,7 @@ std::string DifferencesCsv(const std::vector<DifferenceLine>& lines) {
       "smooth_high\n";
   for (const DifferenceLine& line : lines) {
     for (const DifferencePoint& point : line.points) {
-      text += fmt::format("{},{},{},{}", Field(line.row), point.step,
+      text += fmt::format("{},{},{},{}", CsvField(line.row), point.step,
                           line.seeds.size(), Number(point.active));
       for (const golden::RegimeReading* reading :
            {&point.linear, &point.smooth}) {

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,8 +16,8 @@
 #include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "experiments/grids/cost_model.h"
+#include "experiments/report/results_columns.h"
 #include "experiments/report/row_summary.h"
-#include "experiments/report/run_columns.h"
 #include "experiments/report/task_comparison.h"
 #include "experiments/run/run_folder.h"
 #include "trainer/identity/run_identity.h"
@@ -35,142 +33,9 @@ using golden::Field;
 using golden::FieldClass;
 using golden::Known;
 using golden::Table;
-using trainer::Metric;
 using trainer::RunResult;
-using trainer::StepRecord;
 using trainer::TaskMeasure;
-using trainer::Validation;
 namespace metrics = trainer::metrics;
-
-// ---- The numbers of a run and the columns that they belong to.
-
-// A column of the paper's accuracies: what we take it for, since the paper does
-// not say which of lm-evaluation-harness's numbers it has.
-struct AccuracyColumn {
-  const char* id;
-  const char* split;    // the task of [evaluations] that measures it
-  const char* answers;  // the TaskResult, over as many items as the paper's
-  size_t items;
-  const char* metric;  // after the name of a TaskMeasure and " of "
-};
-constexpr AccuracyColumn kAccuracies[] = {
-    {"piqa", "piqa", "piqa", 1838,
-     "lm-evaluation-harness 0.4.13 on PIQA, zero-shot, all 1838 validation "
-     "items; ASSUMED: acc or acc_norm is not stated"},
-    {"hellaswag", "hellaswag", "hellaswag", 10042,
-     "lm-evaluation-harness 0.4.13 on HellaSwag, zero-shot, all 10042 "
-     "validation items; ASSUMED: acc or acc_norm is not stated"},
-    {"arc_e", "arc_easy_validation", "arc_easy_validation_four_choices", 567,
-     "lm-evaluation-harness 0.4.13 on ARC-Easy, zero-shot, the 567 of "
-     "570 validation items that have four choices; ASSUMED: acc or acc_norm, "
-     "and which 567 items, is not stated (N18)"}};
-
-// One column of a results table and the source of its numbers.
-struct Measure {
-  std::string column;  // its id; the golden's, unless `own` is set
-  // nullptr: not measured. NaN: this run lacks it.
-  std::function<double(const trainer::RunResult&)> read;
-  bool setting = false;  // a setting, not a measurement
-  // Rows to which the column does not apply have empty cells.
-  std::function<bool(const Config&)> applies = {};  // nullptr: all rows
-  std::optional<golden::Column> own = {};  // a column that the golden lacks
-  // An accuracy, which is measured where a grid asks for its task, and what was
-  // answered; nullptr if this run lacks it.
-  const AccuracyColumn* accuracy = nullptr;
-  TaskMeasure by = TaskMeasure::kAcc;
-  std::function<const trainer::TaskResult*(const RunResult&)> answers = {};
-};
-
-// The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
-// and rounded expert size of its own model.
-constexpr double kPaperBase = 58.54464;
-constexpr double kPaperPerExpert = 49.2;
-
-// The paper says that most of the budget has moved by this step.
-constexpr int64_t kEarly = 25000;
-
-// A column that is shown and never judged.
-Column Recorded(const std::string& id, const Metric& metric) {
-  Column column;
-  column.id = id;
-  column.unit = metric.unit;
-  column.metric = metric.definition;
-  column.decimals = 6;
-  return column;
-}
-
-// Our version of a column in the golden's table.
-Measure Golden(const std::string& id, const Metric& metric) {
-  return {id, ColumnOf(metric).read};
-}
-
-// A column that the golden lacks.
-Measure Own(const Metric& metric) {
-  return {metric.name, ColumnOf(metric).read, false, nullptr,
-          Recorded(metric.name, metric)};
-}
-
-double Sum(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
-double ExactActiveParameters(const RunResult& r) {
-  return ColumnOf(metrics::kActiveParameters).read(r) / 1e6;
-}
-
-// Share of the budget that the last three layers hold at the end.
-double LastThreeShare(const RunResult& r) {
-  const auto& k = r.allocation;
-  const auto last = k.end() - std::min<std::ptrdiff_t>(3, k.end() - k.begin());
-  return std::accumulate(last, k.end(), 0.0) / Sum(k);
-}
-
-// The sum of the allocation at the step at which it is furthest from K.
-double WorstBudget(const RunResult& r) {
-  const double budget = r.config.router.mean_active_experts *
-                        static_cast<double>(r.config.model.num_layers);
-  double worst = Sum(r.allocation);
-  for (const StepRecord& step : r.steps) {
-    const double sum = Sum(step.allocation);
-    if (std::abs(sum - budget) > std::abs(worst - budget)) worst = sum;
-  }
-  return worst;
-}
-
-double SmallestAllocation(const RunResult& r) {
-  double least = *std::min_element(r.allocation.begin(), r.allocation.end());
-  for (const StepRecord& step : r.steps) {
-    for (const double k : step.allocation) least = std::min(least, k);
-  }
-  return least;
-}
-
-// sum_l |k_l(25k) - k_l(0)| divided by the same at the end; every layer begins
-// with the same k. Linear between steps, of which a record lacks that one. NaN
-// for a run that ends earlier or moves nothing.
-double MovedEarly(const RunResult& r) {
-  const auto moved = [&](const std::vector<double>& allocation) {
-    double sum = 0;
-    for (const double k : allocation) {
-      sum += std::abs(k - r.config.router.mean_active_experts);
-    }
-    return sum;
-  };
-  const auto after =
-      std::ranges::lower_bound(r.steps, kEarly, {}, &StepRecord::step);
-  if (after == r.steps.begin() || r.steps.back().step <= kEarly) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  const StepRecord& before = *(after - 1);
-  const double part = static_cast<double>(kEarly - before.step) /
-                      static_cast<double>(after->step - before.step);
-  std::vector<double> early;
-  for (size_t l = 0; l < r.allocation.size(); ++l) {
-    early.push_back(
-        std::lerp(before.allocation[l], after->allocation[l], part));
-  }
-  return moved(early) / moved(r.allocation);
-}
 
 // The model of the paper, whose Active-Param column is 58.54464 + 49.2 AE
 // (ruling 17); for other sizes that formula is meaningless.
@@ -182,138 +47,13 @@ bool HasPaperSizes(const ModelConfig& model) {
          model.vocab_size == paper.vocab_size;
 }
 
-// Appends the accuracies with the tau of training, or with `factor` times that.
-void AddAccuracies(std::optional<double> factor, TaskMeasure by,
-                   std::vector<Measure>* measures) {
-  for (const AccuracyColumn& column : kAccuracies) {
-    // nullptr also if some of the items were not asked.
-    const auto answers = [factor, &column](const RunResult& r) {
-      const trainer::TaskResult* task = FindTask(r, column.answers, factor);
-      return task != nullptr && task->right.size() == column.items ? task
-                                                                   : nullptr;
-    };
-    Measure measure{
-        column.id, [answers, by](const RunResult& r) {
-          const trainer::TaskResult* task = answers(r);
-          return task == nullptr
-                     ? std::numeric_limits<double>::quiet_NaN()
-                     : 100 * task->measures[static_cast<size_t>(by)].accuracy;
-        }};
-    measure.accuracy = &column;
-    measure.by = by;
-    measure.answers = answers;
-    measures->push_back(std::move(measure));
-  }
-}
-
-// The paper's Table 1. paper_sizes: all rows have the paper's sizes.
-std::vector<Measure> MainMeasures(bool paper_sizes, TaskMeasure by) {
-  Measure active{"active_params", ExactActiveParameters};
-  if (paper_sizes) {
-    active.read = [](const RunResult& r) {
-      return kPaperBase + kPaperPerExpert * r.final_validation.active_experts;
-    };
-  }
-  Column exact = Recorded("active_params_exact", metrics::kActiveParameters);
-  exact.unit = "1e6 params";  // as the golden's active_params
-  std::vector<Measure> measures = {
-      {"mean_active_experts",
-       [](const RunResult& r) { return r.config.router.mean_active_experts; },
-       true},
-      {"expansion_factor",
-       [](const RunResult& r) { return r.config.router.expansion_factor; },
-       true, [](const Config& config) { return TraitsOf(config).cap; }},
-      Golden("train_ae", metrics::kTrainAe),
-      Golden("infer_ae", metrics::kInferAe),
-      active,
-  };
-  AddAccuracies({}, by, &measures);
-  measures.push_back(Golden("val_loss", metrics::kValLoss));
-  measures.push_back(
-      {"active_params_exact", ExactActiveParameters, false, nullptr, exact});
-  measures.push_back(Own(metrics::kUnigramLoss));
-  measures.push_back(Own(metrics::kZeroActiveFraction));
-  return measures;
-}
-
-// Relative variance of the expert load, with k and alpha.
-std::vector<Measure> LoadVarianceMeasures() {
-  std::vector<Measure> measures = MainMeasures(false, {});
-  measures.resize(2);  // k and alpha
-  measures.push_back(Golden("load_variance", metrics::kRelativeLoadVariance));
-  return measures;
-}
-
-// The paper's Table 6, tau in training.
-std::vector<Measure> TauMeasures(TaskMeasure by) {
-  std::vector<Measure> measures = {
-      {"tau", [](const RunResult& r) { return r.tau; }, true},
-      Golden("ae", metrics::kInferAe)};
-  AddAccuracies({}, by, &measures);
-  return measures;
-}
-
-// The paper's Table 8, input jitter.
-std::vector<Measure> JitterMeasures(TaskMeasure by) {
-  std::vector<Measure> measures;
-  AddAccuracies({}, by, &measures);
-  measures.push_back(Golden("val_loss", metrics::kValLoss));
-  return measures;
-}
-
-// The paper's Table 7: validation with `factor` times the tau of training.
-std::vector<Measure> InferenceTauMeasures(double factor, TaskMeasure by) {
-  const auto over = [factor](double Validation::*member) {
-    return [factor, member](const RunResult& r) {
-      const trainer::InferenceTau* at = AtFactor(r, factor);
-      return at == nullptr ? std::numeric_limits<double>::quiet_NaN()
-                           : at->validation.*member;
-    };
-  };
-  std::vector<Measure> measures = {
-      {"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
-       true},
-      {"ae", over(&Validation::active_experts)}};
-  AddAccuracies(factor, by, &measures);
-  measures.push_back({"loss", over(&Validation::loss), false, nullptr,
-                      Recorded("loss", metrics::kLoss)});
-  return measures;
-}
-
-// The paper's statements about the learned allocation.
-std::vector<Measure> AllocationMeasures() {
-  return {{"top3_share", LastThreeShare},
-          {"budget", WorstBudget},
-          {"least_allocation", SmallestAllocation},
-          {"moved_by_25k", MovedEarly}};
-}
-
-// "layer_1", ...: k_l of every layer at the end of training.
-std::vector<Measure> LayerMeasures(int64_t num_layers) {
-  std::vector<Measure> measures;
-  for (int64_t l = 0; l < num_layers; ++l) {
-    const std::string id = fmt::format("layer_{}", l + 1);
-    measures.push_back(
-        {id,
-         [l](const RunResult& r) {
-           return r.allocation[static_cast<size_t>(l)];
-         },
-         false,
-         [l](const Config& config) { return l < config.model.num_layers; },
-         Recorded(id, metrics::kAllocation)});
-  }
-  return measures;
-}
-
-// ---- Cells, rows and tables.
-
 Cell EmptyCell(const std::string& flag) {
   Cell cell;
   if (!flag.empty()) cell.flags.push_back(flag);
   return cell;
 }
 
-Cell MakeCell(const RowSummary& row, const Measure& measure) {
+Cell MakeCell(const RowSummary& row, const ResultsColumn& measure) {
   if (measure.applies && !measure.applies(row.config())) return EmptyCell("");
   if (!measure.read) return EmptyCell("NOT_MEASURED");
   const Sample sample = row.Over(measure.read);
@@ -331,6 +71,9 @@ Cell MakeCell(const RowSummary& row, const Measure& measure) {
                                             golden::kMeasuredDecimals);
   cell.runs = sample.runs;
   if (!measure.setting) cell.deviation = sample.deviation;
+  if (measure.by_k && TraitsOf(row.config()).exact_k) {
+    cell.flags.push_back("DERIVED");
+  }
   if (measure.accuracy != nullptr) {
     // A mean over runs is no count.
     cell.proportion =
@@ -463,7 +206,7 @@ std::vector<Field> FieldsOf(
   if (!bytes.empty() && bytes != "unknown") {
     add(golden::kBytesField, bytes, FieldClass::kReport);
   }
-  for (const AccuracyColumn& column : kAccuracies) {
+  for (const AccuracyColumn& column : AccuracyColumns()) {
     const std::string items = OverSeeds(row, [&](const RunResult& r) {
       const auto* task = FindTask(r, column.split);
       return task == nullptr ? "" : task->sha256;
@@ -525,7 +268,7 @@ const Column& GoldenColumn(const Table& golden_table, const std::string& id) {
 // The golden's definition of a column, unless ours says more exactly what was
 // measured. per_expert: PerActiveExpert of the smallest model, unless all have
 // the paper's sizes.
-Column MakeColumn(const Table& golden_table, const Measure& measure,
+Column MakeColumn(const Table& golden_table, const ResultsColumn& measure,
                   std::optional<double> per_expert) {
   if (measure.own) return *measure.own;
   Column column = GoldenColumn(golden_table, measure.column);
@@ -599,7 +342,7 @@ class Builder {
   bool paper_sizes() const { return !per_expert_; }
 
   // The golden's table with this id, filled with our numbers.
-  Table Make(const std::string& id, std::vector<Measure> measures,
+  Table Make(const std::string& id, std::vector<ResultsColumn> measures,
              bool RouterTraits::*applies) const {
     DropUnasked(&measures);
     Table table = MakeEmpty(id, measures);
@@ -609,7 +352,7 @@ class Builder {
 
   // Does the same for the table that an experiment repeats.
   Table MakeRepeated(const std::string& id,
-                     std::vector<Measure> measures) const {
+                     std::vector<ResultsColumn> measures) const {
     DropUnasked(&measures);
     Table table = MakeEmpty(id, measures);
     AddRows(measures, nullptr, table_ids_, &table);
@@ -619,7 +362,7 @@ class Builder {
   // The paper's Table 7: every row at every multiple of its tau.
   Table MakeInferenceTau(const std::string& id, TaskMeasure by) const {
     const auto measures_at = [this, by](double factor) {
-      std::vector<Measure> measures = InferenceTauMeasures(factor, by);
+      std::vector<ResultsColumn> measures = InferenceTauColumns(factor, by);
       DropUnasked(&measures);
       return measures;
     };
@@ -661,11 +404,11 @@ class Builder {
     for (const RowSummary& row : rows_) {
       layers = std::max(layers, row.config().model.num_layers);
     }
-    const std::vector<Measure> measures = LayerMeasures(layers);
+    const std::vector<ResultsColumn> measures = LayerColumns(layers);
     Table table;
     table.id = "layers";
     table.title = "Learned allocation of every layer at the end of training";
-    for (const Measure& measure : measures) {
+    for (const ResultsColumn& measure : measures) {
       table.columns.push_back(*measure.own);
     }
     AddRows(measures, &RouterTraits::learned_budget, ids_, &table);
@@ -687,8 +430,8 @@ class Builder {
  private:
   // Accuracies that no run's plan lists, and no result has, stay the golden's
   // columns: not measured.
-  void DropUnasked(std::vector<Measure>* measures) const {
-    for (Measure& measure : *measures) {
+  void DropUnasked(std::vector<ResultsColumn>* measures) const {
+    for (ResultsColumn& measure : *measures) {
       if (measure.accuracy == nullptr) continue;
       const std::string split = measure.accuracy->split;
       const bool asked = std::ranges::any_of(rows_, [&](const RowSummary& row) {
@@ -703,19 +446,19 @@ class Builder {
 
   // The golden's table with our columns, without rows.
   Table MakeEmpty(const std::string& id,
-                  const std::vector<Measure>& measures) const {
+                  const std::vector<ResultsColumn>& measures) const {
     const Table* golden_table = paper_.FindTable(id);
     SOFTMOE_CHECK(golden_table != nullptr) << "no table " << id;
     Table table;
     table.id = id;
     table.title = golden_table->title + ", as measured by this grid";
-    for (const Measure& measure : measures) {
+    for (const ResultsColumn& measure : measures) {
       table.columns.push_back(MakeColumn(*golden_table, measure, per_expert_));
     }
     return table;
   }
 
-  void AddRows(const std::vector<Measure>& measures,
+  void AddRows(const std::vector<ResultsColumn>& measures,
                bool RouterTraits::*applies, const std::vector<std::string>& ids,
                Table* table) const {
     for (size_t r = 0; r < rows_.size(); ++r) {
@@ -726,7 +469,7 @@ class Builder {
       out.labels = {row.corpus->title, row.row->label,
                     "k=" + Setting(row.config().router.mean_active_experts)};
       out.fields = FieldsOf(row, corpora_);
-      for (const Measure& measure : measures) {
+      for (const ResultsColumn& measure : measures) {
         out.cells.push_back(MakeCell(row, measure));
       }
       table->rows.push_back(std::move(out));
@@ -811,21 +554,20 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
     add(".tokenizer_sha256", corpus.tokens.tokenizer_sha256);
   }
   document.tables = {
-      builder.Make("main_results", MainMeasures(builder.paper_sizes(), by),
+      builder.Make("main_results", MainColumns(builder.paper_sizes(), by),
                    nullptr),
-      builder.Make("load_variance", LoadVarianceMeasures(), nullptr)};
-  Table allocation = builder.Make("allocation", AllocationMeasures(),
+      builder.Make("load_variance", LoadVarianceColumns(), nullptr)};
+  Table allocation = builder.Make("allocation", AllocationColumns(),
                                   &RouterTraits::learned_budget);
   if (!allocation.rows.empty()) {
     document.tables.push_back(std::move(allocation));
     document.tables.push_back(builder.MakeLayers());
   }
   if (grid.table == "tau_ablation") {
-    document.tables.push_back(
-        builder.MakeRepeated(grid.table, TauMeasures(by)));
+    document.tables.push_back(builder.MakeRepeated(grid.table, TauColumns(by)));
   } else if (grid.table == "jitter") {
     document.tables.push_back(
-        builder.MakeRepeated(grid.table, JitterMeasures(by)));
+        builder.MakeRepeated(grid.table, JitterColumns(by)));
   } else if (grid.table == "inference_tau_ablation") {
     document.tables.push_back(builder.MakeInferenceTau(grid.table, by));
   }

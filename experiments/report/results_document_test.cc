@@ -432,6 +432,34 @@ TEST(ResultsDocument, ServesAsTheGoldenOfLaterRuns) {
   EXPECT_FALSE(recorded("mean_active_experts"));  // a setting, which must agree
 }
 
+// Within the margin of 0.3 experts, but a sparse row has exactly k; how many a
+// soft one has is measured.
+TEST(ResultsDocument, AsAGoldenFixesTheActiveExpertsOfSparseRows) {
+  const GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  GridOutcome later = outcome;
+  for (RunOutcome& run : later.runs) {
+    run.result->train_ae += 0.2;
+    run.result->final_validation.active_experts += 0.2;
+  }
+  const Document golden = Results(outcome);
+  const golden::Verdicts verdicts = golden::Judge(Results(later), golden);
+  for (const char* column : {"train_ae", "infer_ae", "active_params"}) {
+    EXPECT_EQ(CellOf(golden, "owt/sparse/k2", column).flags,
+              std::vector<std::string>{"DERIVED"});
+    EXPECT_EQ(golden::Verdict(verdicts, "owt/sparse/k2", column).status,
+              Status::kFail)
+        << column;
+    EXPECT_TRUE(CellOf(golden, "owt/softmoe/k2/a2", column).flags.empty());
+    EXPECT_NE(golden::Verdict(verdicts, "owt/softmoe/k2/a2", column).status,
+              Status::kFail)
+        << column;
+  }
+  EXPECT_TRUE(CellOf(golden, "owt/sparse/k2", "val_loss").flags.empty());
+  for (const golden::CellVerdict& cell : golden::Judge(golden, golden).cells) {
+    EXPECT_NE(cell.status, Status::kFail) << cell.row << " " << cell.column;
+  }
+}
+
 TEST(ResultsDocument, EqualRunsGiveEqualBytes) {
   const std::filesystem::path folder = FreshFolder("results_document");
   GridOutcome later = ExampleOutcome();

@@ -114,9 +114,12 @@ struct Tested {
   double p = 1;                      // NaN: there is no noise to judge by
 };
 
-// The mean over two seeds or more of their `differences`.
+// The mean over two seeds or more of their `differences`. Of two tau of one row
+// `moved` is the share of the items that one alone answers rightly, as the mean
+// over the seeds.
 Tested OverSeeds(const std::vector<SeedPair>& seeds,
-                 const std::vector<double>& differences, TaskMeasure measure) {
+                 const std::vector<double>& differences, TaskMeasure measure,
+                 std::optional<double> moved) {
   std::vector<const TaskResult*> first, second;
   for (const SeedPair& seed : seeds) {
     first.push_back(seed.first);
@@ -128,8 +131,11 @@ Tested OverSeeds(const std::vector<SeedPair>& seeds,
                        FlipShare(second, measure).value_or(0);
   Tested mean{.difference = golden::Mean(differences),
               .p = std::numeric_limits<double>::quiet_NaN()};
-  if (flips == 0) return mean;  // probably one run
-  const double by_flips = std::sqrt(flips / (2 * items * count));
+  // What an item of one seed adds to the variance of the difference.
+  const double variance = moved.value_or(flips / 2);
+  // Probably one run; or no answer has moved.
+  if (flips == 0 || variance == 0) return mean;
+  const double by_flips = std::sqrt(variance / (items * count));
   const double over_seeds = golden::ErrorOfMean(differences);
   mean.error = std::max(over_seeds, by_flips);
   // Both noises must rule chance out. Few seeds can agree to the last item.
@@ -162,11 +168,12 @@ double AddLines(const SidePair& pair, const std::vector<SeedPair>& seeds,
                 TaskMeasure measure,
                 std::vector<std::vector<std::string>>* lines) {
   std::vector<double> differences;
-  double p = 1;
+  double p = 1, moved = 0;
   for (const SeedPair& seed : seeds) {
     const trainer::AnswerPairs answers =
         trainer::PairAnswers(seed.first->right, seed.second->right, measure);
     differences.push_back(answers.Difference());
+    moved += answers.Flips() / static_cast<double>(seeds.size());
     p = trainer::McNemarExact(answers.only_first, answers.only_second);
     lines->push_back(Line(pair, std::to_string(seed.seed),
                           std::to_string(answers.only_first),
@@ -174,7 +181,10 @@ double AddLines(const SidePair& pair, const std::vector<SeedPair>& seeds,
                           {answers.Difference(), answers.StandardError(), p}));
   }
   if (seeds.size() < 2) return p;
-  const Tested mean = OverSeeds(seeds, differences, measure);
+  const bool same_models = pair.first.row == pair.second.row;
+  const Tested mean =
+      OverSeeds(seeds, differences, measure,
+                same_models ? std::optional(moved) : std::nullopt);
   lines->push_back(
       Line(pair, fmt::format("mean of {}", seeds.size()), "", "", mean));
   return mean.p;
@@ -186,9 +196,10 @@ constexpr char kCaption[] =
     "items; p of a seed: McNemar's exact test, whether these two models could "
     "be equally good on other such items. Seeds answer the same items, so "
     "their counts are not added up: a mean is tested against the noise over "
-    "seeds (Student's t) and against that of answers that flip between seeds, "
-    "each by itself (normal), and has the larger se and the larger p: whether "
-    "other seeds could reverse it. Holm: whether the pair's "
+    "seeds (Student's t) and against that of answers that flip, each by "
+    "itself, between seeds or, where a row stands against itself at another "
+    "tau, between the tau (normal), and has the larger se and the larger p: "
+    "whether other seeds could reverse it. Holm: whether the pair's "
     "last p shows a difference at 5 %, corrected for the pairs of this table; "
     "other p are not corrected.";
 

@@ -130,6 +130,30 @@ TEST(TaskComparison, PairsAnotherTauWithThatOfTraining) {
                                  "2", "-2.00", "1.40", "0.5", "no"}}));
 }
 
+// Seeds answer 20 of 100 items otherwise, tau 3, for the better in both seeds:
+// sqrt(0.03 / (100 * 2)) is 1.22 points, and 3 / 1.22 = 2.45 of them. As two
+// rows of their own they would be 3 / 3.16.
+TEST(TaskComparison, TwoTauOfOneRowAreAnsweredByTheSameModels) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
+  for (const int64_t seed : {1, 2}) {
+    const size_t begin = seed == 1 ? 0 : 10;
+    auto& evaluations = EvaluationsOf(RunOf(outcome, "star-1.5", seed));
+    evaluations.tasks = {Answered(begin, begin + 60)};
+    evaluations.inference_tau = {{.factor = 0.5, .tau = 0.6, .validation = {}}};
+    evaluations.inference_tau[0].tasks = {Answered(begin, begin + 63)};
+  }
+  const auto tables = TaskComparisonTables(outcome);
+  const std::string half = "star-1.5, tau x0.5";
+  EXPECT_EQ(tables[0].rows,
+            (std::vector<Texts>{
+                {half, "star-1.5", "1", "3", "0", "+3.00", "1.71", "0.25", ""},
+                {half, "star-1.5", "2", "3", "0", "+3.00", "1.71", "0.25", ""},
+                {half, "star-1.5", "mean of 2", "", "", "+3.00", "1.22",
+                 "0.0143", "yes"}}));
+  // By acc_norm no answer moves.
+  EXPECT_EQ(tables[1].rows.back()[7], "-");
+}
+
 TEST(FlipShare, IsTheMeanOverPairsOfSeeds) {
   const TaskResult a = Answered(0, 60), b = Answered(0, 62),
                    c = Answered(10, 60), other = Answered(0, 60, "other");

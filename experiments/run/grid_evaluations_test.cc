@@ -302,6 +302,46 @@ TEST_F(GridTasks, GiveTheSameBitsLaterAndWithAnyRanks) {
   EXPECT_EQ(lines_, "");
 }
 
+TEST_F(GridTasks, APartIsSaidAndAskedAgainWhenTheRestIsThere) {
+  all_.keep_checkpoint = true;
+  all_.tasks = {"piqa"};
+  const GridOutcome whole = Run("whole", all_);
+  const std::string items = ReadWholeFile(File("valid.jsonl"));
+  size_t end = 0;
+  for (int i = 0; i < 10; ++i) end = items.find('\n', end) + 1;
+  WriteFileAtomically(File("valid.jsonl"), items.substr(0, end));
+  const GridOutcome part = Run("runs", all_);
+  EXPECT_EQ(Mentions("piqa: 10 of the 1838 items of the validation split"), 1)
+      << lines_;
+  EXPECT_EQ(part.runs[0].result->final_evaluations->tasks[0].right.size(), 10u);
+
+  // One of the runs can be asked no more.
+  fs::remove(folder_ / "runs" / RunFolderName(grid_.runs[0]) /
+             trainer::kCheckpointName);
+  WriteFileAtomically(File("valid.jsonl"), items);
+  const GridOutcome again = Run("runs", all_);
+  EXPECT_EQ(Mentions("step "), 0) << lines_;
+  EXPECT_EQ(Mentions("was not measured"), 1) << lines_;
+  EXPECT_EQ(Mentions("was not measured (tasks piqa (other items)): "), 1)
+      << lines_;
+  for (size_t n = 0; n < 3; ++n) {
+    SCOPED_TRACE(n);
+    EXPECT_EQ(again.runs[n].state, RunState::kFinished);
+    trainer::ExpectSameResult(*(n == 0 ? part : whole).runs[n].result,
+                              *again.runs[n].result);
+  }
+
+  // A part replaces no answers to more.
+  WriteFileAtomically(File("valid.jsonl"), items.substr(0, end));
+  trainer::ExpectSameResult(*whole.runs[1].result,
+                            *Run("runs", all_).runs[1].result);
+
+  // Whoever names no items has none asked again.
+  options_.task_files = "";
+  Run("runs", all_);
+  EXPECT_EQ(Mentions("was not measured"), 0) << lines_;
+}
+
 TEST_F(GridTasks, InterruptedAreAskedAgain) {
   const GridRun& run = grid_.runs[2];
   trainer::PrepareOptions prepare;

@@ -8,12 +8,14 @@
 #include <string>
 #include <utility>
 
+#include "core/config/parameter_layout.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "experiments/run/run_record.h"
 #include "experiments/testing/grid_test_util.h"
 #include "golden/verdict/miniature.h"
+#include "trainer/results/checkpoint.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -98,7 +100,11 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
   EXPECT_TRUE(fs::exists(RunFolder(2, "more") / "result.h5"));
   // The numbers are those of a grid that trained all of them.
   EXPECT_EQ(Bytes("more/results.h5"), Bytes("runs/micro/results.h5"));
-  // Of what a record lacks nothing can be measured, also in a job.
+  // Of what a record lacks nothing can be measured, also in a job, nor on a
+  // checkpoint that is here without its result.
+  fs::create_directories(RunFolder(1, "more"));
+  fs::copy_file(RunFolder(1) / "checkpoint.h5",
+                RunFolder(1, "more") / "checkpoint.h5");
   WriteGrid(MicroGrid(60) + "[evaluations]\nrouter_health = true\n");
   EXPECT_TRUE(
       EndedWith(Grid({"run", "micro.toml", "--from", "a.h5", "--out", "more",
@@ -148,8 +154,41 @@ TEST_F(GridRecord, VerifiesByTrainingAgain) {
   Strings excused = verify;
   excused.insert(excused.end(), {"--changed-by", "fedcba9876543210"});
   EXPECT_TRUE(EndedWith(Grid(excused), 2, "CHANGELOG.md names no such commit"));
+  excused.back() = "17da5c94";  // where tau lies among equal weights
+  EXPECT_TRUE(EndedWith(Grid(excused), 4, "other bits since 17da5c94"));
   WriteFileAtomically(folder_ / "text.txt", Bytes("text.txt") + "More.\n");
   EXPECT_TRUE(EndedWith(Grid(verify), 2, "other token files"));
+}
+
+// A checkpoint with other parameters tells whether training went on from it.
+TEST_F(GridRecord, VerifiesByThisVersionAlone) {
+  ASSERT_TRUE(TakeTrained());
+  ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
+  const trainer::Checkpoint trained(RunFolder(2) / "checkpoint.h5");
+  const auto verify_after = [&](const std::string& version) {
+    trainer::TrainState state = trained.state();
+    state.code_version = version;
+    trainer::CheckpointTensors tensors =
+        trained.ReadTensors(ParameterLayout(trained.identity().config).total);
+    for (float& parameter : tensors.parameters) parameter /= 2;
+    const fs::path folder =
+        folder_ / "runs/verify-record/verify-text-learned-1.5-seed7";
+    fs::create_directories(folder);
+    trainer::WriteCheckpoint(folder / "checkpoint.h5", trained.identity(),
+                             trained.tokens(), state, tensors);
+    return Grid({"verify-record", "a.h5", "--run", "text/learned-1.5/seed7",
+                 "--quiet"});
+  };
+  EXPECT_TRUE(EndedWith(verify_after(trained.state().code_version), 1,
+                        "FAIL: other bits"));
+  EXPECT_TRUE(EndedWith(verify_after("0123456789ab"), 0, "PASS"));
+  const fs::path folder =
+      folder_ / "runs/verify-record/verify-text-learned-1.5-seed7";
+  fs::create_directories(folder);
+  WriteFileAtomically(folder / "checkpoint.h5", "of no format");
+  EXPECT_TRUE(EndedWith(Grid({"verify-record", "a.h5", "--run",
+                              "text/learned-1.5/seed7", "--quiet"}),
+                        0, "PASS"));
 }
 
 TEST_F(GridRecord, JudgesTheClaimsInMiniature) {

@@ -128,8 +128,9 @@ class GridSlurm : public GridProgram {
 
   // One thread takes one of the node's two processors, so two tasks run at a
   // time.
-  const Strings run_ = {"run", "micro.toml", "--launcher=slurm", "--threads",
-                        "1"};
+  const Strings run_ = {"run",       "micro.toml", "--launcher=slurm",
+                        "--threads", "1",          "--file-delay",
+                        "0"};
   const Strings whole_ = {"run", "micro.toml", "--out", "whole"};
   std::unique_ptr<SlurmCluster> cluster_;
 };

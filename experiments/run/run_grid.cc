@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -20,13 +19,10 @@
 #include "core/files/sha256.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
-#include "core/text/text_table.h"
-#include "experiments/grids/cost_model.h"
 #include "experiments/grids/experiment.h"
-#include "experiments/grids/grid_select.h"
-#include "experiments/plan/grid_estimate.h"
 #include "experiments/run/grid_progress.h"
 #include "experiments/run/grid_ranks.h"
+#include "experiments/run/grid_requirements.h"
 #include "experiments/run/grid_workers.h"
 #include "experiments/run/run_device.h"
 #include "experiments/run/run_folder.h"
@@ -36,10 +32,8 @@
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
-#include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
-#include "trainer/run/resources.h"
 #include "trainer/run/trainer.h"
 #include "trainer/tokens/prepare.h"
 #include "trainer/tokens/prepared_corpus.h"
@@ -117,34 +111,16 @@ std::string Lacking(const RunOutcome& run) {
   return trainer::MissingEvaluations(run.run.evaluations, *run.result);
 }
 
-// The tokens that the user names for the corpus of `config`.
-trainer::PreparedCorpus OpenTokens(const Config& config,
-                                   const fs::path& prefix) {
-  trainer::PreparedCorpus corpus =
-      trainer::OpenPreparedCorpus(prefix, config.model.vocab_size);
-  trainer::RequireTokensOf(config.data, corpus);
-  return corpus;
-}
-
-// What its token files will take, for messages.
-std::string TokenDisk(const Config& config, const RuntimeConfig& runtime) {
-  const trainer::CorpusSize size = trainer::SizeOfCorpus(
-      config.data.corpus, CacheFolder(), trainer::PlacesOf(runtime));
-  return fmt::format("; its token files take {} in {}, where {} are free",
-                     Describe(trainer::ExpectedDisk(
-                         config.data, config.model.vocab_size, size)),
-                     CacheFolder().string(),
-                     FormatBytes(FreeDiskBytes(CacheFolder())));
-}
-
 class GridRunner {
  public:
-  // `found`: of ReadGrid, with checkpoints.
-  GridRunner(GridOutcome found, const GridRunOptions& options)
+  // `found`: of ReadGrid, with checkpoints; `parts`: of RequireTaskItems.
+  GridRunner(GridOutcome found, std::vector<std::string> parts,
+             const GridRunOptions& options)
       : options_(options),
         paper_scale_(found.grid.scale == "paper"),
         outcome_(WithRecord(std::move(found))),
         progress_(outcome_, options.selected, Quiet(options.quiet)) {
+    std::ranges::move(parts, std::back_inserter(notes_));
     for (size_t i = 0; i < options_.selected.size(); ++i) {
       open_.push_back(i);
       problem_times_.push_back(ProblemTime(Selected(i).folder));
@@ -176,9 +152,10 @@ class GridRunner {
   GridOutcome WithRecord(GridOutcome outcome) {
     if (!options_.record) return outcome;
     for (const size_t r : options_.selected) {
-      const GridRun& run = outcome.runs[r].run;
-      if (options_.record->Find(RunIdentityKey(run)) == nullptr) {
-        RequireDevice(outcome.runs[r]);
+      const RunOutcome& run = outcome.runs[r];
+      if (run.state == RunState::kFailed ||
+          options_.record->Find(RunIdentityKey(run.run)) == nullptr) {
+        RequireDevice(run);
       }
     }
     // A recorded run counts only if its tokens are the ones here.
@@ -266,8 +243,7 @@ class GridRunner {
       const bool recorded = fs::exists(record.string() + ".json");
       if (run.state == RunState::kFinished && recorded &&
           !options_.tokens.contains(run.run.config.data.corpus) &&
-          (Lacking(run).empty() ||
-           !fs::exists(run.folder / trainer::kCheckpointName))) {
+          !CanBeMeasured(run)) {
         continue;
       }
       StopIfAsked();
@@ -278,9 +254,8 @@ class GridRunner {
   // At the paper's scale nothing is prepared while GPUs wait.
   void Prepare(const RunOutcome& run, const fs::path& record) {
     const Config& config = run.run.config;
-    const auto given = options_.tokens.find(config.data.corpus);
-    if (given != options_.tokens.end()) {
-      prepared_[record] = OpenTokens(config, given->second);
+    if (options_.tokens.contains(config.data.corpus)) {
+      prepared_[record] = FindTokens(run.run, options_);
       return;
     }
     trainer::PrepareOptions options;
@@ -502,9 +477,7 @@ class GridRunner {
   // written it. A recorded run has none here, and stays what it is.
   void Reread(RunOutcome& run) const {
     RunOutcome now = ReadRun(run.run, options_.folder);
-    if (now.state != RunState::kFinished && now.state != RunState::kFailed) {
-      return;
-    }
+    if (!HasEnded(now.state)) return;
     now.selected = run.selected;
     run = std::move(now);
   }
@@ -513,7 +486,7 @@ class GridRunner {
     RunOutcome& run = Selected(end.job);
     if (end.code == ExitCode::kDone && end.done) {
       Reread(run);
-      if (run.state == RunState::kFinished || run.state == RunState::kFailed) {
+      if (HasEnded(run.state)) {
         progress_.End(end.job, run);
         return;
       }
@@ -589,7 +562,7 @@ class GridRunner {
   void EvaluateFinished(RunOutcome& run) {
     const fs::path checkpoint = run.folder / trainer::kCheckpointName;
     std::string obstacle;
-    if (fs::exists(checkpoint)) {
+    if (CanBeMeasured(run)) {
       try {
         run.result = CallTrainer(run);
         if (Lacking(run).empty()) return;
@@ -624,7 +597,7 @@ class GridRunner {
   std::map<std::pair<std::string, std::string>, optimized::DeviceIdentity>
       places_;
   std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
-  std::vector<std::string> notes_;                        // from ReadRuns
+  std::vector<std::string> notes_;  // to be said before anything begins
   GridOutcome outcome_;
   GridProgress progress_;
   std::vector<size_t> open_;  // positions in options_.selected
@@ -638,192 +611,10 @@ class GridRunner {
 
 }  // namespace
 
-trainer::PreparedCorpus FindTokens(const GridRun& run,
-                                   const GridRunOptions& options) {
-  const Config& config = run.config;
-  const auto given = options.tokens.find(config.data.corpus);
-  if (given != options.tokens.end()) return OpenTokens(config, given->second);
-  trainer::PrepareOptions find;
-  find.places = trainer::PlacesOf(run.runtime);
-  find.quiet = true;
-  find.only_find = true;
-  const trainer::CorpusSize size =
-      trainer::SizeOfCorpus(config.data.corpus, CacheFolder(), find.places);
-  // A stand-in, which would be downloaded.
-  if (!size.here && size.bytes > 0) {
-    trainer::RefuseToPrepare(config.data, config.model.vocab_size, find.places);
-  }
-  return trainer::PrepareCorpus(config.data, config.model.vocab_size, find);
-}
-
-std::vector<RunOutcome> SelectedRuns(GridOutcome outcome,
-                                     const GridRunOptions& options,
-                                     std::vector<std::string>* notes) {
-  if (options.record) {
-    std::vector<std::string> said = TakeRecordedRuns(*options.record, outcome);
-    if (notes != nullptr) std::ranges::move(said, std::back_inserter(*notes));
-  }
-  std::vector<RunOutcome> runs;
-  for (const size_t r : options.selected) runs.push_back(outcome.runs[r]);
-  return runs;
-}
-
-std::vector<size_t> RecordedCorpora(const GridOutcome& found,
-                                    const GridRunOptions& options) {
-  std::vector<size_t> runs;
-  std::set<fs::path> corpora;
-  for (const size_t r : options.selected) {
-    const GridRun& run = found.runs[r].run;
-    const fs::path corpus = CorpusRecord(run, options.folder);
-    if (found.runs[r].state != RunState::kFinished &&
-        options.record->Find(RunIdentityKey(run)) != nullptr &&
-        !fs::exists(corpus.string() + ".json") &&
-        corpora.insert(corpus).second) {
-      runs.push_back(r);
-    }
-  }
-  return runs;
-}
-
-void RequireTaskItems(const std::vector<RunOutcome>& runs,
-                      const GridRunOptions& options) {
-  std::set<std::string> names;
-  for (const RunOutcome& run : runs) {
-    trainer::EvaluationPlan plan = run.run.evaluations;
-    if (run.state == RunState::kFinished) {
-      if (Lacking(run).empty() ||
-          !fs::exists(run.folder / trainer::kCheckpointName)) {
-        continue;
-      }
-      plan = trainer::WithEarlierPlans(plan, *run.result);
-    }
-    names.insert(plan.tasks.begin(), plan.tasks.end());
-  }
-  (void)trainer::ReadPlannedTasks({.tasks = {names.begin(), names.end()}},
-                                  options.task_files);
-}
-
-void RequireTokens(const Grid& grid, const GridRunOptions& options) {
-  for (const auto& [name, prefix] : options.tokens) {
-    std::map<int64_t, trainer::PreparedCorpus> opened;  // by vocabulary
-    std::vector<std::string> names;
-    for (const size_t r : options.selected) {
-      const Config& config = grid.runs[r].config;
-      names.push_back(config.data.corpus);
-      if (config.data.corpus != name) continue;
-      const auto [corpus, is_new] = opened.try_emplace(config.model.vocab_size);
-      if (is_new) {
-        corpus->second =
-            trainer::OpenPreparedCorpus(prefix, config.model.vocab_size);
-      }
-      trainer::RequireTokensOf(config.data, corpus->second);
-    }
-    if (opened.empty()) RefuseTokens(name, prefix, names);
-  }
-}
-
-void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
-                       const GridRunOptions& options, bool trains_here) {
-  if (grid.scale != "paper") return;
-  std::vector<RunOutcome> open = runs;
-  std::erase_if(open, [](const RunOutcome& run) {
-    return run.state == RunState::kFinished;
-  });
-  if (open.empty()) return;
-  std::string missing;
-  const auto ask = [&](const char* what, const auto& require) {
-    try {
-      require();
-    } catch (const EnvironmentError& error) {
-      missing += fmt::format("\n  {}: {}", what, error.what());
-    }
-  };
-  std::set<std::string> asked;
-  double flops = 0, gpu_hours = 0;
-  for (const RunOutcome& run : open) {
-    RuntimeConfig runtime = run.run.runtime;
-    // At this scale the CPU trains only if asked explicitly.
-    if (runtime.device.empty()) runtime.device = "cuda";
-    if (trains_here && asked.insert("device " + runtime.device).second) {
-      ask("device", [&] { (void)IdentifyDevice(runtime); });
-    }
-    const Config& config = run.run.config;
-    if (!options.tokens.contains(config.data.corpus) &&
-        asked.insert("corpus " + CorpusRecord(run.run, "").string()).second) {
-      const size_t before = missing.size();
-      ask("corpus", [&] { (void)FindTokens(run.run, options); });
-      if (missing.size() > before) {
-        missing += TokenDisk(config, run.run.runtime);
-      }
-    }
-    const RunCost cost =
-        EstimateCost(config, config.router.mean_active_experts, grid.cluster);
-    flops += cost.train_flops;
-    gpu_hours += cost.gpu_hours;
-  }
-  ask("tasks", [&] { RequireTaskItems(open, options); });
-  ask("disk", [&] { RequireGridDiskSpace(open, options); });
-  if (missing.empty()) return;
-  throw EnvironmentError(fmt::format(
-      "grid '{}' is of the paper's scale, and not all is here that its {} runs "
-      "need:{}\nThey take about {:.2g} FLOPs, {:.0f} GPU hours. `plan {}` "
-      "shows "
-      "all of it; `run mini` trains the same rows at a size for CPUs",
-      grid.name, open.size(), missing, flops, gpu_hours,
-      fmt::join(CommandWords(grid), " ")));
-}
-
-int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
-                             int64_t jobs) {
-  const auto bytes_there = [](const RunOutcome& run, const char* name) {
-    std::error_code missing;
-    const auto bytes = fs::file_size(run.folder / name, missing);
-    return missing ? int64_t{0} : static_cast<int64_t>(bytes);
-  };
-  int64_t need = 0;
-  std::vector<int64_t> at_work;
-  for (const RunOutcome& run : runs) {
-    if (run.state == RunState::kFinished) continue;
-    const trainer::ResourceNeed one =
-        trainer::EstimateResources(run.run.config);
-    need += one.disk_bytes - 2 * one.checkpoint_bytes -
-            bytes_there(run, trainer::kMetricsName);
-    // While a checkpoint is written, the previous one still exists; one stays
-    // at the end, or none.
-    int64_t checkpoints =
-        2 * one.checkpoint_bytes - bytes_there(run, trainer::kCheckpointName);
-    if (run.run.evaluations.keep_checkpoint) {
-      need += checkpoints - one.checkpoint_bytes;
-      checkpoints = one.checkpoint_bytes;
-    }
-    at_work.push_back(checkpoints);
-  }
-  // Whichever runs are at work, they need no more than the largest ones
-  // together.
-  std::ranges::sort(at_work, std::greater());
-  for (size_t i = 0; i < at_work.size() && std::cmp_less(i, jobs); ++i) {
-    need += at_work[i];
-  }
-  return need;
-}
-
-void RequireGridDiskSpace(const std::vector<RunOutcome>& runs,
-                          const GridRunOptions& options) {
-  const int64_t need =
-      DiskBytesStillNeeded(runs, options.jobs * options.processes_at_work);
-  const int64_t free = FreeDiskBytes(options.folder);
-  if (need <= free) return;
-  throw EnvironmentError(fmt::format(
-      "{}: the grid will write {} there, the disk has {} free; free some, "
-      "choose a folder on another disk with --out, {}or fewer runs with "
-      "--rows, --corpora or --seeds",
-      options.folder.string(), FormatBytes(need), FormatBytes(free),
-      options.jobs > 1 ? "fewer --jobs, " : ""));
-}
-
-GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {
+GridOutcome RunGrid(Grid grid, const GridRunOptions& options) {
   SOFTMOE_CHECK(options.processes == nullptr || options.jobs == 1)
       << options.jobs << " jobs";
+  grid = WithItemsHere(std::move(grid), options);
   AgreeOnGrid(grid, options);
   for (const size_t r : options.selected) {
     (void)trainer::RanksInIdentity(grid.runs[r].config, NumRanks(options));
@@ -832,9 +623,9 @@ GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {
                                /*check_checkpoints=*/true);
   const std::vector<RunOutcome> runs = SelectedRuns(found, options);
   RequirePaperScale(grid, runs, options, /*trains_here=*/true);
-  RequireTaskItems(runs, options);
+  std::vector<std::string> parts = RequireTaskItems(runs, options);
   RequireTokens(grid, options);
-  return GridRunner(std::move(found), options).Run();
+  return GridRunner(std::move(found), std::move(parts), options).Run();
 }
 
 ExitCode FollowGrid(const Grid& grid, const GridRunOptions& options) {

@@ -17,7 +17,6 @@
 #include "experiments/run/grid_ranks.h"
 #include "experiments/run/run_outcome.h"
 #include "experiments/run/run_record.h"
-#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::experiments {
 
@@ -44,53 +43,6 @@ struct GridRunOptions {
   trainer::ExchangeChoice exchange = trainer::ExchangeChoice::kAuto;
 };
 
-// The tokens of a run that are here: those of options.tokens, or the cache's.
-// Throws EnvironmentError that says how to get and prepare the corpus if they
-// are not. Downloads and makes nothing.
-trainer::PreparedCorpus FindTokens(const GridRun& run,
-                                   const GridRunOptions& options);
-
-// The selected ones among the runs that ReadGrid found, in their order; what
-// the record has counts as finished. Adds to `notes`, if any, what
-// TakeRecordedRuns returns.
-std::vector<RunOutcome> SelectedRuns(GridOutcome outcome,
-                                     const GridRunOptions& options,
-                                     std::vector<std::string>* notes = nullptr);
-
-// One of the selected runs, as an index into Grid::runs, for each corpus of
-// which the folder says nothing yet and on which options.record has runs that
-// the folder lacks.
-std::vector<size_t> RecordedCorpora(const GridOutcome& found,
-                                    const GridRunOptions& options);
-
-// Throws what trainer::ReadPlannedTasks throws for the tasks that `runs` will
-// be asked: those that are not finished, and those whose result lacks
-// evaluations that its checkpoint can still give.
-void RequireTaskItems(const std::vector<RunOutcome>& runs,
-                      const GridRunOptions& options);
-
-// For a grid whose file states the paper's scale, checked before anything is
-// written. Throws EnvironmentError that names everything missing for the
-// unfinished ones of `runs`: a device, unless runtime.device is "cpu" (only if
-// `trains_here`); corpora that are not prepared, which no GPU shall wait for;
-// items of tasks; and disk.
-void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
-                       const GridRunOptions& options, bool trains_here);
-
-// Bytes that the unfinished ones of `runs` will still write at their peak, if
-// any `jobs` of them run at a time.
-int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs, int64_t jobs);
-
-// Throws EnvironmentError if the folder's disk cannot hold what `runs`, as many
-// at a time as `options` says, will still write.
-void RequireGridDiskSpace(const std::vector<RunOutcome>& runs,
-                          const GridRunOptions& options);
-
-// Throws ConfigError if options.tokens names a corpus that no selected run has,
-// EnvironmentError or DataError if its files are missing, damaged, or of
-// another corpus or vocabulary than the runs.
-void RequireTokens(const Grid& grid, const GridRunOptions& options);
-
 // Prepares the corpora, then trains the selected runs that are not finished:
 // interrupted runs continue, failed ones are retried. Returns the outcome of
 // all runs of the grid, whoever trained them. The same grid gives the same
@@ -102,6 +54,8 @@ void RequireTokens(const Grid& grid, const GridRunOptions& options);
 //
 // Evaluations that a finished run lacks are measured on its checkpoint; if that
 // is gone, a line says what is missing and how to get it, and the grid goes on.
+// Answers to other items of a task than those in options.task_files are
+// lacking; a line says of which tasks only a part is there.
 //
 // Ranks give the bits of one wherever they can (RanksInIdentity in trainer.h);
 // where not, a line says so, and finished runs of another number are refused.
@@ -112,9 +66,9 @@ void RequireTokens(const Grid& grid, const GridRunOptions& options);
 // ranks, before anything is written), EnvironmentError (no device, disk full, a
 // lock of a machine that cannot be asked), DataError (damaged files found in
 // the folder, before anything is trained), StoppedError (stop_signal.h;
-// state saved), and what RequireTaskItems and RequireTokens throw, before
-// anything is written.
-GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options);
+// state saved), and what RequireTaskItems and RequireTokens
+// (grid_requirements.h) throw, before anything is written.
+GridOutcome RunGrid(Grid grid, const GridRunOptions& options);
 
 // The part of the other ranks, where `options.processes` are several: trains
 // with rank 0 whatever RunGrid trains there. Returns the code of

@@ -24,6 +24,10 @@ enum class RunState {
   kFailed,       // diverged (a NumericsError); `problem` says how
 };
 
+inline bool HasEnded(RunState state) {
+  return state == RunState::kFinished || state == RunState::kFailed;
+}
+
 struct RunOutcome {
   GridRun run;
   std::filesystem::path folder;

@@ -41,7 +41,9 @@ namespace softmoe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
+using trainer::InferenceTau;
 using trainer::StepRecord;
+using trainer::TaskResult;
 
 constexpr char kBench[] = "/bench/json";
 constexpr char kDiverged[] = "/planned/diverged";
@@ -249,6 +251,53 @@ std::string LackingBeside(const trainer::RunResult& run,
   return trainer::MissingEvaluations(trainer::WithEarlierPlans({}, other), run);
 }
 
+// The part of `evaluations` that `other` has, too, whatever its numbers.
+trainer::FinalEvaluations SharedWith(const trainer::FinalEvaluations& other,
+                                     trainer::FinalEvaluations evaluations) {
+  const auto share_tasks = [](const std::vector<TaskResult>& there,
+                              std::vector<TaskResult>& tasks) {
+    std::erase_if(tasks, [&](const TaskResult& task) {
+      return std::ranges::find(there, task.name, &TaskResult::name) ==
+             there.end();
+    });
+  };
+  share_tasks(other.tasks, evaluations.tasks);
+  std::vector<InferenceTau> shared;
+  for (InferenceTau& at : evaluations.inference_tau) {
+    const auto there = std::ranges::find(other.inference_tau, at.factor,
+                                         &InferenceTau::factor);
+    if (there == other.inference_tau.end()) continue;
+    share_tasks(there->tasks, at.tasks);
+    if (there->validation.active_histogram.empty()) {
+      at.validation.active_histogram.clear();
+    }
+    shared.push_back(std::move(at));
+  }
+  evaluations.inference_tau = std::move(shared);
+  if (other.router_health.empty()) evaluations.router_health.clear();
+  return evaluations;
+}
+
+// What differs in the evaluations that both have, in words; "": nothing.
+std::string OtherEvaluations(const trainer::RunResult& recorded,
+                             const trainer::RunResult& run) {
+  if (!recorded.final_evaluations || !run.final_evaluations) return "";
+  const auto there =
+      SharedWith(*run.final_evaluations, *recorded.final_evaluations);
+  const auto here =
+      SharedWith(*recorded.final_evaluations, *run.final_evaluations);
+  for (size_t i = 0; i < there.tasks.size(); ++i) {
+    if (there.tasks[i].sha256 != here.tasks[i].sha256) {
+      return "items of the task " + there.tasks[i].name;
+    }
+  }
+  if (trainer::EvaluationsDigest(there) == trainer::EvaluationsDigest(here)) {
+    return "";
+  }
+  return fmt::format("evaluations (measured by version {}, now by {})",
+                     there.code_version, here.code_version);
+}
+
 void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
   const std::string key = RunIdentityKey(run.run);
   RecordedRun added{
@@ -260,14 +309,17 @@ void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
   added.result.steps = ThinnedSteps(run.result->steps);
   for (RecordedRun& there : record.runs) {
     if (there.key == key) {
-      if (there.training_sha256 != added.training_sha256) {
+      const std::string other =
+          there.training_sha256 != added.training_sha256
+              ? "bits"
+              : OtherEvaluations(there.result, *run.result);
+      if (!other.empty()) {
         throw DataError(fmt::format(
-            "{}: has {} with other bits: recorded of version {} and "
-            "instruction set {}, now of {} and {}. It stays as it was "
-            "recorded; "
+            "{}: has {} with other {}: recorded of version {} and instruction "
+            "set {}, now of {} and {}. It stays as it was recorded; "
             "`verify-record` says which of them this program gives, and --to "
             "another file records the new one",
-            record.path.string(), there.id, there.result.code_version,
+            record.path.string(), there.id, other, there.result.code_version,
             trainer::PlaceText(there.result.identity), run.result->code_version,
             trainer::PlaceText(run.result->identity)));
       }
@@ -313,9 +365,7 @@ void RequireSameReadings(const RunRecord& record, const GridOutcome& outcome) {
 void RequirePlanned(const golden::RegimeDefinitions& regime,
                     const GridOutcome& outcome, const fs::path& record) {
   for (const RunOutcome& run : outcome.runs) {
-    if (run.state != RunState::kFinished && run.state != RunState::kFailed) {
-      continue;
-    }
+    if (!HasEnded(run.state)) continue;
     const auto& [row, seed] = std::pair(run.run.row.id, run.run.seed);
     if (regime.Judges(row, seed) || regime.IsPilot(row, seed)) continue;
     throw DataError(fmt::format(
@@ -563,7 +613,7 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
     RequireSameReadings(record, outcome);
   }
   for (RunOutcome& run : outcome.runs) {
-    if (run.state == RunState::kFinished) continue;
+    if (HasEnded(run.state)) continue;
     const std::string key = RunIdentityKey(run.run);
     const RecordedRun* recorded = record.Find(key);
     if (recorded == nullptr &&

@@ -86,10 +86,11 @@ struct RecordChange {
 // the others diverged. Existing runs are neither dropped nor replaced; they
 // only gain missing evaluations, from a run that has all of theirs. Throws
 // DataError if the record was made under other margins or on other tokens, or
-// has the same run with other bits, another run with the same id, or a row with
-// other settings; if one of the two is of the experiment `regime` and the other
-// is not, or has a run that golden/paper/regime.toml does not plan; and what
-// ReadRunRecord throws.
+// has the same run with other bits, in training or in an evaluation that both
+// have, or asked other items of a task; another run with the same id, or a row
+// with other settings; if one of the two is of the experiment `regime` and the
+// other is not, or has a run that golden/paper/regime.toml does not plan; and
+// what ReadRunRecord throws.
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record);
 
 // Adds the output of //:bench (bench_samples.h); messages call it `place`.
@@ -116,7 +117,7 @@ bool IsRegime(const RunRecord& record);
 // their history.
 void RequireKnownMargins(const RunRecord& record);
 
-// Counts runs of `outcome` that are not finished but are in the record as
+// Counts runs of `outcome` that have not ended but are in the record as
 // finished, if configuration and tokens are the same; for corpora that
 // `outcome` does not know, the record's tokens are assumed. Waiting ones that
 // diverged where they were recorded count as failed, on the same conditions.

@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -161,6 +162,70 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
       *record.Find(RunIdentityKey(later.runs[4].run))->result.final_evaluations;
   ASSERT_EQ(kept.inference_tau.size(), 1u);
   EXPECT_EQ(kept.inference_tau[0].factor, 2);
+}
+
+// That both have an evaluation does not say that both have the same.
+TEST(RunRecord, RefusesOtherEvaluations) {
+  GridOutcome all = FinishedGrid();
+  trainer::FinalEvaluations& has = EvaluationsOf(all.runs[4]);
+  has.tasks = {{.name = "piqa",
+                .sha256 = std::string(64, 'a'),
+                .measures = std::vector<trainer::MeasuredAnswers>(
+                    trainer::kNumTaskMeasures),
+                .right = {1, 0}}};
+  for (const double factor : {0.5, 1.0}) {
+    has.inference_tau.push_back(
+        {.factor = factor,
+         .tau = factor,
+         .validation = all.runs[4].result->final_validation,
+         .tasks = has.tasks});
+  }
+  RunRecord record;
+  record.path = "a.h5";
+  AddFinishedRuns(all, record);
+  const auto add =
+      [&](const std::function<void(trainer::FinalEvaluations&)>& change) {
+        GridOutcome other = all;
+        change(EvaluationsOf(other.runs[4]));
+        RunRecord grown = record;
+        return AddFinishedRuns(other, grown).completed;
+      };
+  const auto more = [](trainer::FinalEvaluations& e) {
+    e.inference_tau.push_back(e.inference_tau[1]);
+    e.inference_tau.back().factor = 2;
+  };
+  EXPECT_EQ(add(more), 1u);
+  EXPECT_EQ(add([](trainer::FinalEvaluations& e) {
+              e.inference_tau.erase(e.inference_tau.begin());
+              e.inference_tau[0].validation.active_histogram.clear();
+              e.inference_tau[0].tasks.clear();
+              e.tasks.clear();
+              e.router_health.clear();
+            }),
+            0u);
+  using Change = std::function<void(trainer::FinalEvaluations&)>;
+  const std::string bits =
+      "other evaluations (measured by version 0123456789ab";
+  const std::pair<Change, std::string> kChanges[] = {
+      {[](auto& e) { e.router_health[0].load_entropy += 1; }, bits},
+      {[](auto& e) { e.inference_tau[1].validation.loss += 1; }, bits},
+      {[](auto& e) { e.inference_tau[1].tasks[0].right[1] = 1; }, bits},
+      {[](auto& e) { e.tasks[0].right[1] = 1; }, bits},
+      {[](auto& e) { e.tasks[0].sha256[0] = 'b'; },
+       "other items of the task piqa"}};
+  for (const auto& [change, says] : kChanges) {
+    EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage, [&] { add(change); }),
+                     "a.h5: has " + all.runs[4].run.id, says));
+    // Nor is what is new taken from such a run.
+    EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage,
+                               [&] {
+                                 add([&](trainer::FinalEvaluations& e) {
+                                   change(e);
+                                   more(e);
+                                 });
+                               }),
+                     says));
+  }
 }
 
 TEST(RunRecord, RefusesAChangedByte) {
@@ -420,10 +485,14 @@ TEST(RunRecord, StandsInForFolders) {
   EXPECT_TRUE(Says(notes[0], "does not count as finished"));
   EXPECT_TRUE(Says(notes[8], "0 runs count as finished"));
   EXPECT_EQ(other.runs[0].state, RunState::kInterrupted);
-  // A run trained here is not replaced by the record's.
-  GridOutcome finished = all;
-  TakeRecordedRuns(record, finished);
-  EXPECT_FALSE(finished.runs[0].recorded);
+  // A run trained here is not replaced by the record's, nor is a failure here
+  // hidden.
+  GridOutcome ended = all;
+  Fail(ended.runs[1], "step 3: the loss is nan");
+  TakeRecordedRuns(record, ended);
+  EXPECT_FALSE(ended.runs[0].recorded);
+  EXPECT_EQ(ended.runs[1].state, RunState::kFailed);
+  EXPECT_EQ(ended.runs[1].problem, "step 3: the loss is nan");
 }
 
 // A number with all bits in use, different at each call.

@@ -31,11 +31,9 @@
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
 #include "experiments/plan/grid_estimate.h"
+#include "experiments/run/grid_requirements.h"
 #include "experiments/run/run_folder.h"
-#include "trainer/evaluation/final_evaluations.h"
-#include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result_file.h"
-#include "trainer/run/trainer.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -137,12 +135,16 @@ SlurmJobId SubmitScript(const std::filesystem::path& script) {
 // answer; `*failure` is then squeue's message.
 std::optional<std::vector<SlurmTask>> TasksInQueue(const SlurmJobId& job,
                                                    std::string* failure) {
-  std::vector<std::string> command = {"squeue",
-                                      "--noheader",
-                                      "--array",
-                                      "--jobs=" + job.number,
-                                      "--format=%K|%T|%r",
-                                      "--user=" + std::to_string(::getuid())};
+  std::vector<std::string> command = {"env"};
+  // The user's choices for squeue would hide tasks.
+  for (const std::string& variable : Environment()) {
+    if (!variable.starts_with("SQUEUE_")) continue;
+    command.insert(command.end(),
+                   {"-u", variable.substr(0, variable.find('='))});
+  }
+  command.insert(command.end(),
+                 {"squeue", "--noheader", "--array", "--jobs=" + job.number,
+                  "--format=%K|%T|%r", "--user=" + std::to_string(::getuid())});
   if (!job.cluster.empty()) command.push_back("--clusters=" + job.cluster);
   const ProgramResult result = RunProgram(command, "/");
   std::vector<SlurmTask> tasks;
@@ -262,13 +264,6 @@ class SlurmLauncher {
   }
 
  private:
-  // Whether a finished run lacks evaluations that its checkpoint could give.
-  static bool CanBeMeasured(const RunOutcome& run) {
-    return !trainer::MissingEvaluations(run.run.evaluations, *run.result)
-                .empty() &&
-           fs::exists(run.folder / trainer::kCheckpointName);
-  }
-
   // Submits the jobs that the open runs need, except those in the queue.
   void Submit() {
     Grid open = grid_;
@@ -393,10 +388,31 @@ class SlurmLauncher {
     while (!AllResultsAreThere()) {
       ThrowIfRequested(stop);
       if (Clock::now() >= ask) {
-        if (!AnyTaskIsLeft()) return SayWhatIsMissing();
+        if (!AnyTaskIsLeft()) return WaitForFiles(stop);
         ask = Clock::now() + kAsk;
       }
       std::this_thread::sleep_for(kLook);
+    }
+  }
+
+  // For results that ended tasks may have written.
+  void WaitForFiles(const StopSignal& stop) const {
+    const auto end = Clock::now() + options_.file_delay;
+    while (!std::ranges::all_of(open_, &HasResult)) {
+      if (Clock::now() >= end) return SayWhatIsMissing();
+      ThrowIfRequested(stop);
+      std::this_thread::sleep_for(kLook);
+      OpenFolders();
+    }
+  }
+
+  // NFS remembers that a file was absent, but asks again about a folder that is
+  // opened.
+  void OpenFolders() const {
+    std::error_code absent;
+    (void)fs::directory_iterator(options_.run.folder, absent);
+    for (const RunOutcome& run : open_) {
+      (void)fs::directory_iterator(run.folder, absent);
     }
   }
 
@@ -465,24 +481,6 @@ class SlurmLauncher {
   std::map<std::string, std::string> said_;
 };
 
-// Throws ConfigError for a number of ranks that is in doubt, or among which the
-// balance groups do not divide: the tasks would end with it, one by one.
-void CheckRanks(const Grid& grid, const SlurmLaunchOptions& options) {
-  const int64_t ranks = options.place.ranks;
-  for (const size_t r : options.run.selected) {
-    const GridRun& run = grid.runs[r];
-    const int64_t gpus = run.corpus.gpus;
-    if (gpus > 0 && ranks != 1) {
-      throw ConfigError(fmt::format(
-          "--ranks {}: corpus '{}' of {} has gpus = {}, each of which is a "
-          "rank; change that number, or leave --ranks out",
-          ranks, run.corpus.id, grid.path.string(), gpus));
-    }
-    (void)trainer::RanksInIdentity(run.config,
-                                   static_cast<int>(gpus > 0 ? gpus : ranks));
-  }
-}
-
 // Adds what is here of the tokens of recorded runs, of which the folder says
 // nothing yet; of other corpora it says that they were not compared.
 void AddTokensHere(const GridRunOptions& options, GridOutcome* found) {
@@ -500,8 +498,11 @@ void AddTokensHere(const GridRunOptions& options, GridOutcome* found) {
 
 }  // namespace
 
-void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
-  CheckRanks(grid, options);
+void RunOnSlurm(Grid grid, const SlurmLaunchOptions& options) {
+  grid = WithItemsHere(std::move(grid), options.run);
+  for (const size_t r : options.run.selected) {
+    CheckSlurmRanks(grid, grid.runs[r], options.place.ranks);
+  }
   GridRunOptions in_order = options.run;
   std::ranges::sort(in_order.selected);
   GridOutcome found =
@@ -513,7 +514,9 @@ void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
   for (const std::string& note : notes) fmt::print("{}\n", note);
   // The tasks run elsewhere, where there may be what this machine lacks.
   RequirePaperScale(grid, runs, options.run, /*trains_here=*/false);
-  RequireTaskItems(runs, options.run);
+  for (const std::string& part : RequireTaskItems(runs, options.run)) {
+    fmt::print("{}\n", part);
+  }
   RequireTokens(grid, options.run);
   RequireSlurm();
   SlurmLauncher(grid, options, runs).Run();

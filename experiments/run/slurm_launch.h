@@ -4,6 +4,8 @@
 #ifndef SOFTMOE_EXPERIMENTS_RUN_SLURM_LAUNCH_H_
 #define SOFTMOE_EXPERIMENTS_RUN_SLURM_LAUNCH_H_
 
+#include <chrono>
+
 #include "experiments/grids/grid_file.h"
 #include "experiments/plan/slurm_jobs.h"
 #include "experiments/run/run_grid.h"
@@ -14,19 +16,22 @@ struct SlurmLaunchOptions {
   GridRunOptions run;  // jobs and threads are ignored
   SlurmPlace place;    // its folder is that of `run`
   bool detach = false;
+  // How long after the end of its task a result may stay unseen: NFS remembers
+  // for 60 s (acdirmax, by default) what a folder lacked.
+  std::chrono::seconds file_delay{60};
 };
 
 // For each corpus, submits an array with one task for each row that has
-// selected unfinished runs, and waits until those are finished or Slurm has
-// ended the tasks; with `detach` it does not wait. Tasks of an earlier call
-// that are still in the queue are not submitted again, but waited for. The
-// caller reads the outcome from the runs' folders.
+// selected unfinished runs, and waits until those are finished, or Slurm has
+// ended the tasks and `file_delay` has passed; with `detach` it does not wait.
+// Tasks of an earlier call that are still in the queue are not submitted again,
+// but waited for. The caller reads the outcome from the runs' folders.
 //
 // Scripts, logs and the numbers of jobs are in SlurmFolder. Throws what RunGrid
-// throws before it trains, ConfigError for --ranks with a corpus of GPUs, and
+// throws before it trains, what CheckSlurmRanks throws, and
 // EnvironmentError if Slurm is missing or refuses a job; StoppedError
 // (while waiting) leaves the jobs.
-void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options);
+void RunOnSlurm(Grid grid, const SlurmLaunchOptions& options);
 
 }  // namespace softmoe::experiments
 

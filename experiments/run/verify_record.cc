@@ -6,13 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <regex>
 #include <system_error>
 #include <vector>
 
+#include "core/code_version.h"
+#include "core/errors.h"
+#include "core/files/folder_lock.h"
 #include "core/text/suggestion.h"
 #include "golden/verdict/statistics.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/identity/run_identity.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics.h"
 #include "trainer/results/run_digest.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/tokens/prepare.h"
@@ -29,13 +35,52 @@ std::string CorpusOf(const RecordedRun& run) {
   return run.key.substr(0, run.key.find('/'));
 }
 
+// Whether training gave the recorded hash, but other numbers than those that
+// the record holds beside it.
+bool HoldsOtherNumbers(const RecordedRun& run,
+                       const trainer::RunResult& again) {
+  trainer::RunResult thinned = again;
+  thinned.steps = ThinnedSteps(again.steps);
+  return run.training_sha256 == trainer::TrainingDigest(again) &&
+         trainer::TrainingDigest(run.result) !=
+             trainer::TrainingDigest(thinned);
+}
+
+// Whether the metrics that the digests leave out are the same, except those
+// that an older record lacks.
+bool SameLater(const trainer::RunResult& there,
+               const trainer::RunResult& here) {
+  const trainer::RunResult lacks;
+  bool same = true;
+  trainer::VisitRunMetrics([&](const trainer::Metric& metric, auto member) {
+    same &= !metric.later || there.*member == lacks.*member ||
+            there.*member == here.*member;
+  });
+  return same;
+}
+
 bool SameBits(const RecordedRun& run, const trainer::RunResult& again) {
   const auto& there = run.result.final_evaluations;
   const auto& here = again.final_evaluations;
   return run.training_sha256 == trainer::TrainingDigest(again) &&
+         SameLater(run.result, again) &&
          there.has_value() == here.has_value() &&
          (!there || trainer::EvaluationsDigest(*there) ==
                         trainer::EvaluationsDigest(*here));
+}
+
+// Whether training can go on in the folder: it has no result, and no checkpoint
+// but one that this version wrote.
+bool GoesOn(const fs::path& folder) {
+  const fs::path checkpoint = folder / trainer::kCheckpointName;
+  if (fs::exists(folder / trainer::kResultName)) return false;
+  if (!fs::exists(checkpoint)) return true;
+  try {
+    return trainer::Checkpoint(checkpoint).state().code_version ==
+           CodeVersion();
+  } catch (const DataError&) {
+    return false;  // of another format, or damaged
+  }
 }
 
 }  // namespace
@@ -73,6 +118,14 @@ RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
   const auto verdict = [&](ExitCode code, const std::string& says) {
     return RunVerdict{.code = code, .text = text + says + "\n"};
   };
+  if (HoldsOtherNumbers(run, again)) {
+    return verdict(
+        ExitCode::kFailed,
+        fmt::format("FAIL: training gave the recorded hash, but other numbers "
+                    "than the record has: {} was changed; get it from version "
+                    "control again",
+                    record.path.string()));
+  }
   if (SameBits(run, again)) {
     return verdict(ExitCode::kDone,
                    "PASS: the same bits, in every number of every step");
@@ -128,7 +181,7 @@ void RequireInChangelog(const std::string& commit, const std::string& text) {
   const bool hex =
       commit.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (hex && commit.size() >= kLeastDigits &&
-      text.find(commit) != std::string::npos) {
+      std::regex_search(text, std::regex("\\b" + commit))) {
     return;
   }
   throw ConfigError(fmt::format(
@@ -159,8 +212,10 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
         "{}: {} was trained on other token files than '{}' gives here: {}",
         record.path.string(), run.id, there.config.data.corpus, other));
   }
-  // An existing result would not be retrained; a checkpoint is continued.
-  if (fs::exists(options.folder / trainer::kResultName)) {
+  // An existing result would not be retrained, and what another version has
+  // trained says nothing about this one. Where another process is at work,
+  // TrainRun refuses.
+  if (!HolderOf(options.folder) && !GoesOn(options.folder)) {
     fs::remove_all(options.folder);
   }
   trainer::RunOptions train;

@@ -29,7 +29,8 @@ struct RunVerdict {
 };
 
 // The verdict on `again`, trained now, against the recorded `run`. All bits
-// equal: kDone. On another instruction set or device: kNotComparable. Otherwise
+// equal: kDone. The recorded hash, but other numbers than the record holds:
+// kFailed. On another instruction set or device: kNotComparable. Otherwise
 // kFailed, unless `changed_by` names the commit that changed the bits on
 // purpose: then kDone within 3 pooled deviations of the final validation loss,
 // and kInconclusive if the record does not determine the deviation.
@@ -53,8 +54,9 @@ struct VerifyOptions {
   std::filesystem::path task_files;
 };
 
-// Retrains the run, or continues where it was stopped, and judges it. Throws
-// DataError if its corpus has other tokens here, and what TrainRun throws.
+// Retrains the run, or continues where this version was stopped, and judges it.
+// Throws DataError if its corpus has other tokens here, and what TrainRun
+// throws.
 RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options);
 

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/results/run_digest.h"
+#include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -79,12 +82,48 @@ TEST(VerifyRecord, Judges) {
          ExitCode::kInconclusive, "no row of this corpus has two seeds");
 }
 
+// The hash alone would not tell that a number beside it was changed.
+TEST(VerifyRecord, JudgesTheNumbersThatTheRecordHolds) {
+  const RunRecord record = ExampleRecord();
+  const RecordedRun run = record.runs[0];
+  trainer::RunResult again = run.result;
+  for (int64_t step = 1; step <= 1000; ++step) {
+    again.steps.push_back(trainer::NumberedRecord(step, 1));
+  }
+  again.val_bytes_per_token = 4;
+  const auto judge =
+      [&](const std::function<void(trainer::RunResult&)>& change) {
+        RecordedRun changed = run;
+        changed.result = again;
+        changed.result.steps = ThinnedSteps(again.steps);
+        changed.training_sha256 = trainer::TrainingDigest(again);
+        change(changed.result);
+        return JudgeAgain(record, changed, again, "");
+      };
+  using trainer::RunResult;
+  Expect(judge([](RunResult&) {}), ExitCode::kDone, "same bits");
+  const std::function<void(RunResult&)> kChanges[] = {
+      [](RunResult& r) { r.final_validation.loss -= 0.001; },
+      [](RunResult& r) { r.steps[70].loss -= 0.001; },
+      [](RunResult& r) { r.steps.erase(r.steps.begin() + 70); }};
+  for (const auto& change : kChanges) {
+    Expect(judge(change), ExitCode::kFailed,
+           "FAIL: training gave the recorded "
+           "hash, but other numbers");
+  }
+  // A metric of which the hash knows nothing; an older record lacks it.
+  Expect(judge([](RunResult& r) { r.val_bytes_per_token = 5; }),
+         ExitCode::kFailed, "FAIL: other bits");
+  Expect(judge([](RunResult& r) { r.val_bytes_per_token.reset(); }),
+         ExitCode::kDone, "same bits");
+}
+
 TEST(VerifyRecord, TakesCommitsFromTheChangelogOnly) {
   const std::string text = "- 0123456789ab: dropout is off.\n";
   RequireInChangelog("0123456", text);
   RequireInChangelog("0123456789ab", text);
   for (const char* commit :
-       {"012345", "1123456", "dropout", "", "0123456789ab: "}) {
+       {"012345", "1123456", "123456789ab", "dropout", "", "0123456789ab: "}) {
     EXPECT_THROW(RequireInChangelog(commit, text), ConfigError) << commit;
   }
 }

@@ -444,6 +444,7 @@ class Importer {
                        set_up_.table->id, Suggestion(line.column, known)));
     }
     const int64_t seed = Seed(line);
+    if (line.value.empty()) return;  // not measured
     const auto [first, once] =
         lines_.try_emplace({line.row, line.column, seed}, line.line);
     if (!once) {
@@ -451,7 +452,6 @@ class Importer {
                              "remove one of them",
                              line.row, seed, line.column, first->second));
     }
-    if (line.value.empty()) return;  // not measured
     seen_seeds_.insert(seed);
     Runs& runs = cells_[line.row][line.column];
     const std::optional<double> value = Value(line);

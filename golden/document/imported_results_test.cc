@@ -43,8 +43,10 @@ Document Import(const std::string& values, const std::string& set_up = kSetUp) {
 
 TEST(Import, TakesValuesOverSeedsAndFacts) {
   const Document document = Import(
+      "owt/sparse/k1,7,loss,\n"
       "owt/sparse/k1,7,loss,2.81\n"
       "owt/sparse/k1,8,loss,2.85\n"
+      "owt/sparse/k1,8,loss,\n"
       "# a remark\n\n"
       "owt/sparse/k1,7,params,107.741\n"
       "owt/sparse/k2,8,loss,\n");

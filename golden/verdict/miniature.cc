@@ -76,7 +76,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-constexpr const char* kFile = "golden/paper/miniature.toml";
+constexpr const char* kMiniatureFile = "golden/paper/miniature.toml";
 
 bool Contains(const Strings& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
@@ -550,7 +550,7 @@ MiniatureClaims ParseMiniatureClaims(const std::string& text,
 }
 
 MiniatureClaims LoadMiniatureClaims() {
-  return MiniatureReader().Read(ParseTomlFile(RunfilePath(kFile)));
+  return MiniatureReader().Read(ParseTomlFile(RunfilePath(kMiniatureFile)));
 }
 
 }  // namespace softmoe::golden

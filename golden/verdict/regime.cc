@@ -19,7 +19,7 @@ namespace {
 
 using Seeds = std::vector<int64_t>;
 
-constexpr const char* kFile = "golden/paper/regime.toml";
+constexpr const char* kRegimeFile = "golden/paper/regime.toml";
 // Leaving one out must leave three for the smooth curve, which has three
 // parameters.
 constexpr size_t kLeastSparseRows = 4;
@@ -311,7 +311,7 @@ RegimeDefinitions ParseRegime(const std::string& text,
 }
 
 RegimeDefinitions LoadRegime() {
-  return RegimeReader().Read(ParseTomlFile(RunfilePath(kFile)));
+  return RegimeReader().Read(ParseTomlFile(RunfilePath(kRegimeFile)));
 }
 
 }  // namespace softmoe::golden

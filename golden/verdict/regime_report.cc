@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Texts = std::vector<std::string>;
 
-constexpr size_t kWidth = 100;
+constexpr size_t kLineWidth = 100;
 // p this near to an end of its range counts as being at the end.
 constexpr double kAtEnd = 1e-6;
 
@@ -243,7 +243,7 @@ std::string RunsText(const RegimeVerdicts& verdicts) {
 std::string Lines(const Texts& texts, const char* bullet) {
   std::string all;
   for (const std::string& text : texts) {
-    all += Wrap(bullet + text + ".", kWidth, 2) + "\n";
+    all += Wrap(bullet + text + ".", kLineWidth, 2) + "\n";
   }
   return all;
 }
@@ -336,17 +336,19 @@ std::string RegimeBottomLine(const RegimeVerdicts& verdicts) {
 }
 
 std::string DescribeRegime(const RegimeVerdicts& verdicts) {
-  std::string text = Wrap(kDisclaimer, kWidth, 0) + "\n";
+  std::string text = Wrap(kDisclaimer, kLineWidth, 0) + "\n";
   text += fmt::format("definitions  {}\nruns         {}\n", verdicts.hash,
                       RunsText(verdicts));
   if (!verdicts.missing.empty()) {
-    text += Wrap("missing: " + MissingText(verdicts.missing, ", "), kWidth, 2) +
-            "\n";
+    text +=
+        Wrap("missing: " + MissingText(verdicts.missing, ", "), kLineWidth, 2) +
+        "\n";
   }
-  text += "\n" + Wrap("Bottom line: " + RegimeBottomLine(verdicts), kWidth, 0) +
+  text += "\n" +
+          Wrap("Bottom line: " + RegimeBottomLine(verdicts), kLineWidth, 0) +
           "\n";
   text += "\n" + EstimateTable(verdicts).Text() + "\n" +
-          Wrap(kLegend, kWidth, 0) + "\n\n" + RowTable(verdicts).Text();
+          Wrap(kLegend, kLineWidth, 0) + "\n\n" + RowTable(verdicts).Text();
   const std::string remarks = Lines(RemarkTexts(verdicts), "");
   if (!remarks.empty()) text += "\n" + remarks;
   text += "\nControls, whose answer is known:\n" +

@@ -330,6 +330,12 @@ TEST(Holm, ANanIsNeverRejectedAndCounts) {
   EXPECT_EQ(HolmRejections({nan}, 0.05), std::vector<bool>{false});
 }
 
+// 0.012 * 4 and 0.016 * 3 are within the level, 0.03 * 2 is not.
+TEST(Holm, RejectsTheSmallestFirst) {
+  EXPECT_EQ(HolmRejections({0.012, 0.016, 0.03, 0.5}, 0.05),
+            (std::vector<bool>{true, true, false, false}));
+}
+
 RC_GTEST_PROP(HolmProperty, RejectsLikeItsDefinition, ()) {
   const auto thousandths =
       *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 200));
@@ -351,6 +357,9 @@ RC_GTEST_PROP(HolmProperty, RejectsLikeItsDefinition, ()) {
     // Bonferroni.
     if (rejected[i]) RC_ASSERT(p[i] <= 0.05);
     if (p[i] * static_cast<double>(p.size()) <= 0.05) RC_ASSERT(rejected[i]);
+    for (size_t j = 0; j < p.size(); ++j) {
+      if (p[i] < p[j] && rejected[j]) RC_ASSERT(rejected[i]);
+    }
   }
 }
 

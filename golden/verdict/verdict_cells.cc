@@ -27,6 +27,15 @@ bool AreTheSameRuns(const Cell& one, const Cell& other) {
          one.deviation == other.deviation;
 }
 
+// Whether the golden's number is a setting, or computed from one, such as
+// top-k's k active experts.
+bool IsSetting(const Document& golden, const Cell& golden_cell) {
+  return !golden_cell.empty() &&
+         (std::ranges::count(golden_cell.flags, "DERIVED") > 0 ||
+          (golden.provenance.origin == Origin::kPaper &&
+           golden_cell.low == golden_cell.high));
+}
+
 // A statistical verdict; a FAIL awaits Holm's procedure.
 struct Candidate {
   size_t cell;  // index into the verdicts
@@ -159,9 +168,8 @@ class CellJudge {
         JudgeBound(cell, golden_cell, *column.margin, verdict);
         break;
       case Lane::kStatistical:
-        if (golden_.provenance.origin == Origin::kPaper &&
-            IsByConstruction(golden_, golden_cell)) {
-          // A setting, or computed from one: the margin is for measurements.
+        if (IsSetting(golden_, golden_cell)) {
+          // The margin is for measurements.
           verdict->margin = 0;
           JudgeExact(cell, golden_cell, verdict);
         } else {
@@ -249,7 +257,7 @@ class CellJudge {
     }
     verdict->half_width =
         std::isfinite(difference.half_width) ? difference.half_width : 0;
-    const bool constructed = IsByConstruction(golden_, golden_cell);
+    const bool constructed = RunsAreEqual(golden_cell);
     const bool equal = golden_cell.low == golden_cell.high &&
                        cell.low == golden_cell.low &&
                        cell.high == golden_cell.high;
@@ -462,6 +470,7 @@ std::optional<TokenSizes> TokenSizesOf(const Document& results,
   }
   TokenSizes tokens{.field = {kBytesField, theirs, ours}};
   if (const auto bytes = Decimal::Parse(ours); bytes && bytes->ToDouble() > 0) {
+    tokens.known = true;
     const double factor = golden_bytes->ToDouble() / bytes->ToDouble();
     if (DifferInSize(factor, 1)) tokens.factor = factor;
   }
@@ -526,18 +535,9 @@ std::vector<size_t> AssumedDefinition(
       place, assumptions)};
 }
 
-bool IsByConstruction(const Document& golden, const Cell& golden_cell) {
-  if (golden_cell.empty()) return false;
-  const auto& flags = golden_cell.flags;
-  if (std::count(flags.begin(), flags.end(), "DERIVED") > 0) return true;
-  return golden.provenance.origin == Origin::kPaper
-             ? golden_cell.low == golden_cell.high
-             : RunsAreEqual(golden_cell);
-}
-
 bool AreSuspicious(const Cell& ours, const Document& golden,
                    const Cell& golden_cell) {
-  if (IsByConstruction(golden, golden_cell)) return false;
+  if (IsSetting(golden, golden_cell) || RunsAreEqual(golden_cell)) return false;
   if (ours.flip_share) return *ours.flip_share == 0;
   return RunsAreEqual(ours) && !ours.proportion && !golden_cell.proportion;
 }

@@ -166,8 +166,7 @@ class ClaimJudge {
     const auto tokens = TokensOf(claim, left);
     const auto other_tokens = TokensOf(claim, right);
     // Where one size is unknown, the numbers are compared as they are.
-    if (!tokens || !other_tokens || tokens->field.ours.empty() ||
-        other_tokens->field.ours.empty() ||
+    if (!tokens || !other_tokens || !tokens->known || !other_tokens->known ||
         !DifferInSize(tokens->factor, other_tokens->factor)) {
       Test(claim, left, right,
            Larger(NoiseOf(claim, left), NoiseOf(claim, right)), open, verdict);

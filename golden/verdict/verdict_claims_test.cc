@@ -168,7 +168,11 @@ TEST(Judge, ClaimsBetweenRowsConvertOnlyTokensOfTwoKnownSizes) {
         {"2.20", "2.201", false},
         {"4.378", "4.376", false},
         {"2.20", "", false},
-        {"", "2.20", false}}) {
+        {"", "2.20", false},
+        {"2.20", "unknown, 4.40", false},
+        {"unknown, 4.40", "2.20", false},
+        {"2.20", "4.20, 4.40", false},
+        {"2.20", "0", false}}) {
     Document results = WithTokens(Reproduction(3, 0.05), others);
     for (Row& row : results.tables[0].rows) {
       for (Field& field : row.fields) {

@@ -26,21 +26,18 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const Row& row);
 
-// Whether the golden's number is fixed by construction, such as top-k's k
-// active experts and numbers computed from them; equal runs are then expected.
-// True for the paper's exact cells, and for goldens of runs whose own values
-// never differed.
-bool IsByConstruction(const Document& golden, const Cell& golden_cell);
-
 // Whether the runs of a measurement agree to the last bit: of percentages, in
-// every answer, if that is known. Counts alone often agree by chance.
+// every answer, if that is known. Counts alone often agree by chance. Equal
+// runs are expected of settings, of what is computed from them (DERIVED), and
+// where a golden of runs has them, too.
 bool AreSuspicious(const Cell& ours, const Document& golden,
                    const Cell& golden_cell);
 
 // Bytes per token on both sides, where the golden's losses are per token of the
 // paper's (FORMAT.md, "A loss per token depends on ...").
 struct TokenSizes {
-  FieldDifference field;  // the golden's, and ours: "" if unknown
+  FieldDifference field;  // the golden's, and ours: "" if there is none
+  bool known = false;     // whether ours is one number above 0
   // What makes a loss of ours one per token of the paper's; 1 if it is judged
   // as it is.
   double factor = 1;

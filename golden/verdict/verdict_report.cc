@@ -23,7 +23,7 @@ std::string List(const std::string& title,
   return text + "\n";
 }
 
-std::string Number(double value, double difference) {
+std::string NumberText(double value, double difference) {
   // Enough digits to see the difference.
   return fmt::format("{:.{}g}", value, difference == 0 ? 6 : 7);
 }
@@ -64,7 +64,7 @@ std::string CellTable(const std::vector<CellVerdict>& cells, bool judged) {
     const std::string reason = judged ? ReasonText(cell) : "";
     table.Add(
         {cell.table + "/" + cell.row, cell.column, cell.golden_text,
-         cell.ours ? Number(*cell.ours, *cell.difference) : "-",
+         cell.ours ? NumberText(*cell.ours, *cell.difference) : "-",
          cell.ours ? fmt::format("{:+.3g}", *cell.difference) : "-",
          cell.half_width > 0 ? fmt::format("{:.2g}", cell.half_width) : "-",
          cell.margin > 0 ? fmt::format("{:g}", cell.margin) : "-",

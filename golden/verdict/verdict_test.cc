@@ -519,6 +519,29 @@ TEST(Judge, SparseRowsAloneHaveTheirActiveParametersByConstruction) {
   }
 }
 
+// 2.2 experts are within the margin of 0.3, which is for measurements. A golden
+// of one run cannot show that they are none; its flag does.
+TEST(Judge, WhatAnyGoldenCallsDerivedMustPrintLikeIt) {
+  const std::string row = "owt/sparse/k2";
+  const auto judge = [&](double experts, const Document& golden) {
+    Document results = Reproduction(3, 0.05);
+    SetValue(&At(&results, row, "infer_ae"), experts);
+    return Verdict(Judge(results, golden), row, "infer_ae");
+  };
+  EXPECT_EQ(judge(2.2, Reproduction(3, 0.05)).status, Status::kPass);
+  for (const int64_t runs : {1, 3}) {
+    Document golden = Reproduction(runs, 0.05);
+    At(&golden, row, "infer_ae").flags = {"DERIVED"};
+    EXPECT_EQ(judge(2, golden).status, Status::kPass) << runs;
+    for (const double experts : {1.8, 2.2}) {
+      const CellVerdict cell = judge(experts, golden);
+      EXPECT_EQ(cell.status, Status::kFail) << runs;
+      EXPECT_EQ(cell.reason, "does not print as 2.0000");
+      EXPECT_EQ(cell.margin, 0);
+    }
+  }
+}
+
 // The golden is our own and shares runs with the results.
 TEST(Judge, PoolsRunsOfBothDocumentsOnce) {
   const Document golden = Reproduction(3, 0.05);

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The requirements checked before a grid starts, and the ends of its jobs;
 // grid_main_test.cc runs whole grids.
-#include "experiments/run/run_grid.h"
+#include "experiments/run/grid_requirements.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include <filesystem>
-#include <functional>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -22,8 +17,8 @@
 #include "core/text/text_table.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
-#include "experiments/run/grid_workers.h"
 #include "experiments/run/run_folder.h"
+#include "experiments/run/run_grid.h"
 #include "experiments/run/run_record.h"
 #include "experiments/run/slurm_launch.h"
 #include "experiments/testing/grid_test_util.h"
@@ -34,6 +29,15 @@
 
 namespace softmoe::experiments {
 namespace {
+
+// While it lives, children that ask for a device find none.
+struct NoDevice {
+  NoDevice() { Fail(1); }
+  ~NoDevice() { Fail(1 << 30); }  // which does not come
+  static void Fail(int call) {
+    simt::FailCall("cudaGetDeviceCount", call, 100);  // cudaErrorNoDevice
+  }
+};
 
 TEST(DiskBytesStillNeeded, CountsOneSecondCheckpointForAllRuns) {
   RunOutcome small, large;
@@ -168,7 +172,7 @@ TEST(RunGrid, CountsTheRunsThatAreAtWorkAtATime) {
 // Whether a recorded run counts is known once its tokens are here, and making
 // these takes longer than missing a device.
 TEST(RunGrid, LooksForDevicesBeforeItPreparesCorporaOfTheRecord) {
-  simt::FailCall("cudaGetDeviceCount", 1, 100);  // cudaErrorNoDevice
+  const NoDevice no_device;
   const std::filesystem::path cache = FreshFolder("record_cache");
   ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
   const std::filesystem::path folder = FreshFolder("record_device");
@@ -189,6 +193,35 @@ TEST(RunGrid, LooksForDevicesBeforeItPreparesCorporaOfTheRecord) {
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { RunGrid(grid, options); }),
                    "device \"cuda\": "));
   EXPECT_TRUE(FilesIn(cache).empty());
+
+  // A recorded run that failed here is trained, whatever the record has.
+  options.selected = {0};
+  const auto corpora = [&] {
+    return RecordedCorpora(ReadGrid(grid, options.folder, true), options);
+  };
+  EXPECT_EQ(corpora(), std::vector<size_t>{0});
+  RecordProblem(options.folder / RunFolderName(grid.runs[0]), "a loss of nan");
+  EXPECT_TRUE(corpora().empty());
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { RunGrid(grid, options); }),
+                   "device \"cuda\": "));
+  EXPECT_TRUE(FilesIn(cache).empty());
+}
+
+TEST(CanBeMeasured, OnTheCheckpointOfAResultThatLacksSomething) {
+  RunOutcome run;
+  run.folder = FreshFolder("can_be_measured");
+  run.state = RunState::kFinished;
+  run.result.emplace();
+  run.run.evaluations.router_health = true;
+  EXPECT_FALSE(CanBeMeasured(run));
+  WriteFileAtomically(run.folder / "checkpoint.h5", "");
+  EXPECT_TRUE(CanBeMeasured(run));
+  // Such a checkpoint was left by a training that did not end.
+  run.recorded = true;
+  EXPECT_FALSE(CanBeMeasured(run));
+  run.recorded = false;
+  run.run.evaluations = {};
+  EXPECT_FALSE(CanBeMeasured(run));
 }
 
 // Of rows that take other parts of a corpus, every one is looked at.
@@ -233,11 +266,12 @@ std::string MissingFor(const Grid& grid, bool trains_here) {
 
 class RequirePaperScaleTest : public testing::Test {
  protected:
-  // Hides the device and this machine's cache.
+  // Hides this machine's cache.
   void SetUp() override {
-    simt::FailCall("cudaGetDeviceCount", 1, 100);  // cudaErrorNoDevice
     ::setenv("XDG_CACHE_HOME", FreshFolder("paper_scale_cache").c_str(), 1);
   }
+
+  const NoDevice no_device_;
 };
 
 TEST_F(RequirePaperScaleTest, AsksForWhatOnlyThatScaleNeeds) {
@@ -276,68 +310,6 @@ TEST_F(RequirePaperScaleTest, NamesTheDiskBesideTheRest) {
   const std::string missing = MissingFor(paper, true);
   EXPECT_TRUE(
       Says(missing, "\n  device: ", "\n  corpus: ", "\n  disk: ", "PiB"));
-}
-
-TEST(SelectRuns, KeepsTheOrderOfTheGrid) {
-  const Grid grid = LoadGrid(GridPath("mini"), {}, {1, 2});
-  const auto all = SelectRuns(grid, {}, {});
-  EXPECT_EQ(all.size(), grid.runs.size());
-  const auto some =
-      SelectRuns(grid, {"softmoe-2-calibrated", "sparse-1"}, {"foldoc"});
-  ASSERT_EQ(some.size(), 4u);
-  EXPECT_EQ(grid.runs[some[0]].id, "foldoc/sparse-1/seed1");
-  EXPECT_EQ(grid.runs[some[3]].id, "foldoc/softmoe-2-calibrated/seed2");
-  // The row exists only on the other corpus.
-  EXPECT_THROW(SelectRuns(grid, {"softmoe-2-paper-tau"}, {"foldoc"}),
-               ConfigError);
-}
-
-TEST(RunFolderName, NamesRowCorpusSeedAndConfiguration) {
-  const Grid grid = LoadGrid(GridPath("smoke"), {});
-  EXPECT_EQ(RunFolderName(grid.runs[0]),
-            "foldoc-sparse-1-seed1234-" + ConfigHash(grid.runs[0].config));
-  const Grid other = LoadGrid(GridPath("smoke"), {"training.steps=7"});
-  EXPECT_NE(RunFolderName(grid.runs[0]), RunFolderName(other.runs[0]));
-  const Grid threads = LoadGrid(GridPath("smoke"), {"runtime.threads=2"});
-  EXPECT_EQ(RunFolderName(grid.runs[0]), RunFolderName(threads.runs[0]));
-}
-
-// As RunMain tells exceptions apart: what the machine lacks is no self-check.
-TEST(GridWorkers, EndWithTheCodeOfWhatTheyThrow) {
-  const auto end_of = [](const std::function<bool()>& body) {
-    GridWorkers workers;
-    workers.Start(3, body);
-    std::vector<WorkerEnd> ends;
-    while (ends.empty()) ends = workers.Wait();
-    return ends.front();
-  };
-  const WorkerEnd done = end_of([] { return true; });
-  EXPECT_EQ(done.job, 3u);
-  EXPECT_EQ(done.code, ExitCode::kDone);
-  EXPECT_TRUE(done.done);
-  EXPECT_FALSE(end_of([] { return false; }).done);
-  const WorkerEnd memory = end_of([]() -> bool { throw std::bad_alloc(); });
-  EXPECT_EQ(memory.code, ExitCode::kEnvironment);
-  EXPECT_TRUE(Says(memory.problem, "out of memory"));
-  const WorkerEnd file =
-      end_of([] { return std::filesystem::file_size("/absent/file") > 0; });
-  EXPECT_EQ(file.code, ExitCode::kEnvironment);
-  EXPECT_TRUE(Says(file.problem, "/absent/file"));
-  const WorkerEnd bug =
-      end_of([]() -> bool { throw std::logic_error("surprise"); });
-  EXPECT_EQ(bug.code, ExitCode::kSelfCheck);
-  EXPECT_TRUE(Says(bug.problem, "surprise"));
-  // Asked to stop before it could hear that.
-  const WorkerEnd early = end_of([]() -> bool {
-    signal(SIGUSR1, SIG_DFL);
-    return raise(SIGUSR1) == 0;
-  });
-  EXPECT_EQ(early.code, ExitCode::kStopped);
-  const auto before = signal(SIGCHLD, SIG_IGN);
-  const WorkerEnd lost = end_of([] { return true; });
-  signal(SIGCHLD, before);
-  EXPECT_EQ(lost.code, ExitCode::kEnvironment);
-  EXPECT_TRUE(Says(lost.problem, "is not known"));
 }
 
 }  // namespace
