@@ -21,7 +21,8 @@ namespace softmoe {
 
 // What an operation has to do, whatever the implementation: the multiplications
 // and additions that the mathematics needs or, where these are few, the bytes
-// that must be read and written once.
+// that must be read and written once. Only attention's backward pass counts the
+// scores again.
 struct OperationWork {
   double flops = 0;
   double bytes = 0;

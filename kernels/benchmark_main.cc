@@ -32,10 +32,10 @@ Of this program:
                    ...
 
 tokens/s: of the median training step; best_tokens/s: of the best one.
-mini/ranks2: two ranks of one thread each (tokens/s), in turns with a process of
-two threads (threads_tokens/s); ratio: the first over the second; sent_bytes: by
-a rank in a step, beside what plans say (planned_bytes). Void, hence not there,
-with fewer than two threads.
+mini/ranks2: two ranks of one thread each (tokens/s), alternating with a process
+of two threads (threads_tokens/s); ratio: the first over the second; sent_bytes:
+by a rank in a step, beside what plans say (planned_bytes). Void, hence not
+there, with fewer than two threads.
 GFLOPS: of the products alone; percent_of_peak: of what the multipliers can do
 at most (BM_FmaPeak). per_row: time of a whole call over the rows it routes.
 --benchmark_list_tests=true lists what --benchmark_filter=REGEX can choose.

@@ -31,7 +31,7 @@ struct LayerAllocation {
 //
 //   budget_logits  [num_layers], finite; empty unless soft_learned
 //   tau            >= 0                                        (dimensionless)
-// Errors   NumericsError if a budget logit is not finite (names the layer).
+// Errors   DivergedError if a budget logit is not finite (names the layer).
 std::vector<LayerAllocation> ComputeAllocations(
     const Config& config, std::span<const float> budget_logits, double tau);
 
@@ -44,7 +44,7 @@ double SpareBudget(const Config& config);
 
 // pi, each layer's share of it: the softmax of the budget logits.
 //
-// Errors   NumericsError if a budget logit is not finite (names the layer).
+// Errors   DivergedError if a budget logit is not finite (names the layer).
 std::vector<double> BudgetShares(std::span<const float> budget_logits);
 
 // The largest cap that a layer can ever get, whatever the budget logits say.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile.h"
 #include "kernels/attention.h"
-#include "kernels/gemm.h"
-#include "kernels/rmsnorm.h"
 #include "optimized/blocks.h"
 
 namespace softmoe::optimized {
@@ -31,26 +29,12 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
   const LayerActivations& acts = pass.work.layers[layer];
   const int64_t n = pass.num_tokens, d = m.d_model;
 
-  BeginOperation("norm", MoveWork(2, n * d));
-  ops::RmsNormForward({.num_tokens = n,
-                       .d_model = d,
-                       .epsilon = static_cast<float>(m.norm_epsilon),
-                       .x = acts.residual.data(),
-                       .weight = pass.fp32 + fp32_offsets.attention_norm,
-                       .y = acts.attention_normed.data(),
-                       .rstd = acts.attention_rstd.data()},
-                      pass.queue);
+  NormForward(pass, pass.fp32 + fp32_offsets.attention_norm, acts.residual,
+              acts.attention_normed, acts.attention_rstd);
   BeginOperation("qkv product", ProductWork(1, n, 3 * d, d));
-  ops::Gemm({.a = acts.attention_normed.data(),
-             .b = pass.weights + offsets.qkv_weight,
-             .c = acts.qkv.data(),
-             .m = n,
-             .n = 3 * d,
-             .k = d,
-             .lda = d,
-             .ldb = 3 * d,
-             .ldc = 3 * d},
-            pass.queue);
+  Multiply(pass, acts.attention_normed.data(),
+           pass.weights + offsets.qkv_weight, acts.qkv.data(),
+           {.m = n, .n = 3 * d, .k = d});
   BeginOperation("rope", MoveWork(4, n * d));
   ops::Rope(Rope(pass, acts.qkv.data(), /*inverse=*/false), pass.queue);
   BeginOperation("attention", HeadsWork(2, pass));
@@ -66,17 +50,9 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
                         pass.queue);
   CopyResidual(pass, acts.residual.data(), acts.moe_residual.data());
   BeginOperation("output product", ProductWork(1, n, d, d));
-  ops::Gemm({.a = acts.attention_out.data(),
-             .b = pass.weights + offsets.output_weight,
-             .c = acts.moe_residual.data(),
-             .m = n,
-             .n = d,
-             .k = d,
-             .lda = d,
-             .ldb = d,
-             .ldc = d,
-             .accumulate = true},
-            pass.queue);
+  Multiply(pass, acts.attention_out.data(),
+           pass.weights + offsets.output_weight, acts.moe_residual.data(),
+           {.m = n, .n = d, .k = d, .accumulate = true});
 }
 
 void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
@@ -89,29 +65,13 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
 
   BeginOperation("output product, backward", ProductWork(2, n, d, d));
   // d_output_weight = attention_out^T d_residual
-  ops::Gemm({.a = acts.attention_out.data(),
-             .b = work.d_residual.data(),
-             .c = gradients + offsets.output_weight,
-             .m = d,
-             .n = d,
-             .k = n,
-             .lda = d,
-             .ldb = d,
-             .ldc = d,
-             .transpose_a = true},
-            pass.queue);
+  Multiply(pass, acts.attention_out.data(), work.d_residual.data(),
+           gradients + offsets.output_weight,
+           {.m = d, .n = d, .k = n, .transpose_a = true});
   // d_attention_out = d_residual output_weight^T
-  ops::Gemm({.a = work.d_residual.data(),
-             .b = pass.weights + offsets.output_weight,
-             .c = work.d_attention_out.data(),
-             .m = n,
-             .n = d,
-             .k = d,
-             .lda = d,
-             .ldb = d,
-             .ldc = d,
-             .transpose_b = true},
-            pass.queue);
+  Multiply(pass, work.d_residual.data(), pass.weights + offsets.output_weight,
+           work.d_attention_out.data(),
+           {.m = n, .n = d, .k = d, .transpose_b = true});
   BeginOperation("attention, backward", HeadsWork(5, pass));
   ops::AttentionBackward({.num_sequences = pass.num_sequences,
                           .sequence_length = pass.sequence_length,
@@ -129,40 +89,15 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
   ops::Rope(Rope(pass, work.d_qkv.data(), /*inverse=*/true), pass.queue);
   BeginOperation("qkv product, backward", ProductWork(2, n, 3 * d, d));
   // d_qkv_weight = attention_normed^T d_qkv
-  ops::Gemm({.a = acts.attention_normed.data(),
-             .b = work.d_qkv.data(),
-             .c = gradients + offsets.qkv_weight,
-             .m = d,
-             .n = 3 * d,
-             .k = n,
-             .lda = d,
-             .ldb = 3 * d,
-             .ldc = 3 * d,
-             .transpose_a = true},
-            pass.queue);
+  Multiply(pass, acts.attention_normed.data(), work.d_qkv.data(),
+           gradients + offsets.qkv_weight,
+           {.m = d, .n = 3 * d, .k = n, .transpose_a = true});
   // d_normed = d_qkv qkv_weight^T
-  ops::Gemm({.a = work.d_qkv.data(),
-             .b = pass.weights + offsets.qkv_weight,
-             .c = work.d_normed.data(),
-             .m = n,
-             .n = d,
-             .k = 3 * d,
-             .lda = 3 * d,
-             .ldb = 3 * d,
-             .ldc = d,
-             .transpose_b = true},
-            pass.queue);
-  BeginOperation("norm, backward", MoveWork(4, n * d));
-  ops::RmsNormBackward({.num_tokens = n,
-                        .d_model = d,
-                        .x = acts.residual.data(),
-                        .weight = pass.fp32 + fp32_offsets.attention_norm,
-                        .rstd = acts.attention_rstd.data(),
-                        .d_y = work.d_normed.data(),
-                        .d_x = work.d_residual.data(),
-                        .d_weight = gradients + offsets.attention_norm,
-                        .scratch = work.norm_scratch.data()},
-                       pass.queue);
+  Multiply(pass, work.d_qkv.data(), pass.weights + offsets.qkv_weight,
+           work.d_normed.data(),
+           {.m = n, .n = d, .k = 3 * d, .transpose_b = true});
+  NormBackward(pass, pass.fp32 + fp32_offsets.attention_norm, acts.residual,
+               acts.attention_rstd, gradients + offsets.attention_norm);
 }
 
 }  // namespace SOFTMOE_BACKEND

@@ -9,8 +9,11 @@
 #include "core/profile.h"
 #include "optimized/backend_updater.h"
 #include "optimized/blocks.h"
+#include "optimized/memory_plan.h"
+#include "optimized/rank_groups.h"
 #include "optimized/ranked_updater.h"
 #include "optimized/step.h"
+#include "optimized/step_memory.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
@@ -150,15 +153,8 @@ void BackendModel::ForwardLayers(const Pass& pass) {
 void BackendModel::Head(const Pass& pass, double loss_scale, float* gradients) {
   const ModelConfig& m = config_.model;
   const int64_t n = pass.num_tokens;
-  BeginOperation("norm", MoveWork(2, n * m.d_model));
-  ops::RmsNormForward({.num_tokens = n,
-                       .d_model = m.d_model,
-                       .epsilon = static_cast<float>(m.norm_epsilon),
-                       .x = work_.final_residual.data(),
-                       .weight = pass.fp32 + pass.fp32_layout.final_norm,
-                       .y = work_.final_normed.data(),
-                       .rstd = work_.final_rstd.data()},
-                      queue_);
+  NormForward(pass, pass.fp32 + pass.fp32_layout.final_norm,
+              work_.final_residual, work_.final_normed, work_.final_rstd);
   BeginOperation("head and loss",
                  ProductWork(gradients ? 3 : 1, n, m.vocab_size, m.d_model));
   ops::HeadCrossEntropy(
@@ -265,17 +261,9 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
   // The norm adds to the gradient of the residual stream, which starts here.
   BeginOperation("clear", MoveWork(1, pass.num_tokens * m.d_model));
   ClearArray(queue_, pass.num_tokens * m.d_model, work_.d_residual.data());
-  BeginOperation("norm, backward", MoveWork(4, pass.num_tokens * m.d_model));
-  ops::RmsNormBackward({.num_tokens = pass.num_tokens,
-                        .d_model = m.d_model,
-                        .x = work_.final_residual.data(),
-                        .weight = pass.fp32 + pass.fp32_layout.final_norm,
-                        .rstd = work_.final_rstd.data(),
-                        .d_y = work_.d_normed.data(),
-                        .d_x = work_.d_residual.data(),
-                        .d_weight = gradients + layout_.final_norm,
-                        .scratch = work_.norm_scratch.data()},
-                       queue_);
+  NormBackward(pass, pass.fp32 + pass.fp32_layout.final_norm,
+               work_.final_residual, work_.final_rstd,
+               gradients + layout_.final_norm);
   down_to(layout_.final_norm);
   for (int64_t l = m.num_layers - 1; l >= 0; --l) {
     // The last layer's activations are still there: nothing to recompute.

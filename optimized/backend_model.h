@@ -69,9 +69,9 @@ class BackendModel : public Model {
   void StartGroups(const RoutingState& routing);
   // `gradients` [layout().total] is where the model computes.
   //
-  //   down_to  called again and again: what is enqueued by then gives the
-  //            gradients of all parameters from `parameter` on, except those of
-  //            the budget logits; with 0, of all
+  //   down_to  called after each part of the backward pass: the work enqueued
+  //            so far computes the gradients of all parameters from `parameter`
+  //            on, except those of the budget logits; with 0, of all
   using DownTo = std::function<void(int64_t parameter)>;
   void StartGradients(
       const Batch& batch, double loss_scale, double group_scale, int64_t group,
@@ -89,7 +89,7 @@ class BackendModel : public Model {
   void Head(const Pass& pass, double loss_scale, float* gradients);
   // Computes again what the backward pass of `layer` needs and was not kept.
   void RecomputeLayer(const Pass& pass, int64_t layer);
-  // Throws NumericsError if a score was not finite.
+  // Throws DivergedError if a score was not finite.
   void CheckScores(int64_t group) const;
 
   // What the report of a group lacks.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/errors.h"
-#include "optimized/memory_plan.h"
+#include "optimized/rank_groups.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

@@ -5,7 +5,7 @@
 //
 // A benchmark is named KIND/OPERATION/PRECISION/NAME/SHAPE, with counters
 // "flops" and "bytes" unless they are 0: of these the record of `gpu_check` is
-// made (property_tests/gpu/stage_list.cc).
+// made (property_tests/gpu/time_stages.cc).
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_BENCHMARK_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_BENCHMARK_H_
 

@@ -4,11 +4,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/config/config_enums.h"
 #include "core/config/parameter_layout.h"
 #include "core/text/text_table.h"
 #include "optimized/allocation.h"
+#include "optimized/rank_groups.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -27,15 +29,14 @@ struct AttentionShares {
 constexpr AttentionShares kAttentionBf16 = {0.28, 0.24};
 constexpr AttentionShares kAttentionFp32 = {0.17, 0.20};
 
-class Table {
+class StepForecast {
  public:
-  Table(const Config& config, Recompute recompute, int ranks)
+  StepForecast(const Config& config, Recompute recompute, int ranks)
       : config_(config),
         m_(config.model),
         recompute_(recompute),
         bf16_(config.training.precision == Precision::kBf16),
-        passes_(config.training.global_batch_sequences /
-                config.training.balance_group_sequences / ranks),
+        passes_(NumGroups(config.training) / ranks),
         n_(config.training.balance_group_sequences * m_.sequence_length),
         ranks_(ranks) {}
 
@@ -196,7 +197,7 @@ class Table {
 
 std::vector<ExpectedOperation> ExpectedStep(const Config& config,
                                             Recompute recompute, int ranks) {
-  return Table(config, recompute, ranks).Operations();
+  return StepForecast(config, recompute, ranks).Operations();
 }
 
 std::string ExpectedStepText(const Config& config, Recompute recompute,
@@ -221,9 +222,10 @@ std::string ExpectedStepText(const Config& config, Recompute recompute,
                                             config.model.sequence_length) /
                         ranks;
   return fmt::format(
-      "expected step{} on an H100 SXM, at ASSUMED shares of its peaks, all "
-      "experts used that a token may have;\nlaunch overhead, waits{} count "
-      "as nothing:\n{}{:.0f} ms for {:.0f} tokens: {:.0f} tokens/s\n",
+      "expected step{} on an H100 SXM, at ASSUMED shares of its peaks, every "
+      "token using as many experts as its router allows;\nlaunch overhead{} "
+      "and waits are not counted:\n{}{:.0f} ms for {:.0f} tokens: {:.0f} "
+      "tokens/s\n",
       ranks > 1 ? fmt::format(" of one of {} ranks", ranks) : "",
       ranks > 1 ? ", exchange" : "", table.Text(), 1e3 * total, tokens,
       tokens / total);

@@ -49,7 +49,7 @@ void MultiplyZeros(Queue& queue, const Buffer<float>& zeros,
 }
 
 // Runs one product of each kind that models have. cuBLASLt loads code for the
-// first of a kind: it shall have that memory before anyone asks what is free.
+// first of a kind: load it before anyone asks how much memory is free.
 void WarmUp(Queue& queue) {
   const Buffer<float> zeros(256), result(256);
   ClearArray(queue, zeros.size(), zeros.data());

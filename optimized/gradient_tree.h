@@ -8,8 +8,8 @@
 //   sum[lo, hi) = leaf(lo)                            if hi - lo = 1
 //               = sum[lo, mid) + sum[mid, hi)         mid = lo + (hi - lo) / 2
 // If 2^j ranks hold equal, contiguous parts of the groups, each part is a
-// subtree, and the tree over the ranks' sums is the top of the same tree: 1, 2
-// and 4 ranks, and any size of micro-batch, give the same bits.
+// subtree, and the tree over the ranks' sums is the top of the same tree: any
+// 2^j ranks, and any size of micro-batch, give the same bits.
 #ifndef SOFTMOE_OPTIMIZED_GRADIENT_TREE_H_
 #define SOFTMOE_OPTIMIZED_GRADIENT_TREE_H_
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/testing/message_test_util.h"
 #include "kernels/embedding.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/route_plan.h"
@@ -182,110 +181,6 @@ TEST(MemoryPlan, RecomputationKeepsOneLayer) {
     EXPECT_EQ(none.bytes(part), experts.bytes(part)) << part;
     EXPECT_EQ(none.bytes(part), layer.bytes(part)) << part;
   }
-}
-
-TEST(MemoryPlan, NamesTheRecomputationThatFits) {
-  Config config = PaperConfig();
-  const auto fitting = [&](int64_t memory) {
-    return LeastRecompute(config, InitialAllocations(config, 0), 30,
-                          int64_t{160} << 20, memory);
-  };
-  EXPECT_EQ(fitting(80 * kGigabyte), Recompute::kExperts);
-  EXPECT_EQ(fitting(141 * kGigabyte), Recompute::kNone);
-  EXPECT_EQ(fitting(70 * kGigabyte), Recompute::kLayer);
-  EXPECT_EQ(fitting(40 * kGigabyte), std::nullopt);
-  config.training.global_batch_sequences = 30;  // one balance group
-  EXPECT_EQ(fitting(80 * kGigabyte), Recompute::kExperts);
-  EXPECT_EQ(fitting(40 * kGigabyte), std::nullopt);
-  config.training.precision = Precision::kBf16;
-  EXPECT_EQ(fitting(80 * kGigabyte), Recompute::kNone);
-}
-
-TEST(StepMemoryText, ShowsPartsAndWhatAnH100Holds) {
-  Config config = PaperConfig();
-  const std::string text = StepMemoryText(config, Recompute::kExperts);
-  EXPECT_TRUE(Says(text,
-                   "of a step on the device, runtime.recompute = \"experts\":",
-                   Plan(config, Recompute::kExperts).Text(), "\"none\" takes ",
-                   ", \"experts\" takes ", ", \"layer\" takes ",
-                   "; an H100 with 80 GB holds the step with \"experts\"\n"));
-  config.training.balance_group_sequences = 240;
-  config.training.micro_batch_sequences = 240;
-  EXPECT_TRUE(
-      Says(StepMemoryText(config, Recompute::kNone),
-           "; an H100 with 80 GB holds none of them: take smaller groups "
-           "(training.balance_group_sequences)\n"));
-}
-
-// The message on a device with `bytes` for the step, besides what is reserved.
-std::string StepMemoryError(const Config& config, int64_t bytes) {
-  return MessageOf<EnvironmentError>([&] {
-    RequireStepMemory(config, Recompute::kNone, bytes + 2'000'000'000);
-  });
-}
-
-TEST(RequireStepMemory, NamesTheSettingThatFits) {
-  const Config config = PaperConfig();
-  const auto takes = [&](Recompute recompute) {
-    return PlanStep(config, InitialAllocations(config, 0), 30, recompute,
-                    /*product_workspaces=*/0)
-        .bytes();
-  };
-  EXPECT_EQ(StepMemoryError(config, takes(Recompute::kNone)), kNoError);
-  EXPECT_TRUE(
-      Says(StepMemoryError(config, takes(Recompute::kNone) - 1),
-           "of memory left besides 1.9 GiB that are kept for what a "
-           "run loads later (kernels, algorithms of products), and what "
-           "comes next needs ",
-           "moments", "together",
-           "let runtime.recompute be \"experts\", which needs "));
-  EXPECT_TRUE(Says(StepMemoryError(config, takes(Recompute::kExperts) - 1),
-                   "let runtime.recompute be \"layer\", which needs "));
-  EXPECT_TRUE(Says(StepMemoryError(config, takes(Recompute::kLayer) - 1),
-                   "no runtime.recompute makes it fit: take smaller groups "
-                   "(training.balance_group_sequences)"));
-}
-
-TEST(PlannableMemory, LeavesRoomForWhatIsLoadedLater) {
-  constexpr int64_t kFree = 80'000'000'000;
-  EXPECT_EQ(PlannableMemory(kFree, 1), 78'000'000'000);
-  EXPECT_EQ(PlannableMemory(kFree, 8), 77'000'000'000);
-  // NCCL joins ranks only if each has a device; of a shared one each takes its
-  // part of what is left.
-  const Config config = PaperConfig();
-  const int64_t one = PlanStep(config, InitialAllocations(config, 0), 30,
-                               Recompute::kNone, 0, 2)
-                          .bytes();
-  const auto fits = [&](int64_t free_bytes, int on_device, int new_queues) {
-    return MessageOf<EnvironmentError>([&] {
-             RequireStepMemory(config, Recompute::kNone, free_bytes, 2,
-                               on_device, new_queues);
-           }) == kNoError;
-  };
-  EXPECT_TRUE(fits(one + 3'000'000'000, 1, 0));
-  EXPECT_FALSE(fits(one + 2'999'999'999, 1, 0));
-  // Two processes have their queues, two threads one.
-  for (const int new_queues : {0, 1}) {
-    const int64_t two =
-        2 * one + new_queues * kProductWorkspaces + 2'000'000'000;
-    EXPECT_TRUE(fits(two, 2, new_queues));
-    EXPECT_FALSE(fits(two - 2, 2, new_queues));
-  }
-  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
-                     RequireStepMemory(config, Recompute::kNone, 0, 2);
-                   }),
-                   "has 0 B of memory left besides 2.8 GiB that are kept ",
-                   ", NCCL's buffers)"));
-}
-
-TEST(RequireMemory, NamesPartsSizesAndWhatHelps) {
-  MemoryPlan plan;
-  plan.Add("routed rows", "gate_up", 3 << 20);
-  EXPECT_NO_THROW(RequireMemory(plan, 3 << 20));
-  const std::string text =
-      MessageOf<EnvironmentError>([&] { RequireMemory(plan, (3 << 20) - 1); });
-  EXPECT_TRUE(Says(text, "3.0 MiB", "routed rows", "gate_up",
-                   "runtime.recompute", "balance_group_sequences"));
 }
 
 TEST(PassSizes, TheLargestHoldAll) {

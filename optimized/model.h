@@ -54,7 +54,7 @@ class Model {
   //   loss_sum * loss_scale + group_scale * sum_l (load balance + z loss).
   // For a step over G groups of N tokens in all: loss_scale = 1/N,
   // group_scale = 1/G.
-  // Errors   NumericsError if a score or the loss is not finite: names layer,
+  // Errors   DivergedError if a score or the loss is not finite: names layer,
   //          token and expert. `gradients` then mean nothing.
   virtual StepStats ForwardBackward(const Batch& batch,
                                     const RoutingState& routing,

@@ -6,7 +6,7 @@
 //   bench [--isa=v3] [--threads=4] [--benchmark_filter=smoke/sparse2] ...
 //   bench --profile=midi/sparse2       one step, operation by operation
 //   bench --benchmark_filter='^mini/ranks2/' --benchmark_min_time=20
-//                                      two ranks in turns with two threads
+//                                      two ranks alternating with two threads
 //   bench --benchmark_filter='^mini/soft_ae' --benchmark_repetitions=5
 //         --benchmark_format=json      for `grid record mini --bench`
 //   bench --device=cuda --benchmark_filter=^step/
@@ -33,12 +33,13 @@
 #include "core/errors.h"
 #include "kernels/benchmark_options.h"
 #include "kernels/benchmark_sizes.h"
+#include "optimized/allocation.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/device.h"
 #include "optimized/initialize.h"
-#include "optimized/memory_plan.h"
 #include "optimized/model.h"
 #include "optimized/paper_shapes.h"
+#include "optimized/step_memory.h"
 #include "optimized/step_profile.h"
 #include "optimized/step_traffic.h"
 #include "optimized/updater.h"
@@ -193,7 +194,7 @@ void BM_TrainingStep(benchmark::State& state, const BenchmarkSize& size,
   state.SetLabel(size.Label());
 }
 
-// Times steps of two ranks in turns with those of a process of two threads,
+// Times steps of two ranks alternating with those of a process of two threads,
 // both on the grid's balance groups: so whatever else slows the machine slows
 // both. Ranks are threads here, each with one thread of its own.
 constexpr int kRanks = 2;

@@ -4,9 +4,7 @@
 #include "core/profile.h"
 #include "kernels/balance_loss.h"
 #include "kernels/expert_mlp.h"
-#include "kernels/gemm.h"
 #include "kernels/noise.h"
-#include "kernels/rmsnorm.h"
 #include "kernels/route_plan.h"
 #include "kernels/router.h"
 #include "kernels/routing_counts.h"
@@ -63,18 +61,9 @@ kernels::RouterShape Shape(const Pass& pass,
 
 // The normed residual, which experts and router read.
 void ComputeNorm(const Pass& pass, int64_t layer) {
-  const ModelConfig& m = pass.config.model;
   const LayerActivations& acts = pass.work.layers[layer];
-  BeginOperation("norm", MoveWork(2, pass.num_tokens * m.d_model));
-  ops::RmsNormForward(
-      {.num_tokens = pass.num_tokens,
-       .d_model = m.d_model,
-       .epsilon = static_cast<float>(m.norm_epsilon),
-       .x = acts.moe_residual.data(),
-       .weight = pass.fp32 + pass.fp32_layout.layers[layer].moe_norm,
-       .y = acts.moe_normed.data(),
-       .rstd = acts.moe_rstd.data()},
-      pass.queue);
+  NormForward(pass, pass.fp32 + pass.fp32_layout.layers[layer].moe_norm,
+              acts.moe_residual, acts.moe_normed, acts.moe_rstd);
 }
 
 // The router's input, noise included, as floats.
@@ -98,16 +87,10 @@ void ComputeScores(const Pass& pass, int64_t layer) {
   BeginOperation("router scores",
                  ProductWork(1, pass.num_tokens, m.num_experts, m.d_model));
   const float* input = RouterInput(pass, layer);
-  ops::Gemm({.a = input,
-             .b = pass.fp32 + pass.fp32_layout.layers[layer].router_weight,
-             .c = acts.scores.data(),
-             .m = pass.num_tokens,
-             .n = m.num_experts,
-             .k = m.d_model,
-             .lda = m.d_model,
-             .ldb = m.num_experts,
-             .ldc = m.num_experts},
-            pass.queue);
+  Multiply(pass, input,
+           pass.fp32 + pass.fp32_layout.layers[layer].router_weight,
+           acts.scores.data(),
+           {.m = pass.num_tokens, .n = m.num_experts, .k = m.d_model});
   if (AddsNoise(pass, NoiseKind::kLogitGauss)) {
     ops::LogitNoise({.num_tokens = pass.num_tokens,
                      .num_experts = m.num_experts,
@@ -237,30 +220,17 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   }
   BeginOperation("router scores, backward", ProductWork(2, n, num_experts, d));
   // d_router_weight = input^T d_scores
-  ops::Gemm({.a = input,
-             .b = work.d_scores.data(),
-             .c = gradients + pass.layout.layers[layer].router_weight,
-             .m = d,
-             .n = num_experts,
-             .k = n,
-             .lda = d,
-             .ldb = num_experts,
-             .ldc = num_experts,
-             .transpose_a = true},
-            pass.queue);
+  Multiply(pass, input, work.d_scores.data(),
+           gradients + pass.layout.layers[layer].router_weight,
+           {.m = d, .n = num_experts, .k = n, .transpose_a = true});
   // d_input = d_scores router_weight^T
-  ops::Gemm({.a = work.d_scores.data(),
-             .b = pass.fp32 + pass.fp32_layout.layers[layer].router_weight,
-             .c = d_input,
-             .m = n,
-             .n = d,
-             .k = num_experts,
-             .lda = num_experts,
-             .ldb = num_experts,
-             .ldc = d,
-             .transpose_b = true,
-             .accumulate = d_input != apart},
-            pass.queue);
+  Multiply(pass, work.d_scores.data(),
+           pass.fp32 + pass.fp32_layout.layers[layer].router_weight, d_input,
+           {.m = n,
+            .n = d,
+            .k = num_experts,
+            .transpose_b = true,
+            .accumulate = d_input != apart});
   if (jitter) {
     auto args = Jitter(pass, layer, d_input, work.d_normed.data());
     args.accumulate = true;
@@ -350,18 +320,8 @@ void MoeBlockBackward(const Pass& pass, int64_t layer,
                       pass.queue);
   RouteBackward(pass, layer, allocation);
   ScoresBackward(pass, layer, gradients);
-  BeginOperation("norm, backward", MoveWork(4, pass.num_tokens * m.d_model));
-  ops::RmsNormBackward(
-      {.num_tokens = pass.num_tokens,
-       .d_model = m.d_model,
-       .x = acts.moe_residual.data(),
-       .weight = pass.fp32 + pass.fp32_layout.layers[layer].moe_norm,
-       .rstd = acts.moe_rstd.data(),
-       .d_y = work.d_normed.data(),
-       .d_x = work.d_residual.data(),
-       .d_weight = gradients + offsets.moe_norm,
-       .scratch = work.norm_scratch.data()},
-      pass.queue);
+  NormBackward(pass, pass.fp32 + pass.fp32_layout.layers[layer].moe_norm,
+               acts.moe_residual, acts.moe_rstd, gradients + offsets.moe_norm);
 }
 
 }  // namespace SOFTMOE_BACKEND

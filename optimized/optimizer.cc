@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <string>
 
 #include "core/errors.h"
@@ -13,10 +14,20 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-double NormOf(double sum_of_squares) {
+double NormOf(double sum_of_squares, double clip_norm) {
   const double norm = std::sqrt(sum_of_squares);
   if (!std::isfinite(norm)) {
     ThrowDiverged("the norm of the gradient is " + std::to_string(norm));
+  }
+  const double clipped = clip_norm > 0 ? std::min(norm, clip_norm) : norm;
+  if (clipped > kLargestNorm) {
+    std::ostringstream what;
+    what << "the norm of the gradient is " << norm;
+    if (clipped < norm) what << ", after clipping " << clipped;
+    what << ", and AdamW's second moment, a float, cannot hold the squares of "
+         << "norms above " << kLargestNorm
+         << "; set training.clip_norm to at most that";
+    ThrowDiverged(what.str());
   }
   return norm;
 }
@@ -61,7 +72,7 @@ void Optimizer::StartGradientNorm(std::span<const float> gradient) {
 }
 
 double Optimizer::FinishGradientNorm() const {
-  return NormOf(fetched_sum_of_squares_.view().front());
+  return NormOf(fetched_sum_of_squares_.view().front(), training_.clip_norm);
 }
 
 kernels::AdamWArgs Optimizer::Step(double learning_rate,

@@ -27,9 +27,18 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-// The norm of a gradient.
-// Errors   NumericsError if it is not finite.
-double NormOf(double sum_of_squares);
+// The largest norm, after clipping, of a gradient that AdamW takes. No element
+// is larger than the norm, and v and v / (1 - beta2^t) are averages of squares
+// of elements, up to roundings: at most 1e38, where floats end at 3.4e38. An
+// infinite v would stay so, and its parameter would never move again.
+inline constexpr double kLargestNorm = 1e19;
+
+// The norm of a gradient, before clipping.
+//
+//   clip_norm  training.clip_norm: 0 does not clip
+// Errors   DivergedError if it is not finite, or above kLargestNorm when it has
+//          been clipped.
+double NormOf(double sum_of_squares, double clip_norm);
 
 class Optimizer {
  public:
@@ -40,7 +49,7 @@ class Optimizer {
   // ||gradient||, summed in double in an order that does not depend on threads.
   //
   //   gradient           [layout.total]
-  // Errors   NumericsError if it is not finite.
+  // Errors   as NormOf.
   double GradientNorm(std::span<const float> gradient);
 
   // GradientNorm in two halves: the norm is known once the host has waited.
@@ -52,7 +61,7 @@ class Optimizer {
   //
   //   learning_rate      >= 0
   //   completed_updates  >= 0; the first update has 0
-  //   norm               that of the whole gradient, finite
+  //   norm               that of the whole gradient, by NormOf
   //   gradient           [n], of at most layout.total - first
   //   parameters         [n]
   void Update(double learning_rate, int64_t completed_updates, double norm,

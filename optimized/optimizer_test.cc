@@ -12,8 +12,9 @@
 #include <limits>
 #include <vector>
 
-#include "core/errors.h"
+#include "core/config/config_fields.h"
 #include "core/testing/config_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "core/testing/random_test_util.h"
 #include "optimized/step.h"
 
@@ -54,6 +55,42 @@ TEST_F(OptimizerTest, RefusesAGradientThatIsNotFinite) {
     std::vector<float> gradient = NormalFloats(layout_.total, 11, 1);
     gradient[layout_.total / 2] = bad;
     EXPECT_THROW(optimizer.GradientNorm(gradient), DivergedError);
+  }
+}
+
+TEST_F(OptimizerTest, RefusesANormWhoseSquareTheSecondMomentCannotHold) {
+  const auto error = [&](float largest, double clip_norm) {
+    config_.training.clip_norm = clip_norm;
+    Optimizer optimizer(config_.training, layout_, pool_);
+    std::vector<float> gradient(static_cast<size_t>(layout_.total), 0.0f);
+    gradient[1] = largest;
+    return MessageOf<DivergedError>([&] { optimizer.GradientNorm(gradient); });
+  };
+  EXPECT_TRUE(Says(error(1.01e19f, 0), "is 1.01e+19, and AdamW's",
+                   "norms above 1e+19", "set training.clip_norm to at most"));
+  EXPECT_TRUE(Says(error(3e19f, 2e19), "is 3e+19, after clipping 2e+19,"));
+  EXPECT_EQ(error(0.99e19f, 0), kNoError);
+  EXPECT_EQ(error(0.99e19f, 2e19), kNoError);
+  EXPECT_EQ(error(1e30f, 1), kNoError);
+}
+
+// Below that, whatever the betas.
+TEST_F(OptimizerTest, MovesParametersByTheLargestGradient) {
+  config_.training.clip_norm = 0;
+  config_.training.weight_decay = 0;
+  for (const double beta2 : {kBeta.low, 0.95, kBeta.high}) {
+    config_.training.beta2 = beta2;
+    Optimizer optimizer(config_.training, layout_, pool_);
+    std::vector<float> gradient(static_cast<size_t>(layout_.total), 0.0f);
+    gradient[1] = static_cast<float>(kLargestNorm);
+    std::vector<float> parameters(gradient.size(), 0.0f);
+    for (int64_t completed = 0; completed < 20; ++completed) {
+      const std::vector<float> before = parameters;
+      optimizer.Update(0.5, completed, kLargestNorm, gradient, parameters);
+      EXPECT_TRUE(std::isfinite(optimizer.second_moment()[1])) << beta2;
+      // A step of 1, up to what betas lose as floats (kBeta).
+      EXPECT_NEAR(parameters[1] - before[1], -0.5, 0.5 * 4.5e-4) << beta2;
+    }
   }
 }
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pass.h - what all blocks of one forward and backward pass share.
+// pass.h - what all blocks of one forward and backward pass share: its arrays,
+// the work that operations report, and the operations that several blocks have.
 #ifndef SOFTMOE_OPTIMIZED_PASS_H_
 #define SOFTMOE_OPTIMIZED_PASS_H_
 
 #include <cstdint>
+#include <span>
 
 #include "core/config/config.h"
 #include "core/config/parameter_layout.h"
 #include "core/profile.h"
+#include "kernels/gemm.h"
+#include "kernels/rmsnorm.h"
 #include "optimized/backend.h"
 #include "optimized/step.h"
 #include "optimized/workspace.h"
@@ -66,6 +70,74 @@ inline void CopyResidual(const Pass& pass, const Activation* source,
   const int64_t size = pass.num_tokens * pass.config.model.d_model;
   BeginOperation("copy", MoveWork(2, size));
   CopyArray(pass.queue, size, source, target);
+}
+
+// A product of op(a) [m, k] and op(b) [k, n], see GemmArgs.
+struct ProductShape {
+  int64_t m, n, k;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;
+};
+
+// c = op(a) op(b), of arrays whose rows follow one another.
+template <typename Operand, typename Result>
+void Multiply(const Pass& pass, const Operand* a, const Operand* b, Result* c,
+              const ProductShape& shape) {
+  const kernels::GemmArgsOf<Operand, Result> args = {
+      .a = a,
+      .b = b,
+      .c = c,
+      .m = shape.m,
+      .n = shape.n,
+      .k = shape.k,
+      .lda = shape.transpose_a ? shape.m : shape.k,
+      .ldb = shape.transpose_b ? shape.k : shape.n,
+      .ldc = shape.n,
+      .transpose_a = shape.transpose_a,
+      .transpose_b = shape.transpose_b,
+      .accumulate = shape.accumulate};
+  ops::Gemm(args, pass.queue);
+}
+
+// y = RMSNorm(x), for the backward pass with `rstd`.
+//
+//   weight   [d_model]
+//   x, y     [num_tokens, d_model]
+//   rstd     [num_tokens]
+inline void NormForward(const Pass& pass, const float* weight,
+                        std::span<const Activation> x, std::span<Activation> y,
+                        std::span<float> rstd) {
+  const ModelConfig& m = pass.config.model;
+  BeginOperation("norm", MoveWork(2, pass.num_tokens * m.d_model));
+  ops::RmsNormForward({.num_tokens = pass.num_tokens,
+                       .d_model = m.d_model,
+                       .epsilon = static_cast<float>(m.norm_epsilon),
+                       .x = x.data(),
+                       .weight = weight,
+                       .y = y.data(),
+                       .rstd = rstd.data()},
+                      pass.queue);
+}
+
+// From the gradient by y, work.d_normed: adds that by x to work.d_residual, and
+// overwrites `d_weight` [d_model].
+inline void NormBackward(const Pass& pass, const float* weight,
+                         std::span<const Activation> x,
+                         std::span<const float> rstd, float* d_weight) {
+  const Workspace& work = pass.work;
+  const ModelConfig& m = pass.config.model;
+  BeginOperation("norm, backward", MoveWork(4, pass.num_tokens * m.d_model));
+  ops::RmsNormBackward({.num_tokens = pass.num_tokens,
+                        .d_model = m.d_model,
+                        .x = x.data(),
+                        .weight = weight,
+                        .rstd = rstd.data(),
+                        .d_y = work.d_normed.data(),
+                        .d_x = work.d_residual.data(),
+                        .d_weight = d_weight,
+                        .scratch = work.norm_scratch.data()},
+                       pass.queue);
 }
 
 }  // namespace SOFTMOE_BACKEND

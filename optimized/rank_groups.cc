@@ -27,6 +27,10 @@ int64_t GroupsPerRank(int64_t groups, int64_t ranks) {
 
 }  // namespace
 
+int64_t NumGroups(const TrainingConfig& training) {
+  return training.global_batch_sequences / training.balance_group_sequences;
+}
+
 GroupRange GroupsOfRank(int64_t groups, int64_t ranks, int64_t rank) {
   const int64_t each = GroupsPerRank(groups, ranks);
   SOFTMOE_CHECK(0 <= rank && rank < ranks) << "rank " << rank;

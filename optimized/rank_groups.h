@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rank_groups.h - which balance groups each rank has, and what that means for
-// the bits of a result (DESIGN.md, rulings 6 and 20).
+// rank_groups.h - the balance groups of an update, which of them each rank has,
+// and what that means for the bits of a result (DESIGN.md, rulings 6 and 20).
 #ifndef SOFTMOE_OPTIMIZED_RANK_GROUPS_H_
 #define SOFTMOE_OPTIMIZED_RANK_GROUPS_H_
 
 #include <cstdint>
 
+#include "core/config/config.h"
+
 namespace softmoe::optimized {
+
+// The balance groups of an update.
+int64_t NumGroups(const TrainingConfig& training);
 
 // Balance groups [begin, end) of a step.
 struct GroupRange {

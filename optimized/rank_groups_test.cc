@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/config/config.h"
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
 
@@ -51,6 +52,7 @@ TEST(RankGroups, AreSubtreesExactlyWhereTheTreeHasThemAsNodes) {
 }
 
 TEST(RankGroups, OfThePaperAreSubtrees) {
+  EXPECT_EQ(NumGroups({}), 240 / 30);
   EXPECT_TRUE(RanksAreSubtrees(240 / 30, 8));
   EXPECT_TRUE(RanksAreSubtrees(600 / 30, 20));
 }

@@ -146,7 +146,7 @@ double RankedUpdater::GradientNorm() {
                    queue);
   fetched_.Start(queue, sum_of_squares_.data(), 1);
   Finish(queue);
-  return NormOf(fetched_.view().front());
+  return NormOf(fetched_.view().front(), model_.config().training.clip_norm);
 }
 
 void RankedUpdater::GatherBlockSums(std::span<double> sums) {

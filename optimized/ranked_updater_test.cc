@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/initialize.h"
 #include "optimized/model.h"
+#include "optimized/step.h"
 #include "optimized/testing/ranked_training.h"
 #include "optimized/updater.h"
 
@@ -103,6 +105,24 @@ TEST(RankedUpdater, ANumberThatIsNotFiniteChangesNothingOnAnyRank) {
                         }),
       NumericsError);
   EXPECT_EQ(unchanged, (std::vector<int>{1, 1}));
+}
+
+TEST(RankedUpdater, RefusesANormThatIsTooLargeForTheSecondMoment) {
+  const auto update = [](double clip_norm) {
+    Config config = LargerConfig(4);
+    config.training.clip_norm = clip_norm;
+    RunInProcessRanks(2, [&](Communicator& communicator) {
+      ThreadPool pool(1);
+      const auto model = MakeModel(config, 1, pool);
+      InitializeParameters(*model, 4, pool);
+      WriteHugeLastNorm(*model);
+      const auto updater = model->MakeUpdater(communicator, CarrierKind::kHost);
+      TrainUpdate(*updater, 0);
+    });
+  };
+  EXPECT_TRUE(Says(MessageOf<DivergedError>([&] { update(0); }),
+                   "set training.clip_norm"));
+  EXPECT_NO_THROW(update(1));
 }
 
 TEST(RankedUpdater, RefusesGroupsThatDoNotDivideAndArraysOfAnotherSize) {

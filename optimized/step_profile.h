@@ -34,7 +34,8 @@ StepProfile ProfileStep(ThreadPool& pool, const std::function<void()>& step);
 // if `all` has one thread, too. `tokens` are those of a step.
 //
 //   ms       of the step, all its calls together
-//   rate     GFLOP/s or GB/s, of what the mathematics needs (OperationWork)
+//   rate     GFLOP/s or GB/s, of what the mathematics needs (OperationWork),
+//            but attention's backward pass counts the scores again
 //   peak     the rate's share of what the multipliers, or copying, reach; more
 //            than 100 % of copying where the data is in a cache
 //   serial   ms in which one thread works and the others have nothing to do

@@ -8,7 +8,6 @@
 #include "kernels/simt/bf16.h"
 #include "optimized/communicator/shards.h"
 #include "optimized/gather_stats.h"
-#include "optimized/memory_plan.h"
 #include "optimized/parameter_shards.h"
 #include "optimized/rank_groups.h"
 

@@ -31,7 +31,7 @@ class Updater {
   virtual ~Updater() = default;
 
   // The gradient of the mean loss over all groups (DESIGN.md, ruling 6).
-  // Errors   NumericsError if a score, a loss or the norm is not finite.
+  // Errors   DivergedError if a score, a loss or the norm is not finite.
   virtual UpdateGradient ComputeGradient(const RoutingState& routing,
                                          const GroupBatch& batch) = 0;
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/message_test_util.h"
 #include "optimized/allocation.h"
 #include "optimized/initialize.h"
 #include "optimized/model.h"
@@ -158,6 +159,29 @@ TEST_F(UpdaterTest, ANumberThatIsNotFiniteChangesNothing) {
   EXPECT_THROW(Compute(), DivergedError);
   EXPECT_EQ(model_->ReadParameters(), before);
   for (const float m : updater_->ReadFirstMoment()) ASSERT_EQ(m, 0.0f);
+}
+
+// Where clipping does not help: all numbers are finite, their squares are not.
+TEST_F(UpdaterTest, ANormThatIsTooLargeForTheSecondMomentChangesNothing) {
+  for (const double clip_norm : {0.0, 1.0}) {
+    Config config = config_;
+    config.training.clip_norm = clip_norm;
+    const auto model = MakeModel(config, 1, pool_);
+    InitializeParameters(*model, 4, pool_);
+    WriteHugeLastNorm(*model);
+    const auto updater = model->MakeUpdater();
+    const Floats before = model->ReadParameters();
+    const std::string message = MessageOf<DivergedError>([&] {
+      updater->ComputeGradient(kRouting,
+                               [&](int64_t group) { return GroupText(group); });
+    });
+    EXPECT_EQ(model->ReadParameters(), before);
+    if (clip_norm == 0) {
+      EXPECT_TRUE(Says(message, "set training.clip_norm"));
+    } else {
+      EXPECT_EQ(message, kNoError);
+    }
+  }
 }
 
 TEST_F(UpdaterTest, RefusesArraysOfAnotherSize) {

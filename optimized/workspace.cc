@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/errors.h"
+#include "optimized/step_memory.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {

@@ -46,6 +46,11 @@ constexpr AllowedRange kFloatOrZero = Between(0, 1e30);
 // moments by 1 - beta^t in double, so that a first step is wrong by up to
 // 2^-25 / (1 - beta1) + 2^-26 / (1 - beta2) of itself: 4.5e-4 at these ends.
 constexpr AllowedRange kBeta = Between(0, 0.9999);
+// Of AdamW's epsilon. An update of v may flush a square and a sum to 0, each
+// below 2^-126: v / (1 - beta2^t) then lacks up to 2^-125 / (1 - beta2), and
+// its root up to 1.6e-17, at the end of kBeta. That is 1.6 % of epsilon at this
+// end; with much smaller ones a step of 1 could become any m / epsilon.
+constexpr AllowedRange kAdamEpsilon = Between(1e-15, 1e30);
 // Of a batch, of its micro-batches and of its balance groups.
 constexpr int64_t kMaxSequences = 1 << 20;
 
@@ -105,7 +110,7 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
   visit("training", "warmup_fraction", t.warmup_fraction, Below(0, 1));
   visit("training", "beta1", t.beta1, kBeta);
   visit("training", "beta2", t.beta2, kBeta);
-  visit("training", "adam_epsilon", t.adam_epsilon, kFloat);
+  visit("training", "adam_epsilon", t.adam_epsilon, kAdamEpsilon);
   visit("training", "weight_decay", t.weight_decay, kFloatOrZero);
   visit("training", "clip_norm", t.clip_norm, AtLeast(0));
   visit("training", "seed", t.seed, AtLeast(0));

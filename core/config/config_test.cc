@@ -82,8 +82,8 @@ std::vector<BadCase> BadCases() {
        [](C& c) { c.training.beta1 = 0.99991; }},
       {"training.beta2 = 0.99991", "must be in [0, 0.9999]",
        [](C& c) { c.training.beta2 = 0.99991; }},
-      {"training.adam_epsilon = 1e-50", "must be in [1e-30, 1e+30]",
-       [](C& c) { c.training.adam_epsilon = 1e-50; }},
+      {"training.adam_epsilon = 9e-16", "must be in [1e-15, 1e+30]",
+       [](C& c) { c.training.adam_epsilon = 9e-16; }},
       {"training.weight_decay = 1e+50", "must be in [0, 1e+30]",
        [](C& c) { c.training.weight_decay = 1e50; }},
       {"router.expansion_factor = 0.99", "must be in [1, 4096]",
@@ -169,6 +169,8 @@ TEST(ValidateConfig, RangesOfFloatsAreThoseOfFloats) {
     EXPECT_TRUE(std::isnormal(1.0f / as_float)) << end;
   }
   EXPECT_LE((0x1p-25 + 0x1p-26) / (1 - kBeta.high), 4.5e-4);
+  EXPECT_LE(std::sqrt(0x1p-125 / (1 - kBeta.high)), 0.016 * kAdamEpsilon.low);
+  EXPECT_TRUE(std::isnormal(1.0f / static_cast<float>(kAdamEpsilon.high)));
 }
 
 TEST(AllowedRange, HoldsItsEndsUnlessTheyAreExcluded) {

@@ -446,6 +446,15 @@ bool HostileHdf5::Write(const fs::path& path, Choices choices) const {
   return made.completed;
 }
 
+bool FuzzHostileFile(const HostileHdf5& good, std::string_view input,
+                     const std::function<void(const fs::path&)>& read) {
+  const fs::path path = ScratchFolder() / "hostile.h5";
+  if (!good.Write(path, Choices(input))) return false;
+  const bool accepted = Accepts([&] { read(path); });
+  Require(accepted || !input.empty(), "the good file is refused");
+  return accepted;
+}
+
 std::vector<std::string> HostileSeeds() {
   std::vector<std::string> seeds = {""};
   for (char what = 0; what < kChanges; ++what) {

@@ -11,7 +11,9 @@
 #define SOFTMOE_CORE_FUZZING_HDF5_HOSTILE_H_
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,12 @@ class HostileHdf5 {
   std::vector<std::string> objects_;  // paths of groups and datasets
   std::vector<std::pair<std::string, std::string>> attributes_;
 };
+
+// Gives `read` the good file with the changes that `input` decides on; true if
+// `read` accepts it. An empty input changes nothing: to refuse it is a finding.
+bool FuzzHostileFile(
+    const HostileHdf5& good, std::string_view input,
+    const std::function<void(const std::filesystem::path&)>& read);
 
 // Inputs to begin with: every kind of change, alone and in different places.
 std::vector<std::string> HostileSeeds();

@@ -131,6 +131,12 @@ void UpdateWithInfinity(Model& model, Communicator& communicator,
   }
 }
 
+void WriteHugeLastNorm(Model& model) {
+  const std::vector<float> weights(
+      static_cast<size_t>(model.config().model.d_model), 1e25f);
+  model.WriteParameters(weights, model.layout().final_norm);
+}
+
 std::string Digest(const Trained& trained) {
   Sha256 hash;
   Add(trained.state.parameters, &hash);

@@ -70,6 +70,10 @@ UpdateGradient TrainUpdate(Updater& updater, int update);
 void UpdateWithInfinity(Model& model, Communicator& communicator,
                         std::span<int> unchanged);
 
+// Writes 1e25 for the weights of the last norm: all gradients stay finite, but
+// not their squares as floats.
+void WriteHugeLastNorm(Model& model);
+
 // SHA-256 of everything but the times.
 std::string Digest(const Trained& trained);
 
