@@ -145,10 +145,10 @@ Corpus CorpusOfFiles(const std::string& name, const std::string& title,
   if (kind == FilesOf::kOwt && IsJsonForm(place)) {
     if (options.normalise != Normalise::kHfOpenWebText) {
       throw ConfigError(fmt::format(
-          "{}: JSON lines of OpenWebText are Hugging Face's text, whose lines "
-          "and ends are normalised; say so with data.normalise = "
-          "\"hf_openwebtext\", which gives the same text from all forms, or "
-          "read them as jsonl:PATH",
+          "{}: JSON lines of OpenWebText are Hugging Face's text, whose line "
+          "ends, empty lines and ends are normalised; say so with "
+          "data.normalise = \"hf_openwebtext\", which gives the same text from "
+          "all forms, or read them as jsonl:PATH",
           place.string()));
     }
     form = FilesOf::kJson;
@@ -387,7 +387,9 @@ Corpus FindCorpus(const std::string& name, const CorpusOptions& options) {
 std::string NormaliseAsHuggingFace(std::string_view text) {
   std::string result;
   int64_t line_ends = 0;  // in a row
-  for (const char byte : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) == "\r\n") continue;
+    const char byte = text[i] == '\r' ? '\n' : text[i];
     line_ends = byte == '\n' ? line_ends + 1 : 0;
     if (line_ends <= 2) result += byte;
   }

@@ -136,8 +136,9 @@ struct CorpusOptions {
 // such file, offline), DataError (no text; the same text twice).
 Corpus FindCorpus(const std::string& name, const CorpusOptions& options);
 
-// re.sub("\n\n\n+", "\n\n", text).strip(), of Python: what made Hugging Face's
-// OpenWebText of the publishers'.
+// re.sub("\n\n\n+", "\n\n", text).strip(), of Python, which reads each line
+// end, "\r\n" and "\r" too, as "\n": what made Hugging Face's OpenWebText of
+// the publishers'.
 std::string NormaliseAsHuggingFace(std::string_view text);
 
 // The disk space of a corpus's text, without reading it.

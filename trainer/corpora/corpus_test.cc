@@ -177,7 +177,8 @@ TEST(FindCorpus, NormalisesIfAskedTo) {
   EXPECT_TRUE(Says(source->skipped().first[0], "x.jsonl:4"));
 }
 
-// Python 3.11 answers so: re.sub("\n\n\n+", "\n\n", text).strip().
+// Python 3.11 answers so: re.sub("\n\n\n+", "\n\n", file.read()).strip(), of a
+// file that open() reads as text.
 TEST(NormaliseAsHuggingFace, IsWhatPythonDoes) {
   EXPECT_EQ(NormaliseAsHuggingFace(""), "");
   EXPECT_EQ(NormaliseAsHuggingFace("a\n\nb"), "a\n\nb");
@@ -185,6 +186,10 @@ TEST(NormaliseAsHuggingFace, IsWhatPythonDoes) {
   EXPECT_EQ(NormaliseAsHuggingFace("a\n\n\n\n\n\nb\n \n\nc"), "a\n\nb\n \n\nc");
   EXPECT_EQ(NormaliseAsHuggingFace("\u3000\u00A0\x1C a \u2003\n\n\n"), "a");
   EXPECT_EQ(NormaliseAsHuggingFace("\u200Ba\u200B"), "\u200Ba\u200B");
+  EXPECT_EQ(NormaliseAsHuggingFace("a\r\nb\rc\n\rd\r\r\ne"),
+            "a\nb\nc\n\nd\n\ne");
+  EXPECT_EQ(NormaliseAsHuggingFace("a\r\n\r\n\r\nb\r\r\rc\r\n\n\rd\r"),
+            "a\n\nb\n\nc\n\nd");
 }
 
 // JSON lines of OpenWebText are Hugging Face's text: only with the same said of

@@ -36,6 +36,15 @@ bool IsArchive(std::string_view name) {
 
 bool IsText(std::string_view name) { return name.ends_with(".txt"); }
 
+// Whether a member has a place elsewhere instead of content. libarchive gives
+// hard links no type, but files to those that pax stores with their content.
+bool IsLink(archive_entry* entry) {
+  const auto type = ::archive_entry_filetype(entry);
+  return type == AE_IFLNK || type == 0 ||
+         (::archive_entry_hardlink(entry) != nullptr &&
+          ::archive_entry_size(entry) == 0);
+}
+
 // Members of these are shards, too; other archives are shards as a whole.
 bool HoldsShards(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".tar.xz");
@@ -94,7 +103,8 @@ class Archive {
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  // Name of the next regular file in it; empty at the end.
+  // Name of the next regular file in it; empty at the end. Refuses links in
+  // place of documents and archives, whose content may be anywhere.
   std::string NextMember() {
     while (!ended_) {
       archive_entry* entry = nullptr;
@@ -105,13 +115,19 @@ class Archive {
         break;
       }
       Check(code);
-      if (::archive_entry_filetype(entry) != AE_IFREG) continue;
+      const bool is_link = IsLink(entry);
+      if (!is_link && ::archive_entry_filetype(entry) != AE_IFREG) continue;
       const char* name = ::archive_entry_pathname(entry);
       if (name == nullptr || *name == '\0') {
         RefuseDamage("a file without a name follows");
       }
       member_ = name;
-      return member_;
+      if (!is_link) return member_;
+      if (IsArchive(member_) || IsText(member_)) {
+        throw DataError(Place() +
+                        ": a link: pack it with tar --hard-dereference "
+                        "--dereference");
+      }
     }
     return "";
   }

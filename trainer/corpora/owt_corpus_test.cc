@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -133,22 +135,53 @@ TEST(Owt, RefusesATarWithoutItsEnd) {
   EXPECT_EQ(read(whole + std::string(1 << 18, '\0')), documents);
 }
 
+// Changes the header of a member of `*tar`, and its checksum: six octal digits,
+// the sum of its bytes, of which its own count as spaces.
+void ForgeHeader(std::string* tar, size_t begin,
+                 const std::function<void(char* header)>& change) {
+  char* const header = tar->data() + begin;
+  change(header);
+  std::fill_n(header + 148, 8, ' ');
+  const int64_t sum = std::accumulate(
+      header, header + 512, int64_t{0},
+      [](int64_t s, char c) { return s + static_cast<unsigned char>(c); });
+  std::ranges::copy(fmt::format("{:06o}", sum), header + 148);
+  header[154] = '\0';
+}
+
 // Whatever it was, it is not the end of the archive.
 TEST(Owt, RefusesAFileWithoutAName) {
   const auto path = FreshFolder("owt_name") / "o.tar";
   std::string bytes =
       Tar({{"1.txt", "one"}, {"2.txt", "no name"}, {"3.txt", "three"}}, false);
-  // The checksum in a header, six octal digits, is the sum of its bytes.
-  char* const header = bytes.data() + 1024;
-  const std::string name = "2.txt";
-  const int64_t sum = std::stoll(std::string(header + 148, 6), nullptr, 8) -
-                      std::accumulate(name.begin(), name.end(), int64_t{0});
-  std::fill_n(header, name.size(), '\0');
-  const std::string digits = fmt::format("{:06o}", sum);
-  std::ranges::copy(digits, header + 148);
+  ForgeHeader(&bytes, 1024, [](char* header) { std::fill_n(header, 5, '\0'); });
   WriteFileAtomically(path, bytes);
   EXPECT_TRUE(
       Says(OwtError(path), "o.tar > 1.txt: a file without a name follows"));
+}
+
+// What they point to is elsewhere, or was read already.
+TEST(Owt, RefusesLinksInPlaceOfDocumentsAndArchives) {
+  const auto path = FreshFolder("owt_links") / "o.tar";
+  const auto read = [&](const std::string& name, char type) {
+    std::string bytes = Tar({{"1.txt", "one"}, {name, ""}}, false);
+    ForgeHeader(&bytes, 1024, [type](char* header) {
+      header[156] = type;
+      std::ranges::copy(std::string("1.txt"), header + 157);
+    });
+    WriteFileAtomically(path, bytes);
+    return ReadOwt(path);
+  };
+  for (const char hard_or_symbolic : {'1', '2'}) {
+    for (const std::string name : {"2.txt", "2.xz", "2.tar"}) {
+      EXPECT_EQ(MessageOf<DataError>([&] { read(name, hard_or_symbolic); }),
+                path.string() + " > " + name +
+                    ": a link: pack it with tar --hard-dereference "
+                    "--dereference");
+    }
+    EXPECT_EQ(read("README", hard_or_symbolic), (Documents{"one"}));
+  }
+  EXPECT_EQ(read("3.txt", '5'), (Documents{"one"}));  // a folder
 }
 
 TEST(Owt, NamesTheMemberThatIsDamaged) {

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "core/files/replacing.h"
 #include "optimized/step.h"
 #include "trainer/evaluation/evaluation.h"
 #include "trainer/evaluation/routing_trace.h"
@@ -20,12 +22,8 @@
 #include "trainer/tasks/task_items.h"
 #include "trainer/tasks/task_report.h"
 
+namespace softmoe::trainer {
 namespace {
-
-namespace trainer = softmoe::trainer;
-using softmoe::ExitCode;
-using trainer::EvaluationOptions;
-using trainer::TaskItems;
 
 constexpr char kDescription[] =
     "Measures the model of a finished or interrupted run on its held-out "
@@ -64,128 +62,196 @@ Exit codes: 0 done; 1 the loss is not finite; 2 usage, or a damaged file;
 
 constexpr char kAgain[] = "give the same command again";
 
-void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app{kDescription, "evaluate"};
-  app.footer(kExamples);
+struct Arguments {
   std::string run, data, task_files, dump, out;
   std::vector<std::string> tasks, compare;
-  EvaluationOptions options;
   int64_t traced = 0;
   bool json = false;
-  app.add_option("--run", run, "folder of the run: holds checkpoint.h5");
-  CLI::Option* const task =
-      app.add_option("--task", tasks,
-                     "piqa, hellaswag, arc_easy (test and validation) or a "
-                     "split of theirs, or NAME=FILE; several with commas")
-          ->delimiter(',');
-  app.add_option("--task-files", task_files,
-                 "folder of the tasks' items, as their authors name them")
-      ->needs(task);
-  CLI::Option* const dump_requests =
-      app.add_option("--dump-requests", dump,
-                     "write the requests of --task there, and ask no model")
-          ->needs(task);
-  CLI::Option* const to =
-      app.add_option("--out", out,
-                     "folder for the trace, or for what --task found [only "
-                     "print that]")
-          ->excludes(dump_requests);
-  CLI::Option* const two =
-      app.add_option("--compare", compare,
-                     "two folders of --out: which answers better?")
-          ->expected(2)
-          ->excludes(task)
-          ->excludes(to);
-  app.add_option("--tau", options.tau,
-                 "cutoff in units of k_l/num_experts [as trained]");
-  app.add_option("--temperature", options.temperature,
-                 "temperature of the soft routers [1]");
-  app.add_option("--data", data,
-                 "prefix of .bin/.idx token files [those of the run]");
-  CLI::Option* const sequences =
-      app.add_option("--sequences", options.sequences,
-                     "held-out sequences; 0: all [as configured]")
-          ->check(CLI::Range(int64_t{0}, int64_t{1} << 40, "COUNT"))
-          ->excludes(task);
-  CLI::Option* const trace =
-      app.add_option("--trace", traced,
-                     "evaluate this many held-out sequences, and write what "
-                     "the routers do with each token to OUT/trace.h5")
-          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40, "COUNT"))
-          ->needs(to)
-          ->excludes(sequences)
-          ->excludes(task);
-  app.add_flag("--json", json, "print one JSON object");
-  app.add_option("--threads", options.runtime.threads,
-                 "threads; 0: one per core [0]")
-      ->check(CLI::Range(0, 1 << 12, "COUNT"));
-  app.add_option("--isa", options.runtime.isa,
-                 "instruction set, v3 or v4 [the best here]");
-  app.add_option("--device", options.runtime.device,
-                 "cpu, or cuda: device 0 [cpu]");
-  // Where no model is asked, no option is for one.
+  EvaluationOptions options;  // those that the command line gives as they are
+};
+
+// Where no model is asked, no option is for one.
+void ExcludeOptionsOfAModel(CLI::App* app, CLI::Option* asks_none) {
   for (const char* of_a_model :
        {"--run", "--tau", "--temperature", "--data", "--sequences", "--trace",
         "--json", "--threads", "--isa", "--device"}) {
-    two->excludes(app.get_option(of_a_model));
-    dump_requests->excludes(app.get_option(of_a_model));
+    asks_none->excludes(app->get_option(of_a_model));
   }
+}
+
+void AddOptions(CLI::App* app, Arguments* arguments) {
+  app->footer(kExamples);
+  app->add_option("--run", arguments->run,
+                  "folder of the run: holds checkpoint.h5");
+  CLI::Option* const task =
+      app->add_option("--task", arguments->tasks,
+                      "piqa, hellaswag, arc_easy (test and validation) or a "
+                      "split of theirs, or NAME=FILE; several with commas")
+          ->delimiter(',');
+  app->add_option("--task-files", arguments->task_files,
+                  "folder of the tasks' items, as their authors name them")
+      ->needs(task);
+  CLI::Option* const dump_requests =
+      app->add_option("--dump-requests", arguments->dump,
+                      "write the requests of --task there, and ask no model")
+          ->needs(task);
+  CLI::Option* const to =
+      app->add_option("--out", arguments->out,
+                      "folder for the trace, or for what --task found [only "
+                      "print that]. Answers to the same tasks are replaced; "
+                      "where there are others, nothing is asked")
+          ->excludes(dump_requests);
+  CLI::Option* const two =
+      app->add_option("--compare", arguments->compare,
+                      "two folders of --out: which answers better?")
+          ->expected(2)
+          ->excludes(task)
+          ->excludes(to);
+  app->add_option("--tau", arguments->options.tau,
+                  "cutoff in units of k_l/num_experts [as trained]");
+  app->add_option("--temperature", arguments->options.temperature,
+                  "temperature of the soft routers [1]");
+  app->add_option("--data", arguments->data,
+                  "prefix of .bin/.idx token files [those of the run]");
+  CLI::Option* const sequences =
+      app->add_option("--sequences", arguments->options.sequences,
+                      "held-out sequences; 0: all [as configured]")
+          ->check(CLI::Range(int64_t{0}, int64_t{1} << 40, "COUNT"))
+          ->excludes(task);
+  app->add_option("--trace", arguments->traced,
+                  "evaluate this many held-out sequences, and write what "
+                  "the routers do with each token to OUT/trace.h5")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40, "COUNT"))
+      ->needs(to)
+      ->excludes(sequences)
+      ->excludes(task);
+  app->add_flag("--json", arguments->json, "print one JSON object");
+  app->add_option("--threads", arguments->options.runtime.threads,
+                  "threads; 0: one per core [0]")
+      ->check(CLI::Range(0, 1 << 12, "COUNT"));
+  app->add_option("--isa", arguments->options.runtime.isa,
+                  "instruction set, v3 or v4 [the best here]");
+  app->add_option("--device", arguments->options.runtime.device,
+                  "cpu, or cuda: device 0 [cpu]");
+  ExcludeOptionsOfAModel(app, two);
+  ExcludeOptionsOfAModel(app, dump_requests);
+}
+
+void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
+void PrintComparison(const std::string& first, const std::string& second) {
+  Print(ComparisonTable(CompareAnswers(UserPath(first), UserPath(second))));
+}
+
+std::vector<TaskItems> ItemsOf(const Arguments& arguments) {
+  std::vector<TaskItems> items;
+  for (const TaskFile& file :
+       FindTaskFiles(arguments.tasks, arguments.task_files)) {
+    items.push_back(ReadTaskItems(file));
+  }
+  return items;
+}
+
+// The files that items may have been read from, labels included.
+std::vector<std::filesystem::path> FilesRead(
+    const std::vector<TaskItems>& items) {
+  std::vector<std::filesystem::path> files;
+  for (const TaskItems& task : items) {
+    files.push_back(task.file);
+    for (const char* end : {"-labels.lst", "_labels.lst"}) {
+      files.push_back(task.file.parent_path() /
+                      (task.file.stem().string() + end));
+    }
+  }
+  return files;
+}
+
+void DumpRequests(const std::vector<TaskItems>& items,
+                  const std::filesystem::path& path) {
+  RefuseReplacing("--dump-requests", path, FilesRead(items));
+  std::string lines;
+  for (const TaskItems& asked : items) lines += RequestLines(asked);
+  WriteFileAtomically(path, lines);
+}
+
+// The options for a model, whose folder for results is made. Throws ConfigError
+// if something is missing, or of no use.
+EvaluationOptions OptionsOf(const Arguments& arguments) {
+  if (arguments.run.empty()) {
+    throw ConfigError(
+        "--run is missing: say which run's model to measure; only "
+        "--dump-requests and --compare need none");
+  }
+  EvaluationOptions options = arguments.options;
+  options.folder = UserPath(arguments.run);
+  if (!arguments.data.empty()) options.tokens = UserPath(arguments.data);
+  const bool traces = arguments.traced > 0;
+  if (!arguments.out.empty() && arguments.tasks.empty() && !traces) {
+    throw ConfigError(
+        "--out is for what --task or --trace finds; add one of them, or "
+        "leave it out");
+  }
+  if (!arguments.out.empty()) MakeFolder(UserPath(arguments.out));
+  if (traces) {
+    options.sequences = arguments.traced;
+    options.trace = UserPath(arguments.out) / kTraceName;
+  }
+  return options;
+}
+
+void EvaluateRunHere(const EvaluationOptions& options, bool json) {
+  const EvaluationReport report =
+      optimized::WithDeviceErrors(kAgain, [&] { return EvaluateRun(options); });
+  Print(json ? EvaluationJson(report) : EvaluationText(report));
+}
+
+void EvaluateTasksHere(const EvaluationOptions& options,
+                       std::vector<TaskItems> items,
+                       const Arguments& arguments) {
+  if (!arguments.out.empty()) {
+    RequireReplaceableReport(UserPath(arguments.out), items);
+  }
+  const TaskReport report = optimized::WithDeviceErrors(
+      kAgain, [&] { return EvaluateTasks(options, std::move(items)); });
+  if (!arguments.out.empty()) {
+    WriteTaskReport(Answering(report), report.tasks, UserPath(arguments.out));
+  }
+  Print(arguments.json ? TaskResultsJson(Answering(report), report.tasks)
+                       : TaskText(report));
+}
+
+ExitCode Run(const Arguments& arguments) {
+  if (!arguments.compare.empty()) {
+    PrintComparison(arguments.compare[0], arguments.compare[1]);
+    return ExitCode::kDone;
+  }
+  std::vector<TaskItems> items = ItemsOf(arguments);
+  if (!arguments.dump.empty()) {
+    DumpRequests(items, UserPath(arguments.dump));
+    return ExitCode::kDone;
+  }
+  const EvaluationOptions options = OptionsOf(arguments);
+  if (arguments.tasks.empty()) {
+    EvaluateRunHere(options, arguments.json);
+  } else {
+    EvaluateTasksHere(options, std::move(items), arguments);
+  }
+  return ExitCode::kDone;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{kDescription, "evaluate"};
+  Arguments arguments;
+  AddOptions(&app, &arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
-  return softmoe::RunMain("evaluate", [&] {
-    if (!compare.empty()) {
-      Print(ComparisonTable(trainer::CompareAnswers(
-          softmoe::UserPath(compare[0]), softmoe::UserPath(compare[1]))));
-      return ExitCode::kDone;
-    }
-    std::vector<TaskItems> items;
-    for (const auto& file : trainer::FindTaskFiles(tasks, task_files)) {
-      items.push_back(trainer::ReadTaskItems(file));
-    }
-    if (!dump.empty()) {
-      std::string lines;
-      for (const TaskItems& asked : items) lines += RequestLines(asked);
-      softmoe::WriteFileAtomically(softmoe::UserPath(dump), lines);
-      return ExitCode::kDone;
-    }
-    if (run.empty()) {
-      throw softmoe::ConfigError(
-          "--run is missing: say which run's model to measure; only "
-          "--dump-requests and --compare need none");
-    }
-    options.folder = softmoe::UserPath(run);
-    if (!data.empty()) options.tokens = softmoe::UserPath(data);
-    if (!out.empty() && tasks.empty() && trace->empty()) {
-      throw softmoe::ConfigError(
-          "--out is for what --task or --trace finds; add one of them, or "
-          "leave it out");
-    }
-    if (!out.empty()) softmoe::MakeFolder(softmoe::UserPath(out));
-    if (!trace->empty()) {
-      options.sequences = traced;
-      options.trace = softmoe::UserPath(out) / trainer::kTraceName;
-    }
-    if (tasks.empty()) {
-      const auto report = softmoe::optimized::WithDeviceErrors(
-          kAgain, [&] { return trainer::EvaluateRun(options); });
-      Print(json ? EvaluationJson(report) : EvaluationText(report));
-      return ExitCode::kDone;
-    }
-    const auto report = softmoe::optimized::WithDeviceErrors(kAgain, [&] {
-      return trainer::EvaluateTasks(options, std::move(items));
-    });
-    if (!out.empty()) {
-      WriteTaskReport(Answering(report), report.tasks, softmoe::UserPath(out));
-    }
-    Print(json ? TaskResultsJson(Answering(report), report.tasks)
-               : TaskText(report));
-    return ExitCode::kDone;
-  });
+  return RunMain("evaluate", [&] { return Run(arguments); });
 }
+
+}  // namespace
+}  // namespace softmoe::trainer
+
+int main(int argc, char** argv) { return softmoe::trainer::Main(argc, argv); }

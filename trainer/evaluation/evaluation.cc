@@ -59,9 +59,9 @@ OpenedRun OpenRun(const EvaluationOptions& options) {
     const std::filesystem::path result = options.folder / kResultName;
     if (std::filesystem::exists(result)) {
       throw EnvironmentError(fmt::format(
-          "{}: the checkpoint is gone, as those of finished runs go that a "
-          "grid does not keep. What was measured is in {}; to measure more, "
-          "delete that file and train the run again with `//:grid -- run "
+          "{}: the checkpoint is gone: a grid deletes those of finished runs "
+          "unless told to keep them. What was measured is in {}; to measure "
+          "more, delete that file and train the run again with `//:grid -- run "
           "--keep-checkpoints`, or list it in the grid's [evaluations]",
           path.string(), result.string()));
     }
@@ -75,8 +75,10 @@ OpenedRun OpenRun(const EvaluationOptions& options) {
           .checkpoint = Checkpoint(path)};
 }
 
-void Describe(const OpenedRun& run, const EvaluationOptions& options,
-              MeasuredModel* measured) {
+// Fills in which model is measured, and how. Throws ConfigError where `options`
+// do not fit it.
+void CheckAndFill(const OpenedRun& run, const EvaluationOptions& options,
+                  MeasuredModel* measured) {
   const Checkpoint& checkpoint = run.checkpoint;
   measured->config = checkpoint.identity().config;
   if (measured->config.training.precision == Precision::kBf16 &&
@@ -140,7 +142,7 @@ void WriteTrace(const RoutingTrace& trace, const Config& trained,
 EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   EvaluationReport report;
   const OpenedRun run = OpenRun(options);
-  Describe(run, options, &report);
+  CheckAndFill(run, options, &report);
   if (options.sequences) {
     report.config.training.eval_sequences = *options.sequences;
   }
@@ -200,7 +202,7 @@ TaskReport EvaluateTasks(const EvaluationOptions& options,
                          std::vector<TaskItems> tasks) {
   TaskReport report;
   const OpenedRun run = OpenRun(options);
-  Describe(run, options, &report);
+  CheckAndFill(run, options, &report);
   RequireTokens(options, report, ".model");
   const std::filesystem::path path = WithSuffix(report.tokens, ".model");
   const std::string& trained =

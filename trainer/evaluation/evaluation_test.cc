@@ -264,7 +264,7 @@ TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
 TEST_F(Evaluation, SaysWhatToDoWhereTheCheckpointOfAFinishedRunIsGone) {
   std::filesystem::remove(evaluate_.folder / "checkpoint.h5");
   EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { EvaluateRun(evaluate_); }),
-                   "the checkpoint is gone",
+                   "the checkpoint is gone: a grid deletes",
                    (evaluate_.folder / "result.h5").string(),
                    "--keep-checkpoints"));
 }

@@ -175,9 +175,8 @@ std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
       "it lacks: leave that out of [evaluations]";
   if (!plan.tasks.empty() && folder.empty()) {
     throw EnvironmentError(fmt::format(
-        "the items of the tasks {} are not known to be anywhere: say with "
-        "--task-files in which folder they are, or leave them out of the "
-        "grid's `tasks`{}",
+        "the items of the tasks {} were not given: name their folder with "
+        "--task-files, or leave them out of the grid's `tasks`{}",
         fmt::join(plan.tasks, ", "), again));
   }
   std::vector<TaskItems> tasks;

@@ -37,7 +37,7 @@ int64_t NumEvaluated(const Config& config, const Dataset& data);
 //   tau          that of training, or another one for the inference ablation
 //   temperature  1 for the numbers of the tables, T(m) for training curves
 //   observe      empty, or called for every group
-// Errors   DataError if nothing is held out; NumericsError if the loss is not
+// Errors   DataError if nothing is held out; DivergedError if the loss is not
 //          finite.
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,
                     double temperature, const StopPoll& poll,

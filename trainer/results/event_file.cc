@@ -113,7 +113,7 @@ class LogReader {
       } else if (of == "validation") {
         bytes += SummaryRecord(seconds_, StepOf(line), OfValidation(line));
       } else {
-        Fail("'kind' is none of run, step and validation");
+        Fail("'kind' is not run, step or validation");
       }
     });
     return bytes;
@@ -138,7 +138,7 @@ class LogReader {
   int64_t StepOf(const Json& line) const {
     const auto step = line.find("step");
     if (step == line.end() || !step->is_number_integer()) {
-      Fail("'step' is no whole number");
+      Fail("'step' is not an integer");
     }
     return step->get<int64_t>();
   }
@@ -158,12 +158,13 @@ class LogReader {
       } else {
         const auto list = line.find(metric.name);
         if (list == line.end() || !list->is_array()) {
-          Fail(fmt::format("'{}' is no list", metric.name));
+          Fail(fmt::format("'{}' is not a list", metric.name));
         }
         for (size_t l = 0; l < list->size(); ++l) {
           const Json number = WithNonFinite((*list)[l]);
           if (!number.is_number()) {
-            Fail(fmt::format("'{}' has what is no number", metric.name));
+            Fail(fmt::format("'{}' contains something other than a number",
+                             metric.name));
           }
           summary += Scalar(fmt::format("{}/layer_{}", metric.name, l),
                             number.get<double>());

@@ -44,8 +44,8 @@ uint32_t MaskedCrc32c(std::string_view bytes);
 // is left for the next time. The bytes for a longer log begin with those for a
 // shorter one.
 // Errors   EnvironmentError if the log cannot be read, DataError (FILE:LINE) if
-//          a line is none of a log or lacks a metric, or if the log is of a
-//          later version.
+//          a line does not belong to a log or lacks a metric, or if the log
+//          is of a later version.
 std::string EventFileBytes(const std::filesystem::path& metrics);
 
 enum class EventFileChange {

@@ -158,17 +158,18 @@ TEST(EventFile, RefusesWhatIsNoLog) {
   };
   const auto second = log.string() + ":2: ";
   EXPECT_TRUE(Says(refusal("\"kind\":\"step\"", "\"kind\":\"steps\""), second,
-                   "'kind' is none of run, step and validation"));
+                   "'kind' is not run, step or validation"));
   EXPECT_TRUE(Says(refusal("\"kind\":\"step\"", "\"kind\":1"), second));
   EXPECT_TRUE(Says(refusal("\"kind\":\"step\",", ""), second));
   EXPECT_TRUE(Says(refusal("\"step\":1,", "\"step\":1.5,"), second,
-                   "'step' is no whole number"));
+                   "'step' is not an integer"));
   EXPECT_TRUE(Says(refusal("\"step\":1,", ""), second, "'step'"));
   EXPECT_TRUE(Says(refusal("\"z_loss\":0.0,", ""), second, "'z_loss'"));
   EXPECT_TRUE(
       Says(refusal("[1.0,1.5]", "1.5"), second, "'layer_active_experts'"));
-  EXPECT_TRUE(Says(refusal("[1.0,1.5]", "[1.0,\"x\"]"), second,
-                   "'layer_active_experts' has what is no number"));
+  EXPECT_TRUE(
+      Says(refusal("[1.0,1.5]", "[1.0,\"x\"]"), second,
+           "'layer_active_experts' contains something other than a number"));
   EXPECT_TRUE(Says(refusal("\"version\":2", "\"version\":3"),
                    log.string() + ":1: ", "version 3", "knows version 2"));
   EXPECT_TRUE(Says(refusal("\"version\":2,", ""),

@@ -52,12 +52,11 @@ fs::path GoodFile() {
 
 void FuzzOne(std::string_view input) {
   static const HostileHdf5 hostile(GoodFile());
-  const fs::path path = ScratchFolder() / "hostile.h5";
-  if (!hostile.Write(path, Choices(input))) return;
   RunResult result;
-  if (!Accepts([&] { result = trainer::ReadRunResult(path); })) {
-    return Require(!input.empty(), "the good file is refused");
-  }
+  const bool accepted = FuzzHostileFile(
+      hostile, input,
+      [&](const fs::path& path) { result = trainer::ReadRunResult(path); });
+  if (!accepted) return;
   const fs::path first = ScratchFolder() / "first.h5";
   const fs::path second = ScratchFolder() / "second.h5";
   trainer::WriteRunResult(result, first);

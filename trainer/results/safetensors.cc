@@ -9,14 +9,21 @@
 
 #include "core/config/config.h"
 #include "core/config/parameter_layout.h"
+#include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/file_error.h"
+#include "core/files/input_file.h"
+#include "core/files/replacing.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result_file.h"
 
 namespace softmoe::trainer {
 namespace {
 
 constexpr size_t kAlignment = 8;
+constexpr int kLengthBytes = 8;  // of the header, before it
 
 std::string Header(const ParameterLayout& layout,
                    const Checkpoint& checkpoint) {
@@ -46,6 +53,19 @@ std::string Header(const ParameterLayout& layout,
   return text;
 }
 
+// By its first bytes. Throws EnvironmentError if it cannot be read.
+bool IsSafetensors(const std::filesystem::path& path) {
+  const InputFile file(path);
+  constexpr int64_t kBegin = kLengthBytes + 1;
+  if (file.size() < kBegin) return false;
+  unsigned char begin[kBegin];
+  file.Read(0, kBegin, begin);
+  uint64_t length = 0;
+  for (int i = kLengthBytes - 1; i >= 0; --i) length = length << 8 | begin[i];
+  return length <= static_cast<uint64_t>(file.size() - kLengthBytes) &&
+         begin[kLengthBytes] == '{';
+}
+
 }  // namespace
 
 void ExportSafetensors(const std::filesystem::path& checkpoint,
@@ -56,11 +76,27 @@ void ExportSafetensors(const std::filesystem::path& checkpoint,
   const std::vector<float> parameters = from.ReadParameters(layout.total);
   const std::string header = Header(layout, from);
   const uint64_t length = header.size();
+  static_assert(sizeof(length) == kLengthBytes);
   AtomicFile file(path);
   file.Write(&length, sizeof(length));
   file.Write(header);
   file.Write(parameters.data(), parameters.size() * sizeof(float));
   file.Commit();
+}
+
+void RequireExportable(const std::filesystem::path& path,
+                       const std::filesystem::path& run_folder) {
+  RefuseReplacing("--export", path,
+                  {run_folder / kCheckpointName, run_folder / kMetricsName,
+                   run_folder / kResultName});
+  RequireRegularOrAbsent(path);
+  if (std::filesystem::exists(path) && !IsSafetensors(path)) {
+    throw ConfigError("--export " + path.string() +
+                      ": that file is there, and no safetensors file; name "
+                      "another one, or delete it");
+  }
+  // The run makes its own folder.
+  if (!IsSameFile(path.parent_path(), run_folder)) AtomicFile{path};
 }
 
 }  // namespace softmoe::trainer

@@ -20,6 +20,13 @@ namespace softmoe::trainer {
 void ExportSafetensors(const std::filesystem::path& checkpoint,
                        const std::filesystem::path& path);
 
+// Finds out, before a training of hours, whether a run in `run_folder` can
+// export its parameters to `path`. Throws ConfigError if a file is there that
+// is not of this format, or the run itself writes one of that name;
+// EnvironmentError if `path` cannot be written.
+void RequireExportable(const std::filesystem::path& path,
+                       const std::filesystem::path& run_folder);
+
 }  // namespace softmoe::trainer
 
 #endif  // SOFTMOE_TRAINER_RESULTS_SAFETENSORS_H_

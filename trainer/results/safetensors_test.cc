@@ -146,5 +146,40 @@ TEST_F(Safetensors, IsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(FilesIn(folder_), std::vector<std::string>{"checkpoint.h5"});
 }
 
+TEST_F(Safetensors, ReplacesOnlyItsKindAndNoFileOfTheRun) {
+  const auto refusal = [&](const std::string& name) {
+    return MessageOf<ConfigError>(
+        [&] { RequireExportable(folder_ / name, folder_ / "run"); });
+  };
+  for (const std::string name :
+       {"checkpoint.h5", "metrics.jsonl", "result.h5"}) {
+    EXPECT_TRUE(Says(refusal("run/" + name), "the same command", name));
+  }
+  WriteNumbered(RouterKind::kSparse);
+  WriteFileAtomically(folder_ / "empty", "");
+  WriteFileAtomically(folder_ / "text", "a text of more than nine bytes");
+  // One byte too short for its header, and a header that is no JSON.
+  std::string header("\5\0\0\0\0\0\0\0{   ", 12);
+  WriteFileAtomically(folder_ / "short", header);
+  header.replace(8, 4, "[   ]");
+  WriteFileAtomically(folder_ / "array", header);
+  for (const char* name :
+       {"checkpoint.h5", "empty", "text", "short", "array"}) {
+    EXPECT_TRUE(Says(refusal(name), "no safetensors file")) << name;
+  }
+  ExportSafetensors(folder_ / "checkpoint.h5", path_);
+  for (const char* name : {"model.safetensors", "new", "run/new"}) {
+    EXPECT_NO_THROW(RequireExportable(folder_ / name, folder_ / "run")) << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "new"));
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
+                     RequireExportable(folder_ / "none/x", folder_ / "run");
+                   }),
+                   "none/x"));
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
+                       [&] { RequireExportable(folder_, folder_ / "run"); }),
+                   "cannot write"));
+}
+
 }  // namespace
 }  // namespace softmoe::trainer

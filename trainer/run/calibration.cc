@@ -22,7 +22,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// Makes of each rank's values those of all ranks, rank by rank.
+// Replaces each rank's values by those of all ranks, in the order of the ranks.
 void GatherValues(optimized::Communicator& communicator,
                   std::vector<float>* values) {
   const int ranks = communicator.size();
@@ -112,8 +112,9 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                                         .step = 0};
 
   std::vector<int32_t> inputs(group * length), targets(group * length);
-  const optimized::GroupRange own = optimized::GroupsOfRank(
-      batch_sequences / group, communicator.size(), communicator.rank());
+  const optimized::GroupRange own =
+      optimized::GroupsOfRank(optimized::NumGroups(config.training),
+                              communicator.size(), communicator.rank());
   std::vector<float> ratios;
   ratios.reserve(static_cast<size_t>(NumCalibrationRatios(config)));
   for (int64_t batch = 0; batch < config.router.calibration_batches; ++batch) {

@@ -60,7 +60,7 @@ struct RankMidpoint {
 // k = num_experts is such a case, all of whose weights are equal.
 //
 //   values   finite, >= 0; reordered by the call
-// Errors     NumericsError for a negative or non-finite value; DataError for
+// Errors     DivergedError for a negative or non-finite value; DataError for
 //            fewer than two values.
 RankMidpoint FindRankMidpoint(std::span<float> values, int64_t rank);
 

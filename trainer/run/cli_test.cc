@@ -195,6 +195,27 @@ TEST_F(Cli, HandsOutParametersAndTraces) {
   }
 }
 
+// Said before anything is trained.
+TEST_F(Cli, ExportsReplaceNothingElse) {
+  const std::string toml = ReadWholeFile(folder_ / "tiny.toml");
+  for (const std::string other : {"tiny.toml", "data/tokens.bin"}) {
+    EXPECT_TRUE(EndedWith(Train({"--export", other}), 2, "--export ", other,
+                          "no safetensors file"));
+  }
+  EXPECT_EQ(ReadWholeFile(folder_ / "tiny.toml"), toml);
+  for (const char* own : {"run/checkpoint.h5", "run/result.h5"}) {
+    EXPECT_TRUE(EndedWith(Train({"--export", own}), 2, own, "name another"));
+  }
+  EXPECT_TRUE(EndedWith(Train({"--export", "none/x"}), 5, "none/x"));
+  EXPECT_FALSE(std::filesystem::exists(run_));
+  // Into the run's folder, which is not there yet; and again.
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_TRUE(EndedWith(Train({"--export", "run/x.safetensors"}), 0));
+  }
+  EXPECT_TRUE(EndedWith(Train({"--export", "run/checkpoint.h5"}), 2));
+  EXPECT_EQ(Train().exit_status, 0);
+}
+
 TEST_F(Cli, WarnsOnceOfTokensWithoutAnExpertAtTheStart) {
   const auto warnings = [&](const Strings& more) {
     std::filesystem::remove_all(run_);
@@ -414,6 +435,15 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
     EXPECT_EQ(nlohmann::json::parse(line).at("continuation"), continuation);
   }
   EXPECT_FALSE(std::getline(file, line));
+  // Not over the items that were just read.
+  const std::string items = ReadWholeFile(folder_ / "valid.jsonl");
+  EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", ".",
+                                  "--dump-requests", "./valid.jsonl"}),
+                        2, "--dump-requests ", "valid.jsonl", "name another"));
+  EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", ".",
+                                  "--dump-requests", "valid-labels.lst"}),
+                        2, "valid-labels.lst"));
+  EXPECT_EQ(ReadWholeFile(folder_ / "valid.jsonl"), items);
 
   EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", "."}), 2, "--run"));
   EXPECT_TRUE(EndedWith(evaluate({"pika"}), 2, "no task 'pika'"));
@@ -435,6 +465,12 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
     more.insert(more.end(), other.begin(), other.end());
     EXPECT_TRUE(EndedWith(evaluate(more), 2, other[0]));
   }
+  // Refused before the run is looked for.
+  std::filesystem::create_directory(folder_ / "theirs");
+  std::ofstream(folder_ / "theirs" / "results.json") << "{}";
+  EXPECT_TRUE(EndedWith(
+      Evaluate({"--task", "piqa", "--task-files", ".", "--out", "theirs"}), 2,
+      "does not belong to a report on tasks"));
   // A run on tokens without a tokenizer.
   ASSERT_EQ(Train().exit_status, 0);
   std::ofstream(tokens_.string() + ".model") << "no tokenizer";

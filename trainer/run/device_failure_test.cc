@@ -163,7 +163,7 @@ TEST_F(DeviceFailure, TooLittleMemoryNamesPartsSizesAndKey) {
       "memory=" +
           std::to_string((int64_t{160} << 20) + 2'000'000'000 + (64 << 10)),
       {"the device has 64.0 KiB of memory left",
-       "besides 1.9 GiB that are kept", "what comes next needs",
+       "after keeping 1.9 GiB for what", "the next allocation needs",
        "parameters        65.0 KiB", "moments  ", "gradients  ", "together",
        "no runtime.recompute makes it fit", "training.balance_group_sequences"},
       /*new_runs_too=*/true);

@@ -24,14 +24,14 @@ namespace {
 // This process among the ranks of its run.
 class RankProcess {
  public:
-  RankProcess(const std::string& program, const RankMainOptions& options)
+  RankProcess(const std::string& program, const RankOptions& options)
       : options_(options), name_(program) {}
 
   // Whom messages come from. It changes once the rank is known.
   const std::string& name() const { return name_; }
 
   ExitCode Run(const std::function<ExitCode(const Ranks&)>& body) {
-    if (options_.mpi) {
+    if (options_.mpi()) {
       mpi_ = std::make_unique<optimized::MpiSession>(optimized::WaitOptions{
           .silence_limit = options_.silence_limit,
           .say = [this](const std::string& words) { Say(words); }});
@@ -62,43 +62,13 @@ class RankProcess {
     std::fprintf(stderr, "%s: %s\n", name_.c_str(), words.c_str());
   }
 
-  const RankMainOptions options_;
+  const RankOptions options_;
   std::string name_;
   std::unique_ptr<optimized::MpiSession> mpi_;
   std::unique_ptr<optimized::Communicator> ranks_;
 };
 
 }  // namespace
-
-int RunRankMain(const std::string& program, const RankMainOptions& options,
-                const std::function<ExitCode(const Ranks&)>& body) {
-  RankProcess process(program, options);
-  // RunMain reads the name when it has something to print.
-  const int code = RunMain(process.name(), [&] { return process.Run(body); });
-  process.Leave(code);
-  return code;
-}
-
-int FirstRankWhere(bool mine, optimized::Communicator& communicator) {
-  const int ranks = communicator.size();
-  std::vector<uint8_t> all(static_cast<size_t>(ranks));
-  all[static_cast<size_t>(communicator.rank())] = mine;
-  communicator.Gather<uint8_t>(optimized::ShareOut(ranks, 1, ranks), all);
-  const auto first = std::ranges::find(all, 1);
-  return first == all.end() ? -1 : static_cast<int>(first - all.begin());
-}
-
-int RankAskedToStop(const StopSignal& stop,
-                    optimized::Communicator& communicator) {
-  // A signal may come between the polls of two ranks.
-  return FirstRankWhere(stop.requested(), communicator);
-}
-
-void ThrowStopped(const StopSignal& stop, int asked_rank,
-                  const std::string& done) {
-  stop.ThrowIfRequested(done);
-  throw StoppedError(fmt::format("rank {}: {}", asked_rank, done));
-}
 
 int RankOptions::in_process() const {
   if (mpi()) return 1;
@@ -132,13 +102,43 @@ CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {
       "changes the result, unless a line says so [1]");
   AddExchangeOption(app, options);
   // A day at most.
-  app.add_option("--silence-limit", options->processes.silence_limit,
+  app.add_option("--silence-limit", options->silence_limit,
                  "seconds that processes wait within a step for one that says "
                  "nothing, or cannot print its line, before they all end with "
                  "5; 0: for ever [600]")
       ->check(CLI::Range(0.0, 86400.0))
       ->needs(ranks);
   return ranks;
+}
+
+int RunRankMain(const std::string& program, const RankOptions& options,
+                const std::function<ExitCode(const Ranks&)>& body) {
+  RankProcess process(program, options);
+  // RunMain reads the name when it has something to print.
+  const int code = RunMain(process.name(), [&] { return process.Run(body); });
+  process.Leave(code);
+  return code;
+}
+
+int FirstRankWhere(bool mine, optimized::Communicator& communicator) {
+  const int ranks = communicator.size();
+  std::vector<uint8_t> all(static_cast<size_t>(ranks));
+  all[static_cast<size_t>(communicator.rank())] = mine;
+  communicator.Gather<uint8_t>(optimized::ShareOut(ranks, 1, ranks), all);
+  const auto first = std::ranges::find(all, 1);
+  return first == all.end() ? -1 : static_cast<int>(first - all.begin());
+}
+
+int RankAskedToStop(const StopSignal& stop,
+                    optimized::Communicator& communicator) {
+  // A signal may come between the polls of two ranks.
+  return FirstRankWhere(stop.requested(), communicator);
+}
+
+void ThrowStopped(const StopSignal& stop, int asked_rank,
+                  const std::string& done) {
+  stop.ThrowIfRequested(done);
+  throw StoppedError(fmt::format("rank {}: {}", asked_rank, done));
 }
 
 }  // namespace softmoe::trainer

@@ -22,13 +22,27 @@ class Option;
 
 namespace softmoe::trainer {
 
-struct RankMainOptions {
+// What the command lines of //:train and of `grid run` say about ranks.
+struct RankOptions {
+  std::string ranks = "1";  // as it was given
+  // s. A process for which others wait longer in a step ends all; 0: none does.
+  double silence_limit = 600;
+  ExchangeChoice exchange = ExchangeChoice::kAuto;
+
   // The ranks are processes of an mpirun or srun; else this process is alone,
   // or has ranks in threads.
-  bool mpi = false;
-  // s. A rank for which others wait longer in a step ends all; 0: none does.
-  double silence_limit = 600;
+  bool mpi() const { return ranks == "mpi"; }
+  // The ranks in threads of each process: 1 where processes are the ranks.
+  // Errors   ConfigError for a word that means nothing.
+  int in_process() const;
 };
+
+// Adds --exchange to `app`, whose result goes into `options`.
+void AddExchangeOption(CLI::App& app, RankOptions* options);
+
+// Adds --ranks, --exchange and --silence-limit to `app`, whose results go into
+// `options`. Returns --ranks.
+CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options);
 
 // The ranks of this process's run.
 struct Ranks {
@@ -43,7 +57,7 @@ struct Ranks {
 // one. Messages of ranks other than 0 begin with "rank N: ". A rank that dies
 // is its launcher's to notice; where one falls silent, those who wait for it
 // end all, with 5 and its name (optimized/communicator/mpi.h).
-int RunRankMain(const std::string& program, const RankMainOptions& options,
+int RunRankMain(const std::string& program, const RankOptions& options,
                 const std::function<ExitCode(const Ranks&)>& body);
 
 // The first rank for which `mine` is true, or -1; the same on all ranks, which
@@ -61,25 +75,6 @@ int RankAskedToStop(const StopSignal& stop,
 // `done` says what state the user will find and how to go on.
 [[noreturn]] void ThrowStopped(const StopSignal& stop, int asked_rank,
                                const std::string& done);
-
-// What the command lines of //:train and of `grid run` say about ranks.
-struct RankOptions {
-  std::string ranks = "1";    // as it was given
-  RankMainOptions processes;  // limits; the rest is for the program to fill in
-  ExchangeChoice exchange = ExchangeChoice::kAuto;
-
-  bool mpi() const { return ranks == "mpi"; }
-  // The ranks in threads of each process: 1 where processes are the ranks.
-  // Errors   ConfigError for a word that means nothing.
-  int in_process() const;
-};
-
-// Adds --exchange to `app`, whose result goes into `options`.
-void AddExchangeOption(CLI::App& app, RankOptions* options);
-
-// Adds --ranks, --exchange and --silence-limit to `app`, whose results go into
-// `options`. Returns --ranks.
-CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options);
 
 }  // namespace softmoe::trainer
 

@@ -27,7 +27,7 @@
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
-#include "trainer/run/train_run.h"
+#include "trainer/run/run_loop.h"
 #include "trainer/run/trainer.h"
 #include "trainer/testing/trainer_test_util.h"
 

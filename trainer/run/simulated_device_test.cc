@@ -27,6 +27,7 @@
 #include "optimized/initialize.h"
 #include "optimized/memory_plan.h"
 #include "optimized/model.h"
+#include "optimized/step_memory.h"
 #include "trainer/evaluation/evaluation.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/evaluation/loaded_model.h"
@@ -560,7 +561,7 @@ TEST_F(SimulatedRun, TrainsInWhatIsPlannedAndReserved) {
     simt::SetDeviceLimits(limits);
     options.folder = folder_ / ("misses_" + std::to_string(ranks));
     EXPECT_TRUE(Says(Refusal<EnvironmentError>(options), " of memory left",
-                     "that are kept"));
+                     "after keeping"));
     EXPECT_FALSE(fs::exists(options.folder));
   }
 }

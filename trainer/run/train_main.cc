@@ -4,12 +4,14 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/code_version.h"
+#include "core/config/config.h"
 #include "core/config/config_toml.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
@@ -17,7 +19,8 @@
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/expected_step.h"
-#include "optimized/memory_plan.h"
+#include "optimized/rank_groups.h"
+#include "optimized/step_memory.h"
 #include "trainer/corpora/corpus.h"
 #include "trainer/corpora/standin_corpora.h"
 #include "trainer/identity/run_identity.h"
@@ -37,14 +40,10 @@
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/token_memory.h"
 
+namespace softmoe::trainer {
 namespace {
 
-using softmoe::Config;
-using softmoe::ExitCode;
-using softmoe::FormatBytes;
-using softmoe::optimized::Communicator;
-using softmoe::trainer::Ranks;
-using softmoe::trainer::RunResult;
+using optimized::Communicator;
 
 constexpr char kDescription[] =
     "Trains one SoftMoE (LapSum) or sparse MoE model. Given the same command "
@@ -88,23 +87,23 @@ struct Arguments {
   std::string config, data, corpus, out, exported;
   std::vector<std::string> overrides;
   std::vector<std::string> runtime;  // "runtime.threads=4", ...
-  softmoe::trainer::RankOptions ranks;
+  RankOptions ranks;
   bool dry_run = false, profile = false, quiet = false, recheck = false;
 };
 
 // runs/train/<name of the file>-<hash> under the user's folder, or --out.
 std::filesystem::path OutputFolder(const Arguments& arguments,
                                    const Config& config) {
-  if (!arguments.out.empty()) return softmoe::UserPath(arguments.out);
+  if (!arguments.out.empty()) return UserPath(arguments.out);
   const std::string name =
       std::filesystem::path(arguments.config).stem().string();
-  return softmoe::UserPath("runs/train/" + name + "-" + ConfigHash(config));
+  return UserPath("runs/train/" + name + "-" + ConfigHash(config));
 }
 
 void PrintPlan(const Config& config, const std::filesystem::path& folder,
                const std::string& tokens, int ranks,
                const std::string& exchange) {
-  const auto need = softmoe::trainer::EstimateResources(config, ranks);
+  const auto need = EstimateResources(config, ranks);
   const auto& training = config.training;
   const int64_t tokens_per_step =
       training.global_batch_sequences * config.model.sequence_length;
@@ -119,8 +118,8 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
       "disk             {} (a checkpoint has {})\n{}",
       folder.string(), tokens, need.parameters,
       tokens_per_step * training.steps, training.steps, tokens_per_step,
-      training.global_batch_sequences / training.balance_group_sequences,
-      training.balance_group_sequences, FormatBytes(need.state_bytes),
+      optimized::NumGroups(training), training.balance_group_sequences,
+      FormatBytes(need.state_bytes),
       need.calibration_bytes > 0
           ? ", " + FormatBytes(need.calibration_bytes) + " to calibrate tau"
           : "",
@@ -134,14 +133,12 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
     if (m <= last) continue;
     last = m;
     fmt::print("                 {:>8}: {:.3e}, {:.3f}\n", m,
-               softmoe::trainer::LearningRate(training, m),
-               softmoe::trainer::Temperature(config, m));
+               LearningRate(training, m), Temperature(config, m));
   }
 }
 
 // What the plan says of ranks: which devices there are is known later.
-std::string ExchangeLine(softmoe::trainer::ExchangeChoice choice, int ranks) {
-  using softmoe::trainer::ExchangeChoice;
+std::string ExchangeLine(ExchangeChoice choice, int ranks) {
   if (ranks == 1) return "";
   const std::string name = NameOf(choice);
   switch (choice) {
@@ -158,8 +155,7 @@ std::string ExchangeLine(softmoe::trainer::ExchangeChoice choice, int ranks) {
 }
 
 void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
-  namespace metrics = softmoe::trainer::metrics;
-  const auto line = [](const softmoe::trainer::Metric& metric, double value) {
+  const auto line = [](const Metric& metric, double value) {
     fmt::print("{}", ReportLine(metric, value));
   };
   fmt::print("\n");
@@ -172,18 +168,17 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
   line(metrics::kTrainAe, result.train_ae);
   line(metrics::kInferAe, result.final_validation.active_experts);
   line(metrics::kRunSeconds, result.seconds);
-  fmt::print("{:<22}{}{}\n", "result",
-             (folder / softmoe::trainer::kResultName).string(),
+  fmt::print("{:<22}{}{}\n", "result", (folder / kResultName).string(),
              result.resumed ? " (trained in several sessions)" : "");
 }
 
 // The tokens of the configuration's corpus. Rank 0 prepares what the others
 // find in the cache.
-std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
+std::filesystem::path Prepare(const ConfigDraft& draft, bool quiet,
                               Communicator& processes) {
-  softmoe::trainer::PrepareOptions prepare;
+  PrepareOptions prepare;
   prepare.threads = draft.runtime.threads;
-  prepare.places = softmoe::trainer::PlacesOf(draft.runtime);
+  prepare.places = PlacesOf(draft.runtime);
   prepare.quiet = quiet || processes.rank() != 0;
   const auto prefix = [&] {
     return PrepareCorpus(draft.config.data, draft.config.model.vocab_size,
@@ -202,36 +197,30 @@ std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
 void RequireTokensOfConfig(const Config& config,
                            const std::filesystem::path& prefix,
                            bool of_its_vocabulary) {
-  if (!std::filesystem::exists(softmoe::trainer::WithSuffix(prefix, ".json"))) {
+  if (!std::filesystem::exists(WithSuffix(prefix, ".json"))) {
     return;
   }
-  const auto corpus = softmoe::trainer::ReadPreparedCorpus(
+  const auto corpus = ReadPreparedCorpus(
       prefix, of_its_vocabulary ? config.model.vocab_size : 0);
   if (config.data.corpus.empty()) return;
-  softmoe::trainer::RequireTokensOf(config.data, corpus);
+  RequireTokensOf(config.data, corpus);
 }
 
 // Throws what the run would throw first if the token files `data` are missing
 // or damaged or, without them, if the configuration's corpus is unknown or
 // missing. Downloads nothing.
-void RequireText(const softmoe::ConfigDraft& draft, const std::string& data) {
-  const softmoe::DataConfig& text = draft.config.data;
+void RequireText(const ConfigDraft& draft, const std::string& data) {
+  const DataConfig& text = draft.config.data;
   if (!data.empty()) {
-    (void)softmoe::trainer::TokenFile(softmoe::UserPath(data),
-                                      draft.config.model.vocab_size);
-  } else if (softmoe::trainer::FindStandin(text.corpus) == nullptr) {
-    (void)softmoe::trainer::FindCorpus(
-        text.corpus, {.cache = softmoe::CacheFolder(),
-                      .places = softmoe::trainer::PlacesOf(draft.runtime),
-                      .normalise = text.normalise});
+    (void)TokenFile(UserPath(data), draft.config.model.vocab_size);
+  } else if (FindStandin(text.corpus) == nullptr) {
+    (void)FindCorpus(text.corpus, {.cache = CacheFolder(),
+                                   .places = PlacesOf(draft.runtime),
+                                   .normalise = text.normalise});
   }
 }
 
-// Trains as a rank of `processes`: a single one where ranks are threads.
-ExitCode Train(const Arguments& arguments, Communicator& processes) {
-  const bool leads = processes.rank() == 0;
-  const int in_process = arguments.ranks.in_process();
-  const int ranks = in_process * processes.size();
+ConfigDraft LoadDraft(const Arguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.corpus.empty()) {
     overrides.push_back("data.corpus=" + arguments.corpus);
@@ -239,126 +228,145 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   // The options for [runtime] are short forms of --set.
   overrides.insert(overrides.end(), arguments.runtime.begin(),
                    arguments.runtime.end());
-  const softmoe::ConfigDraft draft =
-      softmoe::LoadConfig(softmoe::UserPath(arguments.config), overrides);
+  return LoadConfig(UserPath(arguments.config), overrides);
+}
+
+// On all ranks, of which the leading one prints: the configuration, and what a
+// step needs on a device. Throws ConfigError for ranks or a precision that the
+// run cannot have.
+void PrintWhatIsAsked(const Arguments& arguments, const ConfigDraft& draft,
+                      const std::filesystem::path& folder, int ranks,
+                      bool leads) {
   const Config& config = draft.config;
-  const std::string other_bits =
-      softmoe::trainer::OtherBitsOfRanks(config, ranks);
-  const std::filesystem::path folder = OutputFolder(arguments, config);
+  const std::string other_bits = OtherBitsOfRanks(config, ranks);
   if (leads) {
-    fmt::print("{}", softmoe::trainer::ConfigTable(config));
+    fmt::print("{}", ConfigTable(config));
     if (!other_bits.empty()) fmt::print("{}\n", other_bits);
   }
   // A finished run is read wherever it was trained.
-  if (!std::filesystem::exists(folder / softmoe::trainer::kResultName)) {
-    softmoe::optimized::CheckPrecision(config, draft.runtime);
+  if (!std::filesystem::exists(folder / kResultName)) {
+    optimized::CheckPrecision(config, draft.runtime);
   }
-  if (leads && draft.runtime.device == "cuda") {
-    fmt::print("\n{}", softmoe::optimized::StepMemoryText(
-                           config, draft.runtime.recompute, ranks));
-    if (arguments.dry_run) {
-      fmt::print("\n{}", softmoe::optimized::ExpectedStepText(
-                             config, draft.runtime.recompute, ranks));
-    }
-  }
-  if (!arguments.data.empty()) {
-    // A run asks for its vocabulary when it opens the files, and a profile
-    // takes any.
-    RequireTokensOfConfig(config, softmoe::UserPath(arguments.data),
-                          arguments.dry_run);
-  }
+  if (!leads || draft.runtime.device != "cuda") return;
+  fmt::print("\n{}",
+             optimized::StepMemoryText(config, draft.runtime.recompute, ranks));
   if (arguments.dry_run) {
-    if (!leads) return ExitCode::kDone;
-    RequireText(draft, arguments.data);
-    PrintPlan(config, folder,
-              arguments.data.empty()
-                  ? "prepared from " + config.data.corpus
-                  : softmoe::UserPath(arguments.data).string(),
-              ranks, ExchangeLine(arguments.ranks.exchange, ranks));
-    return ExitCode::kDone;
+    fmt::print("\n{}", optimized::ExpectedStepText(
+                           config, draft.runtime.recompute, ranks));
   }
-  if (arguments.recheck) softmoe::trainer::ForgetTokens();
-  std::fflush(stdout);
-  // Checked before the corpus is prepared, which may take long.
-  if (!arguments.profile) {
-    (void)softmoe::optimized::MakeDevice(
-        draft.runtime, softmoe::trainer::RankOnMachine(processes));
-  }
-  softmoe::trainer::RunOptions options;
+}
+
+// The options of a run on `processes`, whose tokens it prepares if none are
+// given.
+RunOptions OptionsOf(const Arguments& arguments, const ConfigDraft& draft,
+                     const std::filesystem::path& folder,
+                     Communicator& processes) {
+  RunOptions options;
   options.folder = folder;
   options.runtime = draft.runtime;
-  options.ranks = in_process;
+  options.ranks = arguments.ranks.in_process();
   options.exchange = arguments.ranks.exchange;
   options.processes = &processes;
   options.quiet = arguments.quiet;
   if (arguments.data.empty()) {
     options.tokens = Prepare(draft, arguments.quiet, processes);
   } else {
-    options.tokens = softmoe::UserPath(arguments.data);
+    options.tokens = UserPath(arguments.data);
   }
-  if (arguments.profile) {
-    fmt::print("\n{}", softmoe::trainer::ProfileRun(config, options.tokens,
-                                                    options.runtime));
+  return options;
+}
+
+// Trains as a rank of `processes`: a single one where ranks are threads.
+ExitCode Train(const Arguments& arguments, Communicator& processes) {
+  const bool leads = processes.rank() == 0;
+  const int ranks = arguments.ranks.in_process() * processes.size();
+  const ConfigDraft draft = LoadDraft(arguments);
+  const Config& config = draft.config;
+  const std::filesystem::path folder = OutputFolder(arguments, config);
+  PrintWhatIsAsked(arguments, draft, folder, ranks, leads);
+  if (!arguments.data.empty()) {
+    // A run asks for its vocabulary when it opens the files, and a profile
+    // takes any.
+    RequireTokensOfConfig(config, UserPath(arguments.data), arguments.dry_run);
+  }
+  if (arguments.dry_run) {
+    if (!leads) return ExitCode::kDone;
+    RequireText(draft, arguments.data);
+    PrintPlan(config, folder,
+              arguments.data.empty() ? "prepared from " + config.data.corpus
+                                     : UserPath(arguments.data).string(),
+              ranks, ExchangeLine(arguments.ranks.exchange, ranks));
     return ExitCode::kDone;
   }
-  const RunResult result = softmoe::trainer::TrainRun(config, options);
+  if (leads && !arguments.exported.empty()) {
+    RequireExportable(UserPath(arguments.exported), folder);
+  }
+  if (arguments.recheck) ForgetTokens();
+  std::fflush(stdout);
+  // Checked before the corpus is prepared, which may take long.
+  if (!arguments.profile) {
+    (void)optimized::MakeDevice(draft.runtime, RankOnMachine(processes));
+  }
+  const RunOptions options = OptionsOf(arguments, draft, folder, processes);
+  if (arguments.profile) {
+    fmt::print("\n{}", ProfileRun(config, options.tokens, options.runtime));
+    return ExitCode::kDone;
+  }
+  const RunResult result = TrainRun(config, options);
   if (leads) PrintResult(result, folder);
   if (leads && !arguments.exported.empty()) {
-    const std::filesystem::path to = softmoe::UserPath(arguments.exported);
-    softmoe::trainer::ExportSafetensors(
-        folder / softmoe::trainer::kCheckpointName, to);
+    const std::filesystem::path to = UserPath(arguments.exported);
+    ExportSafetensors(folder / kCheckpointName, to);
     fmt::print("{:<22}{}\n", "parameters", to.string());
   }
   return ExitCode::kDone;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app{kDescription, "train"};
-  app.footer(kExamples);
-  app.set_version_flag("--version", softmoe::CodeVersion(),
-                       "the commit that this was built from");
-  Arguments arguments;
-  app.add_option("--config", arguments.config, "TOML file of the configuration")
+void AddOptions(CLI::App* app, Arguments* arguments) {
+  app->footer(kExamples);
+  app->set_version_flag("--version", CodeVersion(),
+                        "the commit that this was built from");
+  app->add_option("--config", arguments->config,
+                  "TOML file of the configuration")
       ->required();
-  app.add_option("--set", arguments.overrides,
-                 "section.key=value, on top of the file; may be repeated");
-  auto* source = app.add_option_group("text");
-  source->add_option("--data", arguments.data,
+  app->add_option("--set", arguments->overrides,
+                  "section.key=value, on top of the file; may be repeated");
+  auto* source = app->add_option_group("text");
+  source->add_option("--data", arguments->data,
                      "prefix of .bin/.idx token files; with a PREFIX.json, "
                      "they must be of data.corpus, if the configuration names "
                      "one");
-  source->add_option("--corpus", arguments.corpus,
+  source->add_option("--corpus", arguments->corpus,
                      "corpus to prepare, or find in the cache: a name that "
                      "//:prepare_data knows, or path:FILE");
   source->require_option(1);
-  app.add_option_function<std::vector<std::string>>(
+  app->add_option_function<std::vector<std::string>>(
       "--place",
-      [&](const std::vector<std::string>& places) {
+      [arguments](const std::vector<std::string>& places) {
         for (const std::string& place : places) {
-          arguments.runtime.push_back("runtime.place_" + place);
+          arguments->runtime.push_back("runtime.place_" + place);
         }
       },
       "owt=PATH or c4=PATH: where the corpus of that name is, if not in the "
       "cache");
-  app.add_option("--out", arguments.out,
-                 "output folder [runs/train/CONFIG-HASH]");
-  auto* const exported = app.add_option(
-      "--export", arguments.exported,
-      "safetensors file for the parameters at the end of training");
+  app->add_option("--out", arguments->out,
+                  "output folder [runs/train/CONFIG-HASH]");
+  auto* const exported = app->add_option(
+      "--export", arguments->exported,
+      "safetensors file for the parameters at the end of training; one that is "
+      "there is replaced, but no file of another kind");
   const auto runtime = [&](const char* option, const std::string& key,
                            const char* help) {
-    app.add_option_function<std::string>(
+    app->add_option_function<std::string>(
         option,
-        [&arguments, key](const std::string& value) {
-          arguments.runtime.push_back("runtime." + key + "=" + value);
+        [arguments, key](const std::string& value) {
+          arguments->runtime.push_back("runtime." + key + "=" + value);
         },
         help);
   };
   runtime("--threads", "threads",
           "threads; 0: one per core; never changes the result [0]");
-  auto* const ranks = AddRankOptions(app, &arguments.ranks);
+  auto* const ranks = AddRankOptions(*app, &arguments->ranks);
   runtime("--isa", "isa", "instruction set, v3 or v4 [the best here]");
   runtime("--device", "device",
           "cpu, or cuda: device 0, or with --ranks one for each rank [cpu]");
@@ -366,28 +374,38 @@ int main(int argc, char** argv) {
   runtime("--checkpoint-every", "checkpoint_every",
           "steps between checkpoints; 0: at the end and on a signal [0]");
   auto* const dry_run =
-      app.add_flag("--dry-run", arguments.dry_run,
-                   "print the resolved configuration and the plan, with "
-                   "--device=cuda also the expected time of a step, and stop")
+      app->add_flag("--dry-run", arguments->dry_run,
+                    "print the resolved configuration and the plan, with "
+                    "--device=cuda also the expected time of a step, and stop")
           ->excludes(exported);
-  app.add_flag("--profile", arguments.profile,
-               "print a table of one step by operation, with all threads and "
-               "with one, and stop")
+  app->add_flag("--profile", arguments->profile,
+                "print a table of one step by operation, with all threads and "
+                "with one, and stop")
       ->excludes(dry_run)
       ->excludes(exported)
       ->excludes(ranks);
-  app.add_flag("--recheck", arguments.recheck,
-               "read the token files whole again, which this machine remembers "
-               "as long as their size, time and inode stay");
-  app.add_flag("--quiet", arguments.quiet, "no progress lines");
+  app->add_flag(
+      "--recheck", arguments->recheck,
+      "read the token files whole again, which this machine remembers "
+      "as long as their size, time and inode stay");
+  app->add_flag("--quiet", arguments->quiet, "no progress lines");
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{kDescription, "train"};
+  Arguments arguments;
+  AddOptions(&app, &arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
-  softmoe::trainer::RankMainOptions processes = arguments.ranks.processes;
-  processes.mpi = arguments.ranks.mpi();
-  return RunRankMain("train", processes, [&](const Ranks& all) {
+  return RunRankMain("train", arguments.ranks, [&](const Ranks& all) {
     return Train(arguments, all.communicator);
   });
 }
+
+}  // namespace
+}  // namespace softmoe::trainer
+
+int main(int argc, char** argv) { return softmoe::trainer::Main(argc, argv); }

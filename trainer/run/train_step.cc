@@ -4,9 +4,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
+#include "core/config/config.h"
 #include "core/profile.h"
 #include "core/text/progress.h"
+#include "optimized/allocation.h"
 #include "optimized/step.h"
 #include "trainer/evaluation/routing_totals.h"
 #include "trainer/run/schedules.h"
@@ -16,6 +20,52 @@ namespace {
 
 int64_t GroupTokens(const Config& config) {
   return config.training.balance_group_sequences * config.model.sequence_length;
+}
+
+// Throws `error` again, of the update after `completed_updates`, with what to
+// do about it.
+[[noreturn]] void ThrowWithRemedy(const optimized::DivergedError& error,
+                                  const Config& config,
+                                  int64_t completed_updates) {
+  // Resuming from a checkpoint with other settings is no remedy: it belongs to
+  // its configuration.
+  const std::string remedy =
+      completed_updates == 0
+          ? "no update came before, so the learning rate is not the cause: "
+            "begin anew with smaller first weights (model.init_std, "
+            "router.init_std), or with another router.tau or temperature"
+          : fmt::format(
+                "begin anew with a lower training.learning_rate, a longer "
+                "training.warmup_fraction or {}",
+                config.training.clip_norm > 0
+                    ? "a lower training.clip_norm"
+                    : "with clipping (training.clip_norm=1)");
+  throw optimized::DivergedError(fmt::format(
+      "step {} (learning rate {:.3g}): {}. The same configuration fails here "
+      "again; {}",
+      completed_updates + 1, LearningRate(config.training, completed_updates),
+      error.what(), remedy));
+}
+
+// The numbers that the routers' totals and the step's caps give.
+void FillRecord(const RoutingTotals& totals,
+                const std::vector<optimized::LayerAllocation>& allocations,
+                StepOutcome* outcome) {
+  StepRecord& record = outcome->record;
+  record.loss = totals.MeanLoss();
+  record.load_balance_loss = totals.LoadBalanceLoss();
+  record.z_loss = totals.ZLoss();
+  record.active_experts = totals.MeanActive();
+  record.zero_active_fraction = totals.ZeroActiveFraction();
+  record.layer_active_experts = totals.LayerActive();
+  for (const optimized::LayerAllocation& layer : allocations) {
+    record.allocation.push_back(layer.mean_active);
+    outcome->max_active = std::max(outcome->max_active, layer.max_active);
+  }
+  for (const LoadVariance& layer : totals.LayerLoadVariance()) {
+    record.layer_relative_load_variance.push_back(layer.relative);
+  }
+  outcome->most_active_in_a_token = totals.MostActive();
 }
 
 }  // namespace
@@ -45,6 +95,7 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
       model_.Allocations(routing);
 
   StepOutcome outcome;
+  StepRecord& record = outcome.record;
   RoutingTotals totals(config.model.num_layers, config.model.num_experts);
   try {
     const optimized::UpdateGradient gradient =
@@ -58,49 +109,17 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
                                   .first_token = group * group_tokens};
         });
     for (const optimized::StepStats& group : gradient.groups) totals.Add(group);
-    StepRecord& record = outcome.record;
     record.learning_rate = LearningRate(config.training, completed_updates);
     record.gradient_norm = gradient.norm;
     updater_.Apply(record.learning_rate, completed_updates);
   } catch (const optimized::DivergedError& error) {
-    // Resuming from a checkpoint with other settings is no remedy: it belongs
-    // to its configuration.
-    const std::string remedy =
-        completed_updates == 0
-            ? "no update came before, so the learning rate is not the cause: "
-              "begin anew with smaller first weights (model.init_std, "
-              "router.init_std), or with another router.tau or temperature"
-            : fmt::format(
-                  "begin anew with a lower training.learning_rate, a longer "
-                  "training.warmup_fraction or {}",
-                  config.training.clip_norm > 0
-                      ? "a lower training.clip_norm"
-                      : "with clipping (training.clip_norm=1)");
-    throw optimized::DivergedError(fmt::format(
-        "step {} (learning rate {:.3g}): {}. The same configuration fails here "
-        "again; {}",
-        completed_updates + 1, LearningRate(config.training, completed_updates),
-        error.what(), remedy));
+    ThrowWithRemedy(error, config, completed_updates);
   }
 
   BeginOperation("record");
-  StepRecord& record = outcome.record;
+  FillRecord(totals, allocations, &outcome);
   record.step = completed_updates + 1;
-  record.loss = totals.MeanLoss();
-  record.load_balance_loss = totals.LoadBalanceLoss();
-  record.z_loss = totals.ZLoss();
-  record.active_experts = totals.MeanActive();
-  record.zero_active_fraction = totals.ZeroActiveFraction();
-  record.layer_active_experts = totals.LayerActive();
-  for (const optimized::LayerAllocation& layer : allocations) {
-    record.allocation.push_back(layer.mean_active);
-    outcome.max_active = std::max(outcome.max_active, layer.max_active);
-  }
-  for (const LoadVariance& layer : totals.LayerLoadVariance()) {
-    record.layer_relative_load_variance.push_back(layer.relative);
-  }
   record.temperature = routing.temperature;
-  outcome.most_active_in_a_token = totals.MostActive();
   record.seconds = SteadySeconds() - start;
   record.tokens_per_second = static_cast<double>(num_tokens) / record.seconds;
   return outcome;

@@ -33,7 +33,7 @@ class TrainStep {
   // and the schedules at that point. The global batch's balance groups are the
   // leaves of the gradient tree (DESIGN.md, ruling 6).
   //
-  // Errors  NumericsError naming the step and the remedy if loss, a score or
+  // Errors  DivergedError naming the step and the remedy if loss, a score or
   //         the gradient norm is not finite; parameters and moments are then
   //         as before.
   StepOutcome Run(int64_t completed_updates, double tau);

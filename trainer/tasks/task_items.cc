@@ -210,7 +210,7 @@ TaskItem ArcItem(const Line& line) {
   if (question.is_object()) {
     stem = line.Text(line.Member(question, "stem"), "\"question.stem\"");
     const ordered_json& choices = line.Member(question, "choices");
-    if (!choices.is_array()) line.Refuse("\"question.choices\" is no list");
+    if (!choices.is_array()) line.Refuse("\"question.choices\" is not a list");
     for (const ordered_json& choice : choices) {
       item.choices.push_back(
           line.Text(line.Member(choice, "text"), "\"choices.text\""));

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/tasks/task_report.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "core/code_version.h"
+#include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
@@ -21,6 +24,8 @@ namespace softmoe::trainer {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr char kTaskResultsName[] = "results.json";
 
 ordered_json MeasuresJson(const TaskAccuracy& accuracy) {
   ordered_json json = {{"alias", accuracy.name}};
@@ -73,6 +78,37 @@ void WriteTask(const ScoredTask& scored, Hdf5Writer& file) {
   file.WriteDataset(group + "/tokens", tokens);
   file.WriteDataset(group + "/is_greedy", is_greedy);
   file.WriteDataset(group + "/doc_hash", hashes);
+}
+
+[[noreturn]] void RefuseNoReport(const std::filesystem::path& path) {
+  throw ConfigError(fmt::format(
+      "{}: already exists and does not belong to a report on tasks; give "
+      "another --out, or move it away",
+      path.string()));
+}
+
+// As RequireReplaceableReport, by the names of the tasks.
+void RequireReplaceableBy(const std::set<std::string>& asked,
+                          const std::filesystem::path& folder) {
+  const std::filesystem::path scores = folder / kTaskScoresName;
+  const std::filesystem::path results = folder / kTaskResultsName;
+  if (!std::filesystem::exists(scores)) {
+    if (std::filesystem::exists(results)) RefuseNoReport(results);
+    return;
+  }
+  std::vector<std::string> lost;
+  try {
+    lost = Hdf5Reader(scores, TaskScoresKind()).Children("/");
+  } catch (const DataError&) {
+    RefuseNoReport(scores);
+  }
+  std::erase_if(lost,
+                [&](const std::string& task) { return asked.contains(task); });
+  if (lost.empty()) return;
+  throw ConfigError(fmt::format(
+      "{}: holds answers to {}, which would be lost; ask all tasks at once, or "
+      "give another --out",
+      scores.string(), fmt::join(lost, ", ")));
 }
 
 }  // namespace
@@ -199,13 +235,23 @@ std::string TaskSamples(const ScoredTask& scored) {
   return lines;
 }
 
+void RequireReplaceableReport(const std::filesystem::path& folder,
+                              std::span<const TaskItems> asked) {
+  std::set<std::string> names;
+  for (const TaskItems& task : asked) names.insert(task.name);
+  RequireReplaceableBy(names, folder);
+}
+
 void WriteTaskReport(const AnsweringModel& model,
                      std::span<const ScoredTask> tasks,
                      const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const ScoredTask& scored : tasks) names.insert(scored.task.name);
+  RequireReplaceableBy(names, folder);
   MakeFolder(folder);
   // Of an earlier model, whose answers must not lie beside this one's.
   std::error_code ignored;
-  std::filesystem::remove(folder / "results.json", ignored);
+  std::filesystem::remove(folder / kTaskResultsName, ignored);
   std::filesystem::remove(folder / kTaskScoresName, ignored);
   for (const TaskSplit& split : TaskSplits()) {
     std::filesystem::remove(
@@ -226,7 +272,7 @@ void WriteTaskReport(const AnsweringModel& model,
   file.WriteAttribute("/", "code_version", CodeVersion());
   for (const ScoredTask& task : tasks) WriteTask(task, file);
   file.Commit();
-  WriteFileAtomically(folder / "results.json", TaskResultsJson(model, tasks));
+  WriteFileAtomically(folder / kTaskResultsName, TaskResultsJson(model, tasks));
 }
 
 }  // namespace softmoe::trainer

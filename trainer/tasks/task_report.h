@@ -29,6 +29,7 @@
 #include <string>
 
 #include "core/hdf5/hdf5_envelope.h"
+#include "trainer/tasks/task_items.h"
 #include "trainer/tasks/task_scores.h"
 
 namespace softmoe::trainer {
@@ -61,8 +62,17 @@ std::string TaskResultsJson(const AnsweringModel& model,
                             std::span<const ScoredTask> tasks);
 std::string TaskSamples(const ScoredTask& task);
 
+// Throws ConfigError with the remedy if a report on the tasks `asked` would
+// delete in `folder` what it does not replace: answers to other tasks, as
+// tasks.h5 lists them, of whichever model, or a results.json or tasks.h5 that
+// belongs to no report. To be called before the tasks are asked, which may take
+// hours.
+void RequireReplaceableReport(const std::filesystem::path& folder,
+                              std::span<const TaskItems> asked);
+
 // Writes all of the above's files into `folder`, which is made; each is there
-// whole or not at all. Throws EnvironmentError.
+// whole or not at all. Those of an earlier report on the same tasks are
+// replaced. Throws EnvironmentError, and as RequireReplaceableReport.
 void WriteTaskReport(const AnsweringModel& model,
                      std::span<const ScoredTask> tasks,
                      const std::filesystem::path& folder);

@@ -134,5 +134,47 @@ TEST(TaskReport, IsWrittenWhole) {
   EXPECT_THROW(WriteTaskReport(kModel, Tasks(), folder), EnvironmentError);
 }
 
+// Neither whoever asks first nor what writes deletes it.
+TEST(TaskReport, KeepsWhatItWouldNotReplace) {
+  const std::filesystem::path folder = FreshFolder("report_kept");
+  const auto expect_refusal = [&](const std::string& message) {
+    const std::vector<std::string> files = FilesIn(folder);
+    const std::vector<TaskItems> asked = {Tasks()[0].task};
+    EXPECT_EQ(MessageOf<ConfigError>(
+                  [&] { RequireReplaceableReport(folder, asked); }),
+              message);
+    EXPECT_EQ(MessageOf<ConfigError>(
+                  [&] { WriteTaskReport(kModel, Tasks(), folder); }),
+              message);
+    EXPECT_EQ(FilesIn(folder), files);
+  };
+  const std::string no_report =
+      ": already exists and does not belong to a report on tasks; give another "
+      "--out, or move it away";
+  const std::filesystem::path results = folder / "results.json";
+  const std::filesystem::path scores = folder / kTaskScoresName;
+  WriteFileAtomically(results, "{}\n");
+  expect_refusal(results.string() + no_report);
+  WriteFileAtomically(scores, "somebody's own");
+  expect_refusal(scores.string() + no_report);
+  std::filesystem::remove(results);
+  std::filesystem::remove(scores);
+
+  std::vector<ScoredTask> three(3, Tasks()[0]);
+  three[1].task.name = "hellaswag";
+  three[2].task.name = "arc_easy";
+  WriteTaskReport(kModel, three, folder);
+  expect_refusal(scores.string() +
+                 ": holds answers to arc_easy, hellaswag, which would be lost; "
+                 "ask all tasks at once, or give another --out");
+  // More tasks replace the fewer.
+  std::filesystem::remove(scores);
+  std::filesystem::remove(results);
+  WriteTaskReport(kModel, Tasks(), folder);
+  WriteTaskReport(kModel, three, folder);
+  EXPECT_EQ(Hdf5Reader(scores, TaskScoresKind()).Children("/"),
+            (std::vector<std::string>{"arc_easy", "hellaswag", "piqa"}));
+}
+
 }  // namespace
 }  // namespace softmoe::trainer

@@ -30,10 +30,10 @@ struct ItemScore {
 // The best choice by each measure; of equals the first. A choice of no length
 // is worse than all others under the measures that divide by it.
 //
-// Errors   NumericsError if a log-likelihood is not finite.
+// Errors   DivergedError if a log-likelihood is not finite.
 ItemScore ScoreItem(const TaskItem& item, std::vector<ChoiceScore> choices);
 
-// The items of a task that were answered rightly.
+// The items of a task that were answered correctly.
 struct TaskAccuracy {
   std::string name;  // of the split, or of the part of it that was counted
   int64_t num_items = 0;

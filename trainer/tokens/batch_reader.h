@@ -31,10 +31,10 @@ class BatchReader {
   BatchReader& operator=(const BatchReader&) = delete;
 
   // Gives what `fill` gives, and begins to read the same sequences of the next
-  // step. Who asks in each step for the same sequences in the same order waits
-  // only for what is not there yet; who asks for others has them read at once,
-  // and what was read ahead is dropped. What `fill` throws is thrown by the
-  // call that asks for that part of the batch.
+  // step. A caller that asks in each step for the same sequences in the same
+  // order waits only for what is not there yet; for others they are read at
+  // once, and what was read ahead is dropped. What `fill` throws is thrown by
+  // the call that asks for that part of the batch.
   void FillBatch(int64_t step, int64_t first, int64_t count,
                  std::span<int32_t> inputs, std::span<int32_t> targets);
 

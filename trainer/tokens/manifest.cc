@@ -105,7 +105,7 @@ DigestSum ParseDigestSum(const std::string& hex) {
     good = error == std::errc() && end == begin + 16;
   }
   if (!good || sum.Hex() != hex) {
-    throw DataError("\"" + hex + "\" is no sum of digests, 64 hex digits");
+    throw DataError("\"" + hex + "\" is not a sum of digests, 64 hex digits");
   }
   return sum;
 }

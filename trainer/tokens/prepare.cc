@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <future>
 #include <iostream>
-#include <mutex>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,7 +21,6 @@
 #include "core/files/atomic_file.h"
 #include "core/files/file_error.h"
 #include "core/files/folder_lock.h"
-#include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/files/temporary_folder.h"
@@ -26,12 +28,16 @@
 #include "core/process/stop_signal.h"
 #include "core/text/progress.h"
 #include "core/text/text_table.h"
-#include "trainer/corpora/document_sample.h"
+#include "trainer/corpora/corpus.h"
+#include "trainer/tokens/manifest.h"
+#include "trainer/tokens/prepared_corpus.h"
 #include "trainer/tokens/shard_store.h"
 #include "trainer/tokens/shard_workers.h"
+#include "trainer/tokens/token_disk.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/token_memory.h"
 #include "trainer/tokens/tokenizer.h"
+#include "trainer/tokens/tokenizer_sample.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -40,22 +46,7 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 // Increased when the same corpus and options would give other token files.
-constexpr int kPreparationVersion = 3;
-
-// The tokenizer's sample is drawn from the shards that begin in so much of the
-// files (ten of C4's), and from so much of the text of each: reading all of C4
-// twice would not improve it. Which shards these are is known before they are
-// read, so that any number of threads draws from the same.
-constexpr int64_t kSampledFileBytes = 3'000'000'000;
-constexpr int64_t kSampledShardText = 8'000'000'000;
-
-// Size, place and boundary of a document of one sequence in PREFIX.idx.
-constexpr int64_t kIndexBytesOfDocument = 4 + 8 + 8;
-
-// SentencePiece's tokens of such a vocabulary: Llama's make 198e9 of the 790 GB
-// of C4.
-constexpr int64_t kPaperVocabSize = 32000;
-constexpr double kPaperBytesPerToken = 4;
+constexpr int kPreparationVersion = 4;
 
 // Documents are encoded in batches of this size; no result depends on it.
 constexpr int64_t kBatchBytes = 1 << 20;
@@ -84,18 +75,6 @@ class FirstBytes : public DocumentSource {
   std::unique_ptr<DocumentSource> source_;
   int64_t left_;
 };
-
-// Measured on about the first megabyte of these documents.
-double BytesOfAToken(const Tokenizer& tokenizer, const Strings& documents) {
-  int64_t bytes = 0, tokens = 0;
-  for (const std::string& document : documents) {
-    bytes += static_cast<int64_t>(document.size());
-    tokens += static_cast<int64_t>(tokenizer.Encode(document).size());
-    if (bytes > kBatchBytes) break;
-  }
-  return static_cast<double>(bytes) /
-         static_cast<double>(std::max<int64_t>(1, tokens));
-}
 
 // The next documents of about kBatchBytes together; none at the end.
 Strings ReadBatch(DocumentSource& source) {
@@ -190,532 +169,66 @@ class ShardEncoder {
 class Preparation {
  public:
   Preparation(const DataConfig& data, int64_t vocab_size,
-              const PrepareOptions& options)
-      : data_(data),
-        vocab_size_(vocab_size),
-        options_(options),
-        cache_(options.cache.empty() ? CacheFolder() : options.cache) {}
+              const PrepareOptions& options);
 
-  PreparedCorpus Run() {
-    if (options_.tokenizer.empty()) {
-      RequireVocabSize(vocab_size_);
-    } else {
-      ReadTokenizer();
-    }
-    NoteHashing("looking at the files of the corpus",
-                SizeOfCorpus(data_.corpus, cache_, options_.places).bytes);
-    corpus_ =
-        FindCorpus(data_.corpus, {.cache = cache_,
-                                  .places = options_.places,
-                                  .read = options_.read,
-                                  .normalise = data_.normalise,
-                                  .notify = [this](const std::string& line) {
-                                    stop_.ThrowIfRequested(kStopped);
-                                    Note(line);
-                                  }});
-    if (options_.verify) {
-      NoteReading("comparing them with the publishers' hashes", corpus_.bytes);
-      Note(corpus_.verify());
-    }
-    // Removes leftovers of killed processes, whatever they prepared: these may
-    // be as large as the tokens of OpenWebText.
-    RemoveLeftoverFolders(cache_ / "tokens");
-    const fs::path folder = cache_ / "tokens" / Key(corpus_.key);
-    PreparedCorpus cached;
-    if (FindCached(folder / "tokens", &cached)) return cached;
-    if (options_.only_find) {
-      RefuseToPrepare(data_, vocab_size_, options_.places);
-    }
-
-    // The name has the corpus's in place of the text's key, so that a file that
-    // is replaced because it was damaged does not make the work on the others
-    // void.
-    const fs::path work = cache_ / "tokens" / (Key(corpus_.name) + ".work");
-    const auto lock = Lock(work);
-    if (FindCached(folder / "tokens", &cached)) {
-      RemoveFolder(work);
-      return cached;
-    }
-    keeps_work_ = fs::exists(work / "model.json");
-    try {
-      Prepare(work);
-      if (!Place(work / "done", folder, &cached)) {
-        RemoveFolder(work);
-        return cached;
-      }
-    } catch (...) {
-      if (!keeps_work_) RemoveFolder(work);
-      throw;
-    }
-    RemoveFolder(work);
-    // This does not hash again what was hashed when it was written.
-    PreparedCorpus prepared = ReadPreparedCorpus(folder / "tokens");
-    prepared.corpus = data_.corpus;
-    return prepared;
-  }
+  PreparedCorpus Run();
 
  private:
-  static void RemoveFolder(const fs::path& folder) {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-  }
-
-  void Note(const std::string& line) {
-    if (options_.notify) {
-      options_.notify(line);
-    } else if (!options_.quiet) {
-      std::cerr << "prepare: " << line << "\n";
-    }
-  }
-
-  void NoteReading(const char* what, int64_t bytes) {
-    if (bytes < kNotedBytes) return;
-    Note(fmt::format("{}: {}", what, FormatBytes(bytes)));
-  }
-  // Of C4's shards only samples are read for that.
-  void NoteHashing(const char* what, int64_t bytes) {
-    if (!data_.corpus.starts_with("c4")) NoteReading(what, bytes);
-  }
-  void NoteReading(const char* what, const fs::path& file) {
-    std::error_code absent;
-    const auto bytes = fs::file_size(file, absent);
-    if (!absent) NoteReading(what, static_cast<int64_t>(bytes));
-  }
-
-  void ReadTokenizer() {
-    const std::string name = options_.tokenizer.string();
-    given_model_ = ReadWholeFile(options_.tokenizer);
-    try {
-      CheckTokenizerModel(given_model_, name);
-    } catch (const DataError& error) {
-      throw DataError(
-          fmt::format("--tokenizer: give the PREFIX.model of token files: {}",
-                      error.what()));
-    }
-    const int64_t pieces = Tokenizer(given_model_, name).vocab_size();
-    if (vocab_size_ == 0) vocab_size_ = pieces;
-    if (pieces == vocab_size_) return;
-    throw ConfigError(
-        fmt::format("{}: a tokenizer of {} pieces, not of {}; leave "
-                    "--vocab-size out, or say {}",
-                    name, pieces, vocab_size_, pieces));
-  }
-
-  // Everything that the token files depend on, besides the text.
-  std::string Key(const std::string& text) const {
-    return Sha256Hex(
-               fmt::format(
-                   "{}\n{}\n{}\n{}\n{}\n{}{}", kPreparationVersion,
-                   corpus_.kind, text, vocab_size_, data_.max_bytes,
-                   data_.normalise == Normalise::kNone ? "" : "normalised\n",
-                   given_model_.empty() ? "" : Sha256Hex(given_model_)))
-        .substr(0, 32);
-  }
-
-  bool FindCached(const fs::path& prefix, PreparedCorpus* found) {
-    if (!fs::exists(WithSuffix(prefix, ".json"))) return false;
-    if (!RecallTokens(prefix)) {
-      NoteReading("checking token files", WithSuffix(prefix, ".bin"));
-    }
-    try {
-      *found = OpenPreparedCorpus(prefix, vocab_size_);
-      NoteLeftOut(prefix);
-    } catch (const StoppedError&) {
-      throw;
-    } catch (const Error& error) {
-      Note(fmt::format("making it again: {}", error.what()));
-      return false;
-    }
-    found->corpus = data_.corpus;  // the text may have been found elsewhere
-    found->from_cache = true;
-    return true;
-  }
-
-  void NoteLeftOut(const fs::path& prefix) {
-    const int64_t bad =
-        Total(ReadManifest(WithSuffix(prefix, ".manifest")).shards).bad;
-    if (bad == 0 || options_.read.on_bad == OnBad::kSkip) return;
-    Note(
-        fmt::format("found what --on-bad=skip prepared: {} bad documents are "
-                    "not in it; to have them refused, delete {}.*",
-                    bad, prefix.string()));
-  }
-
-  // One process at a time works in the folder, which the one before may have
-  // removed at its end.
-  std::unique_ptr<FolderLock> Lock(const fs::path& work) {
-    bool said = false;
-    for (int failures = 0;;) {
-      MakeFolder(work);
-      try {
-        auto lock = WaitForFolder(work, [&](const LockHolder& holder) {
-          stop_.ThrowIfRequested(kStopped);
-          if (!std::exchange(said, true)) {
-            Note(fmt::format("waiting for {}, which prepares the same corpus",
-                             Describe(holder)));
-          }
-        });
-        if (fs::exists(work)) return lock;
-        failures = 0;
-      } catch (const EnvironmentError&) {
-        // It may have been removed, and made by a third one.
-        if (fs::exists(work) && ++failures == 3) throw;
-      }
-    }
-  }
-
-  // Makes `done` to `folder`; false if somebody who calls the text by another
-  // name has put the same there meanwhile, which others may use by now.
-  bool Place(const fs::path& done, const fs::path& folder,
-             PreparedCorpus* cached) {
-    const fs::path guard = folder.string() + ".lock";
-    const auto lock = Lock(guard);
-    std::error_code error;
-    const bool there = FindCached(folder / "tokens", cached);
-    if (!there) {
-      fs::remove_all(folder, error);  // a damaged one
-      fs::rename(done, folder, error);
-    }
-    RemoveFolder(guard);
-    if (error) throw FileError("write", folder, error.value());
-    return !there;
-  }
-
-  // The shards, as far as they are used.
-  ShardList Shards() const {
-    if (data_.max_bytes == 0) return corpus_.shards();
-    const auto begin = [this] {
-      return std::make_unique<FirstBytes>(corpus_.open(), data_.max_bytes);
-    };
-    return [this, begin, given = false](Shard* shard) mutable {
-      if (std::exchange(given, true)) return false;
-      *shard = {
-          .name = fmt::format("the first {} bytes of text", data_.max_bytes),
-          .bytes = corpus_.bytes,
-          .digest = corpus_.key,
-          .open = begin};
-      return true;
-    };
-  }
-
-  void Prepare(const fs::path& work) {
-    Note(fmt::format("{}: {}", corpus_.name, corpus_.description));
-    const fs::path prefix = work / "done" / "tokens";
-    // At the least, before a part is read to know it better.
-    const auto expected =
-        ExpectedDisk(data_, vocab_size_,
-                     SizeOfCorpus(data_.corpus, cache_, options_.places));
-    if (expected && !expected->at_most) {
-      RequireDisk(work, expected->tokens + expected->index);
-    }
-    const std::string model = MakeTokenizer(work);
-    CheckDisk(work);
-    const Tokenizer tokenizer(model, WithSuffix(prefix, ".model").string());
-    // Of a process that ended after the last shard: all are kept.
-    std::error_code ignored;
-    fs::rename(WithSuffix(prefix, ".bin"), work / "tokens.bin", ignored);
-    RemoveFolder(work / "done");
-    MakeFolder(work / "done");
-    WriteFileAtomically(WithSuffix(prefix, ".model"), model);
-    PreparedCorpus result;
-    result.prefix = prefix;
-    result.corpus = corpus_.name;
-    result.description = corpus_.description;
-    result.stand_in = corpus_.stand_in;
-    result.provenance = corpus_.provenance;
-    result.vocab_size = vocab_size_;
-    result.max_bytes = data_.max_bytes;
-    result.normalise = data_.normalise;
-    result.tokens.tokenizer_sha256 = Sha256Hex(model);
-    Encode(tokenizer, work, &result);
-    WritePreparedCorpus(result);
-  }
-
-  // Otherwise the cache would hold the tokens of one text under the name of
-  // another.
-  void RequireUnchanged() {
-    NoteHashing("checking that the files have not changed", corpus_.bytes);
-    if (corpus_.current_key() == corpus_.key) return;
-    keeps_work_ = false;
-    throw DataError(fmt::format(
-        "corpus {}: its text changed while it was read; nothing was kept. Give "
-        "the same command again when nobody writes there any more",
-        corpus_.name));
-  }
-
-  // What the first pass found out of a shard, or of all that it read.
-  struct Sampled {
-    int64_t documents = 0;
-    int64_t text_bytes = 0;
-    int64_t input_bytes = 0;  // of the files
-  };
-
-  // The shards that the first pass reads.
-  ShardList SampledShards() const {
-    return [shards = Shards(), begin = int64_t{0}](Shard* shard) mutable {
-      if (begin >= kSampledFileBytes || !shards(shard)) return false;
-      begin += shard->bytes;
-      return true;
-    };
-  }
-
-  // Draws from one shard; false if `go_on` says so.
-  static bool SampleShard(const Shard& shard, int64_t index, const GoOn& go_on,
-                          DocumentSample* sample, Sampled* sampled) {
-    const auto source = shard.open();
-    std::string document;
-    bool full = false;
-    while (!full && source->Next(&document)) {
-      sample->Add(index, sampled->documents++, document);
-      sampled->text_bytes += static_cast<int64_t>(document.size());
-      full = sampled->text_bytes >= kSampledShardText;
-      if (sampled->documents % 64 == 0 && !go_on(source->input_bytes())) {
-        return false;
-      }
-    }
-    sampled->input_bytes =
-        full && source->input_bytes() > 0 ? source->input_bytes() : shard.bytes;
-    return true;
-  }
-
-  // First pass: sizes, and a sample to train the tokenizer on, unless one is
-  // given. A model that was trained on the same shards is found again.
-  std::string MakeTokenizer(const fs::path& work) {
-    if (auto model = FindTokenizer(work)) return *model;
-    keeps_work_ = false;
-    RemoveFolder(work / "shards");  // of another tokenizer
-    for (const char* name :
-         {"tokens.bin", "lengths", "documents", "appended.jsonl"}) {
-      fs::remove(work / name);
-    }
-    DocumentSample sample(TokenizerSampleBytes(vocab_size_));
-    std::mutex mutex;
-    sampled_ = {};
-    Strings digests;
-    const auto task = [&](const Shard& shard, int64_t index,
-                          const GoOn& go_on) {
-      Sampled sampled;
-      if (!SampleShard(shard, index, go_on, &sample, &sampled)) return false;
-      const std::lock_guard lock(mutex);
-      sampled_.documents += sampled.documents;
-      sampled_.text_bytes += sampled.text_bytes;
-      sampled_.input_bytes += sampled.input_bytes;
-      digests.resize(std::max(digests.size(), static_cast<size_t>(index) + 1));
-      digests[static_cast<size_t>(index)] = shard.digest;
-      return true;
-    };
-    {
-      ShardWorkers workers(SampledShards(), 0, Workers(), [&] { return task; });
-      Follow(workers, "prepare: sampling, bytes of files",
-             std::min(corpus_.bytes, kSampledFileBytes), {}, [] {});
-    }
-    if (sampled_.documents == 0) {
-      throw DataError(
-          data_.max_bytes != 0
-              ? fmt::format("corpus {}: no document fits into data.max_bytes = "
-                            "{}; raise it",
-                            corpus_.name, data_.max_bytes)
-              : fmt::format("corpus {}: it holds no document, only document "
-                            "separators; give a text with documents",
-                            corpus_.name));
-    }
-    const auto chosen = sample.Take();
-    std::string model = given_model_;
-    if (model.empty()) {
-      Note(
-          fmt::format("training a tokenizer of {} pieces on {} of {} documents",
-                      vocab_size_, chosen.size(), sampled_.documents));
-      model = TrainTokenizer(chosen, vocab_size_);
-    }
-    bytes_per_token_ = BytesOfAToken(Tokenizer(model, "model"), chosen);
-    WriteFileAtomically(work / "model", model);
-    WriteFileAtomically(work / "model.json",
-                        JsonLine({{"digests", digests},
-                                  {"documents", sampled_.documents},
-                                  {"text_bytes", sampled_.text_bytes},
-                                  {"input_bytes", sampled_.input_bytes},
-                                  {"bytes_per_token", bytes_per_token_},
-                                  {"model_sha256", Sha256Hex(model)}}));
-    return model;
-  }
-
-  std::optional<std::string> FindTokenizer(const fs::path& work) {
-    std::error_code error;
-    for (const char* name : {"model.json", "model"}) {
-      if (!fs::exists(work / name, error)) return std::nullopt;
-    }
-    const auto json = ParseJsonObject(ReadWholeFile(work / "model.json"));
-    const std::string model = ReadWholeFile(work / "model");
-    Strings digests;
-    try {
-      json.at("digests").get_to(digests);
-      json.at("documents").get_to(sampled_.documents);
-      json.at("text_bytes").get_to(sampled_.text_bytes);
-      json.at("input_bytes").get_to(sampled_.input_bytes);
-      json.at("bytes_per_token").get_to(bytes_per_token_);
-      if (json.at("model_sha256") != Sha256Hex(model)) return std::nullopt;
-    } catch (const nlohmann::json::exception&) {
-      return std::nullopt;
-    }
-    const ShardList shards = SampledShards();
-    Shard shard;
-    for (const std::string& digest : digests) {
-      if (!shards(&shard) || shard.digest != digest) return std::nullopt;
-    }
-    if (shards(&shard)) return std::nullopt;
-    return model;
-  }
-
-  // What is to come, by what was sampled: so many bytes of text in a byte of
-  // files, and tokens as the tokenizer makes them of a part of it.
-  void CheckDisk(const fs::path& work) const {
-    const double share = static_cast<double>(corpus_.bytes) /
-                         static_cast<double>(std::max<int64_t>(
-                             1, std::min(corpus_.bytes, sampled_.input_bytes)));
-    const auto whole = [&](int64_t part) {
-      return static_cast<int64_t>(static_cast<double>(part) * share);
-    };
-    int64_t text_bytes = whole(sampled_.text_bytes);
-    if (data_.max_bytes != 0)
-      text_bytes = std::min(text_bytes, data_.max_bytes);
-    RequireDisk(work, DiskForTokens(text_bytes, bytes_per_token_,
-                                    whole(sampled_.documents), vocab_size_)
-                          .total());
-  }
-
-  // Throws EnvironmentError unless there are `needed` bytes, with those that
-  // the work has taken already.
-  void RequireDisk(const fs::path& work, int64_t needed) const {
-    for (const auto& file : fs::recursive_directory_iterator(work)) {
-      if (file.is_regular_file()) {
-        needed -= static_cast<int64_t>(file.file_size());
-      }
-    }
-    const int64_t there = FreeDiskBytes(cache_);
-    if (there >= needed) return;
-    throw EnvironmentError(fmt::format(
-        "{}: {} MB free, but preparing corpus {} takes about {} MB; free some, "
-        "set XDG_CACHE_HOME to a folder on a larger disk, or use less of the "
-        "corpus (data.max_bytes)",
-        cache_.string(), there / 1000000, corpus_.name, needed / 1000000));
-  }
-
-  ProgressOptions Quiet() const {
-    ProgressOptions options;
-    options.quiet = options_.quiet;
-    return options;
-  }
-
-  // Second pass: tokens.
-  void Encode(const Tokenizer& tokenizer, const fs::path& work,
-              PreparedCorpus* result) {
-    // Finished shards are kept that are still the first of the corpus.
-    ShardList shards = Shards();
-    Shard taken;  // the last one from the list
-    int64_t num_taken = 0;
-    NoteReading("checking the tokens of finished shards", work / "tokens.bin");
-    ShardStore store(work, vocab_size_, [&](const ShardRecord& record) {
-      stop_.ThrowIfRequested(kStopped);
-      if (!shards(&taken)) return false;
-      ++num_taken;
-      return taken.digest == record.digest;
-    });
-    Kept kept;
-    for (const ShardRecord& shard : store.appended()) {
-      ++kept.shards;
-      kept.bytes += shard.bytes;
-    }
-    if (kept.shards > 0) {
-      Note(fmt::format("going on behind {} shards that are finished",
-                       kept.shards));
-    }
-    if (num_taken > kept.shards) {
-      shards = Before(std::move(taken), std::move(shards));
-    }
-    const int workers = Workers();
-    const int threads_each = Threads() / workers;
-    try {
-      ShardWorkers at_work(std::move(shards), kept.shards, workers, [&] {
-        return ShardEncoder(&store, tokenizer, threads_each);
-      });
-      Follow(at_work, "prepare: encoding, bytes of files", corpus_.bytes, kept,
-             [&] { store.AppendNext(); });
-    } catch (...) {
-      // A tokenizer may have taken minutes.
-      keeps_work_ = keeps_work_ || store.HasWork() || stop_.requested();
-      throw;
-    }
-    keeps_work_ = true;
-    RequireUnchanged();
-    const ShardStore::Result made = store.Finish(result->prefix);
-    FillIn(made, result);
-  }
-
-  int Threads() const {
-    return options_.threads == 0 ? AvailableCores()
-                                 : static_cast<int>(options_.threads);
-  }
-  // How many of the threads work at shards of their own.
-  int Workers() const {
-    if (data_.max_bytes != 0) return 1;
-    return static_cast<int>(
-        std::min<int64_t>(Threads(), corpus_.parallel_shards));
-  }
-
   struct Kept {
     int64_t shards = 0, bytes = 0;  // that were done before
   };
 
+  static void RemoveFolder(const fs::path& folder);
+  void Note(const std::string& line);
+  void NoteReading(const char* what, int64_t bytes);
+  void NoteReading(const char* what, const fs::path& file);
+  // Of C4's shards only samples are read for that.
+  void NoteHashing(const char* what, int64_t bytes);
+  void ReadTokenizer();
+
+  // Everything that the token files depend on, besides the text.
+  std::string Key(const std::string& text) const;
+  bool FindCached(const fs::path& prefix, PreparedCorpus* found);
+  void NoteLeftOut(const fs::path& prefix);
+  // One process at a time works in the folder, which the one before may have
+  // removed at its end.
+  std::unique_ptr<FolderLock> Lock(const fs::path& work);
+  // Renames `done` to `folder`. Returns false if a process that knows the text
+  // by another name put it there first; others may already use that copy.
+  bool Place(const fs::path& done, const fs::path& folder,
+             PreparedCorpus* cached);
+
+  void Prepare(const fs::path& work);
+  // The shards, as far as they are used.
+  ShardList Shards() const;
+  // First pass: sizes, and a sample to train the tokenizer on, unless one is
+  // given. A model that was trained on the same shards is found again.
+  SampledTokenizer MakeTokenizer(const fs::path& work);
+  // What is to come, by what was sampled: so many bytes of text in a byte of
+  // files, and tokens as the tokenizer makes them of a part of it.
+  void CheckDisk(const SampledTokenizer& first, const fs::path& work) const;
+  // Throws EnvironmentError unless there are `needed` bytes, with those that
+  // the work has taken already.
+  void RequireDisk(const fs::path& work, int64_t needed) const;
+
+  // Second pass: tokens.
+  void Encode(const Tokenizer& tokenizer, const fs::path& work,
+              PreparedCorpus* result);
+  // `shard`, then those of `others`.
+  static ShardList Before(Shard shard, ShardList others);
+  // Otherwise the cache would hold the tokens of one text under the name of
+  // another.
+  void RequireUnchanged();
+  void FillIn(const ShardStore::Result& made, PreparedCorpus* result) const;
+
+  int Threads() const;
+  // How many of the threads work at shards of their own.
+  int Workers() const;
   // Calls take() for each shard, in order, as soon as it is done, until there
   // are no more.
   void Follow(ShardWorkers& workers, const char* task, int64_t total_bytes,
-              const Kept& kept, const std::function<void()>& take) {
-    Progress progress(task, total_bytes, kept.bytes, Quiet());
-    const double start = SteadySeconds();
-    using State = ShardWorkers::State;
-    int64_t next = kept.shards, shown = -1;
-    for (State state = State::kWaiting; state != State::kNoMore;) {
-      stop_.ThrowIfRequested(kStopped);
-      state = workers.WaitFor(next);
-      if (state == State::kDone) {
-        take();
-        ++next;
-      }
-      const int64_t read = workers.input_bytes();
-      if (std::exchange(shown, read) == read) continue;
-      progress.Update(std::min(total_bytes, kept.bytes + read),
-                      fmt::format("{:.1f} MB/s",
-                                  static_cast<double>(read) * 1e-6 /
-                                      std::max(1e-3, SteadySeconds() - start)));
-    }
-  }
-
-  void FillIn(const ShardStore::Result& made, PreparedCorpus* result) const {
-    const ShardRecord total = Total(made.manifest.shards);
-    result->text_bytes = total.text_bytes;
-    result->num_documents = total.documents;
-    result->num_tokens = total.tokens;
-    result->corpus_sha256 = total.text_sha256;
-    result->tokens.data_sha256 = made.tokens_sha256;
-    result->tokens.index_sha256 = made.index_sha256;
-    result->text_of = corpus_.text_of(total.documents + total.empty, total.bad);
-    if (total.bad > 0) {
-      result->provenance += fmt::format(
-          "; {} bad documents were left out: {}{}", total.bad,
-          fmt::join(total.first, "; "),
-          total.bad > static_cast<int64_t>(total.first.size()) ? "; ..." : "");
-    }
-  }
-
-  // `shard`, then those of `others`.
-  static ShardList Before(Shard shard, ShardList others) {
-    return [first = std::optional(std::move(shard)),
-            others = std::move(others)](Shard* next) mutable {
-      if (!first) return others(next);
-      *next = *std::exchange(first, std::nullopt);
-      return true;
-    };
-  }
+              const Kept& kept, const std::function<void()>& take);
+  ProgressOptions Quiet() const;
 
   DataConfig data_;
   int64_t vocab_size_;
@@ -724,11 +237,427 @@ class Preparation {
   std::string given_model_;  // the file of options_.tokenizer, or ""
   StopSignal stop_;
   Corpus corpus_;
-  Sampled sampled_;
-  double bytes_per_token_ = 1;  // of the sample
   // Whether the work's folder has what the same command goes on from.
   bool keeps_work_ = false;
 };
+
+Preparation::Preparation(const DataConfig& data, int64_t vocab_size,
+                         const PrepareOptions& options)
+    : data_(data),
+      vocab_size_(vocab_size),
+      options_(options),
+      cache_(options.cache.empty() ? CacheFolder() : options.cache) {}
+
+PreparedCorpus Preparation::Run() {
+  if (options_.tokenizer.empty()) {
+    RequireVocabSize(vocab_size_);
+  } else {
+    ReadTokenizer();
+  }
+  NoteHashing("looking at the files of the corpus",
+              SizeOfCorpus(data_.corpus, cache_, options_.places).bytes);
+  corpus_ =
+      FindCorpus(data_.corpus, {.cache = cache_,
+                                .places = options_.places,
+                                .read = options_.read,
+                                .normalise = data_.normalise,
+                                .notify = [this](const std::string& line) {
+                                  stop_.ThrowIfRequested(kStopped);
+                                  Note(line);
+                                }});
+  if (options_.verify) {
+    NoteReading("comparing them with the publishers' hashes", corpus_.bytes);
+    Note(corpus_.verify());
+  }
+  // Removes leftovers of killed processes, whatever they prepared: these may
+  // be as large as the tokens of OpenWebText.
+  RemoveLeftoverFolders(cache_ / "tokens");
+  const fs::path folder = cache_ / "tokens" / Key(corpus_.key);
+  PreparedCorpus cached;
+  if (FindCached(folder / "tokens", &cached)) return cached;
+  if (options_.only_find) {
+    RefuseToPrepare(data_, vocab_size_, options_.places);
+  }
+
+  // The name has the corpus's in place of the text's key, so that a file that
+  // is replaced because it was damaged does not make the work on the others
+  // void.
+  const fs::path work = cache_ / "tokens" / (Key(corpus_.name) + ".work");
+  const auto lock = Lock(work);
+  if (FindCached(folder / "tokens", &cached)) {
+    RemoveFolder(work);
+    return cached;
+  }
+  keeps_work_ = fs::exists(work / "model.json");
+  try {
+    Prepare(work);
+    if (!Place(work / "done", folder, &cached)) {
+      RemoveFolder(work);
+      return cached;
+    }
+  } catch (...) {
+    if (!keeps_work_) RemoveFolder(work);
+    throw;
+  }
+  RemoveFolder(work);
+  // This does not hash again what was hashed when it was written.
+  PreparedCorpus prepared = ReadPreparedCorpus(folder / "tokens");
+  prepared.corpus = data_.corpus;
+  return prepared;
+}
+
+void Preparation::RemoveFolder(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
+
+void Preparation::Note(const std::string& line) {
+  if (options_.notify) {
+    options_.notify(line);
+  } else if (!options_.quiet) {
+    std::cerr << "prepare: " << line << "\n";
+  }
+}
+
+void Preparation::NoteReading(const char* what, int64_t bytes) {
+  if (bytes < kNotedBytes) return;
+  Note(fmt::format("{}: {}", what, FormatBytes(bytes)));
+}
+
+void Preparation::NoteReading(const char* what, const fs::path& file) {
+  std::error_code absent;
+  const auto bytes = fs::file_size(file, absent);
+  if (!absent) NoteReading(what, static_cast<int64_t>(bytes));
+}
+
+void Preparation::NoteHashing(const char* what, int64_t bytes) {
+  if (!data_.corpus.starts_with("c4")) NoteReading(what, bytes);
+}
+
+void Preparation::ReadTokenizer() {
+  const std::string name = options_.tokenizer.string();
+  given_model_ = ReadWholeFile(options_.tokenizer);
+  try {
+    CheckTokenizerModel(given_model_, name);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format(
+        "--tokenizer: give the PREFIX.model of token files: {}", error.what()));
+  }
+  const int64_t pieces = Tokenizer(given_model_, name).vocab_size();
+  if (vocab_size_ == 0) vocab_size_ = pieces;
+  if (pieces == vocab_size_) return;
+  throw ConfigError(
+      fmt::format("{}: a tokenizer of {} pieces, not of {}; leave "
+                  "--vocab-size out, or say {}",
+                  name, pieces, vocab_size_, pieces));
+}
+
+std::string Preparation::Key(const std::string& text) const {
+  return Sha256Hex(
+             fmt::format(
+                 "{}\n{}\n{}\n{}\n{}\n{}{}", kPreparationVersion, corpus_.kind,
+                 text, vocab_size_, data_.max_bytes,
+                 data_.normalise == Normalise::kNone ? "" : "normalised\n",
+                 given_model_.empty() ? "" : Sha256Hex(given_model_)))
+      .substr(0, 32);
+}
+
+bool Preparation::FindCached(const fs::path& prefix, PreparedCorpus* found) {
+  if (!fs::exists(WithSuffix(prefix, ".json"))) return false;
+  if (!RecallTokens(prefix)) {
+    NoteReading("checking token files", WithSuffix(prefix, ".bin"));
+  }
+  try {
+    *found = OpenPreparedCorpus(prefix, vocab_size_);
+    NoteLeftOut(prefix);
+  } catch (const StoppedError&) {
+    throw;
+  } catch (const Error& error) {
+    Note(fmt::format("making it again: {}", error.what()));
+    return false;
+  }
+  found->corpus = data_.corpus;  // the text may have been found elsewhere
+  found->from_cache = true;
+  return true;
+}
+
+void Preparation::NoteLeftOut(const fs::path& prefix) {
+  const int64_t bad =
+      Total(ReadManifest(WithSuffix(prefix, ".manifest")).shards).bad;
+  if (bad == 0 || options_.read.on_bad == OnBad::kSkip) return;
+  Note(
+      fmt::format("found what --on-bad=skip prepared: {} bad documents are "
+                  "not in it; to have them refused, delete {}.*",
+                  bad, prefix.string()));
+}
+
+std::unique_ptr<FolderLock> Preparation::Lock(const fs::path& work) {
+  bool said = false;
+  for (int failures = 0;;) {
+    MakeFolder(work);
+    try {
+      auto lock = WaitForFolder(work, [&](const LockHolder& holder) {
+        stop_.ThrowIfRequested(kStopped);
+        if (!std::exchange(said, true)) {
+          Note(fmt::format("waiting for {}, which prepares the same corpus",
+                           Describe(holder)));
+        }
+      });
+      if (fs::exists(work)) return lock;
+      failures = 0;
+    } catch (const EnvironmentError&) {
+      // It may have been removed, and made by a third one.
+      if (fs::exists(work) && ++failures == 3) throw;
+    }
+  }
+}
+
+bool Preparation::Place(const fs::path& done, const fs::path& folder,
+                        PreparedCorpus* cached) {
+  const fs::path guard = folder.string() + ".lock";
+  const auto lock = Lock(guard);
+  std::error_code error;
+  const bool there = FindCached(folder / "tokens", cached);
+  if (!there) {
+    fs::remove_all(folder, error);  // a damaged one
+    fs::rename(done, folder, error);
+  }
+  RemoveFolder(guard);
+  if (error) throw FileError("write", folder, error.value());
+  return !there;
+}
+
+void Preparation::Prepare(const fs::path& work) {
+  Note(fmt::format("{}: {}", corpus_.name, corpus_.description));
+  const fs::path prefix = work / "done" / "tokens";
+  // At the least, before a part is read to know it better.
+  const auto expected = ExpectedDisk(
+      data_, vocab_size_, SizeOfCorpus(data_.corpus, cache_, options_.places));
+  if (expected && !expected->at_most) {
+    RequireDisk(work, expected->tokens + expected->index);
+  }
+  const SampledTokenizer first = MakeTokenizer(work);
+  CheckDisk(first, work);
+  const Tokenizer tokenizer(first.model, WithSuffix(prefix, ".model").string());
+  // Of a process that ended after the last shard: all are kept.
+  std::error_code ignored;
+  fs::rename(WithSuffix(prefix, ".bin"), work / "tokens.bin", ignored);
+  RemoveFolder(work / "done");
+  MakeFolder(work / "done");
+  WriteFileAtomically(WithSuffix(prefix, ".model"), first.model);
+  PreparedCorpus result;
+  result.prefix = prefix;
+  result.corpus = corpus_.name;
+  result.description = corpus_.description;
+  result.stand_in = corpus_.stand_in;
+  result.provenance = corpus_.provenance;
+  result.vocab_size = vocab_size_;
+  result.max_bytes = data_.max_bytes;
+  result.normalise = data_.normalise;
+  result.tokens.tokenizer_sha256 = Sha256Hex(first.model);
+  Encode(tokenizer, work, &result);
+  WritePreparedCorpus(result);
+}
+
+ShardList Preparation::Shards() const {
+  if (data_.max_bytes == 0) return corpus_.shards();
+  const auto begin = [this] {
+    return std::make_unique<FirstBytes>(corpus_.open(), data_.max_bytes);
+  };
+  return [this, begin, given = false](Shard* shard) mutable {
+    if (std::exchange(given, true)) return false;
+    *shard = {
+        .name = fmt::format("the first {} bytes of text", data_.max_bytes),
+        .bytes = corpus_.bytes,
+        .digest = corpus_.key,
+        .open = begin};
+    return true;
+  };
+}
+
+SampledTokenizer Preparation::MakeTokenizer(const fs::path& work) {
+  if (auto found = FindTokenizer(work, SampledShards(Shards()))) return *found;
+  keeps_work_ = false;
+  RemoveFolder(work / "shards");  // of another tokenizer
+  for (const char* name :
+       {"tokens.bin", "lengths", "documents", "appended.jsonl"}) {
+    fs::remove(work / name);
+  }
+  TokenizerSample sample(vocab_size_);
+  const auto task = [&](const Shard& shard, int64_t index, const GoOn& go_on) {
+    return sample.Draw(shard, index, go_on);
+  };
+  {
+    ShardWorkers workers(SampledShards(Shards()), 0, Workers(),
+                         [&] { return task; });
+    Follow(workers, "prepare: sampling, bytes of files",
+           std::min(corpus_.bytes, kSampledFileBytes), {}, [] {});
+  }
+  if (sample.sampled().documents == 0) {
+    throw DataError(
+        data_.max_bytes != 0
+            ? fmt::format("corpus {}: no document fits into data.max_bytes = "
+                          "{}; raise it",
+                          corpus_.name, data_.max_bytes)
+            : fmt::format("corpus {}: it holds no document, only document "
+                          "separators; give a text with documents",
+                          corpus_.name));
+  }
+  return sample.MakeTokenizer(
+      given_model_, [this](const std::string& line) { Note(line); }, work);
+}
+
+void Preparation::CheckDisk(const SampledTokenizer& first,
+                            const fs::path& work) const {
+  const SampledText& sampled = first.sampled;
+  const double share = static_cast<double>(corpus_.bytes) /
+                       static_cast<double>(std::max<int64_t>(
+                           1, std::min(corpus_.bytes, sampled.input_bytes)));
+  const auto whole = [&](int64_t part) {
+    return static_cast<int64_t>(static_cast<double>(part) * share);
+  };
+  int64_t text_bytes = whole(sampled.text_bytes);
+  if (data_.max_bytes != 0) text_bytes = std::min(text_bytes, data_.max_bytes);
+  RequireDisk(work, DiskForTokens(text_bytes, first.bytes_per_token,
+                                  whole(sampled.documents), vocab_size_)
+                        .total());
+}
+
+void Preparation::RequireDisk(const fs::path& work, int64_t needed) const {
+  for (const auto& file : fs::recursive_directory_iterator(work)) {
+    if (file.is_regular_file()) {
+      needed -= static_cast<int64_t>(file.file_size());
+    }
+  }
+  const int64_t there = FreeDiskBytes(cache_);
+  if (there >= needed) return;
+  throw EnvironmentError(fmt::format(
+      "{}: {} MB free, but preparing corpus {} takes about {} MB; free some, "
+      "set XDG_CACHE_HOME to a folder on a larger disk, or use less of the "
+      "corpus (data.max_bytes)",
+      cache_.string(), there / 1000000, corpus_.name, needed / 1000000));
+}
+
+void Preparation::Encode(const Tokenizer& tokenizer, const fs::path& work,
+                         PreparedCorpus* result) {
+  // Finished shards are kept that are still the first of the corpus.
+  ShardList shards = Shards();
+  Shard taken;  // the last one from the list
+  int64_t num_taken = 0;
+  NoteReading("checking the tokens of finished shards", work / "tokens.bin");
+  ShardStore store(work, vocab_size_, [&](const ShardRecord& record) {
+    stop_.ThrowIfRequested(kStopped);
+    if (!shards(&taken)) return false;
+    ++num_taken;
+    return taken.digest == record.digest;
+  });
+  Kept kept;
+  for (const ShardRecord& shard : store.appended()) {
+    ++kept.shards;
+    kept.bytes += shard.bytes;
+  }
+  if (kept.shards > 0) {
+    Note(fmt::format("going on behind {} shards that are finished",
+                     kept.shards));
+  }
+  if (num_taken > kept.shards) {
+    shards = Before(std::move(taken), std::move(shards));
+  }
+  const int workers = Workers();
+  const int threads_each = Threads() / workers;
+  try {
+    ShardWorkers at_work(std::move(shards), kept.shards, workers, [&] {
+      return ShardEncoder(&store, tokenizer, threads_each);
+    });
+    Follow(at_work, "prepare: encoding, bytes of files", corpus_.bytes, kept,
+           [&] { store.AppendNext(); });
+  } catch (...) {
+    // A tokenizer may have taken minutes.
+    keeps_work_ = keeps_work_ || store.HasWork() || stop_.requested();
+    throw;
+  }
+  keeps_work_ = true;
+  RequireUnchanged();
+  const ShardStore::Result made = store.Finish(result->prefix);
+  FillIn(made, result);
+}
+
+ShardList Preparation::Before(Shard shard, ShardList others) {
+  return [first = std::optional(std::move(shard)),
+          others = std::move(others)](Shard* next) mutable {
+    if (!first) return others(next);
+    *next = *std::exchange(first, std::nullopt);
+    return true;
+  };
+}
+
+void Preparation::RequireUnchanged() {
+  NoteHashing("checking that the files have not changed", corpus_.bytes);
+  if (corpus_.current_key() == corpus_.key) return;
+  keeps_work_ = false;
+  throw DataError(fmt::format(
+      "corpus {}: its text changed while it was read; nothing was kept. Give "
+      "the same command again when nobody writes there any more",
+      corpus_.name));
+}
+
+void Preparation::FillIn(const ShardStore::Result& made,
+                         PreparedCorpus* result) const {
+  const ShardRecord total = Total(made.manifest.shards);
+  result->text_bytes = total.text_bytes;
+  result->num_documents = total.documents;
+  result->num_tokens = total.tokens;
+  result->corpus_sha256 = total.text_sha256;
+  result->tokens.data_sha256 = made.tokens_sha256;
+  result->tokens.index_sha256 = made.index_sha256;
+  result->text_of = corpus_.text_of(total.documents + total.empty, total.bad);
+  if (total.bad > 0) {
+    result->provenance += fmt::format(
+        "; {} bad documents were left out: {}{}", total.bad,
+        fmt::join(total.first, "; "),
+        total.bad > static_cast<int64_t>(total.first.size()) ? "; ..." : "");
+  }
+}
+
+int Preparation::Threads() const {
+  return options_.threads == 0 ? AvailableCores()
+                               : static_cast<int>(options_.threads);
+}
+
+int Preparation::Workers() const {
+  if (data_.max_bytes != 0) return 1;
+  return static_cast<int>(
+      std::min<int64_t>(Threads(), corpus_.parallel_shards));
+}
+
+void Preparation::Follow(ShardWorkers& workers, const char* task,
+                         int64_t total_bytes, const Kept& kept,
+                         const std::function<void()>& take) {
+  Progress progress(task, total_bytes, kept.bytes, Quiet());
+  const double start = SteadySeconds();
+  using State = ShardWorkers::State;
+  int64_t next = kept.shards, shown = -1;
+  for (State state = State::kWaiting; state != State::kNoMore;) {
+    stop_.ThrowIfRequested(kStopped);
+    state = workers.WaitFor(next);
+    if (state == State::kDone) {
+      take();
+      ++next;
+    }
+    const int64_t read = workers.input_bytes();
+    if (std::exchange(shown, read) == read) continue;
+    progress.Update(std::min(total_bytes, kept.bytes + read),
+                    fmt::format("{:.1f} MB/s",
+                                static_cast<double>(read) * 1e-6 /
+                                    std::max(1e-3, SteadySeconds() - start)));
+  }
+}
+
+ProgressOptions Preparation::Quiet() const {
+  ProgressOptions options;
+  options.quiet = options_.quiet;
+  return options;
+}
 
 }  // namespace
 
@@ -756,51 +685,6 @@ void RefuseToPrepare(const DataConfig& data, int64_t vocab_size,
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options) {
   return Preparation(data, vocab_size, options).Run();
-}
-
-TokenDisk DiskForTokens(int64_t text_bytes, double bytes_per_token,
-                        int64_t documents, int64_t vocab_size) {
-  const double tokens = static_cast<double>(text_bytes) / bytes_per_token +
-                        static_cast<double>(documents);
-  TokenDisk disk;
-  disk.tokens = static_cast<int64_t>(
-      tokens * static_cast<double>(TokenBytes(TokenTypeFor(vocab_size))));
-  disk.index = kIndexBytesOfDocument * documents;
-  // Lengths and hashes of documents; shards that wait to be appended, and the
-  // deviation of the rest from what was sampled.
-  disk.work = 12 * documents + disk.tokens / 10 + (16 << 20);
-  return disk;
-}
-
-std::optional<TokenDisk> ExpectedDisk(const DataConfig& data,
-                                      int64_t vocab_size,
-                                      const CorpusSize& size) {
-  if (size.text_bytes == 0) return std::nullopt;
-  double share = 1;
-  if (data.max_bytes != 0) {
-    share = std::min(1.0, static_cast<double>(data.max_bytes) /
-                              static_cast<double>(size.text_bytes));
-  }
-  const auto part = [share](int64_t whole) {
-    return static_cast<int64_t>(share * static_cast<double>(whole));
-  };
-  const bool known = size.documents > 0 && vocab_size >= kPaperVocabSize;
-  TokenDisk disk =
-      DiskForTokens(part(size.text_bytes), known ? kPaperBytesPerToken : 1,
-                    part(size.documents), vocab_size);
-  disk.at_most = !known;
-  return disk;
-}
-
-std::string Describe(const std::optional<TokenDisk>& disk) {
-  if (!disk) return "as much as the first shards will show";
-  std::string text =
-      fmt::format("{} {} of tokens", disk->at_most ? "at most" : "about",
-                  FormatBytes(disk->tokens));
-  if (disk->index > 0) {
-    text += fmt::format(" and {} of index", FormatBytes(disk->index));
-  }
-  return text;
 }
 
 }  // namespace softmoe::trainer

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "core/config/config.h"
@@ -53,29 +52,6 @@ PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
 // Throws that EnvironmentError; `places` as in PrepareOptions.
 [[noreturn]] void RefuseToPrepare(const DataConfig& data, int64_t vocab_size,
                                   const CorpusPlaces& places);
-
-// Disk that token files take, in bytes.
-struct TokenDisk {
-  int64_t tokens = 0, index = 0;  // PREFIX.bin, PREFIX.idx
-  int64_t work = 0;               // more, while they are made, if none is large
-  bool at_most = false;           // only the size of the texts is known
-  int64_t total() const { return tokens + index + work; }
-};
-
-// For documents of `text_bytes` in all, where a token has `bytes_per_token`.
-TokenDisk DiskForTokens(int64_t text_bytes, double bytes_per_token,
-                        int64_t documents, int64_t vocab_size);
-
-// For a corpus, from the sizes of all its files, before any is read; nullopt if
-// these say nothing, as for packed files of the user's. For published corpora
-// with the paper's size of vocabulary, tokens of 4 bytes are assumed, else
-// tokens of one byte, which is the least.
-std::optional<TokenDisk> ExpectedDisk(const DataConfig& data,
-                                      int64_t vocab_size,
-                                      const CorpusSize& size);
-
-// "about 368.8 GiB of tokens and 6.8 GiB of index"
-std::string Describe(const std::optional<TokenDisk>& disk);
 
 }  // namespace softmoe::trainer
 

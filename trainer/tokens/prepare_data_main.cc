@@ -4,18 +4,24 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
+#include "core/config/config.h"
 #include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/files/replacing.h"
+#include "core/text/progress.h"
+#include "trainer/corpora/corpus.h"
 #include "trainer/corpora/corpus_files.h"
 #include "trainer/corpora/standin_corpora.h"
 #include "trainer/tokens/prepare.h"
+#include "trainer/tokens/prepared_corpus.h"
 #include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
@@ -102,7 +108,7 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
          "Use only this much of the text, in whole documents, e.g. 4MB; "
          "0: all of it (key data.max_bytes)")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 60, "BYTES"))
       ->capture_default_str();
   app->add_option("--out", arguments->out,
                   "PREFIX of the files, which are in the cache in any case: "
@@ -210,7 +216,7 @@ ExitCode Run(const Arguments& arguments) {
     }
     RequireReplaceable(out);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const double start = SteadySeconds();
   PrepareOptions options;
   options.threads = arguments.threads;
   options.quiet = arguments.quiet;
@@ -223,10 +229,8 @@ ExitCode Run(const Arguments& arguments) {
   const bool given = !arguments.tokenizer.empty();
   if (given) {
     options.tokenizer = UserPath(arguments.tokenizer);
-    std::error_code ignored;
     if (!out.empty() &&
-        std::filesystem::equivalent(options.tokenizer,
-                                    WithSuffix(out, ".model"), ignored)) {
+        IsSameFile(options.tokenizer, WithSuffix(out, ".model"))) {
       throw ConfigError(fmt::format(
           "--tokenizer {}: --out {} would replace it; give another PREFIX",
           arguments.tokenizer, arguments.out));
@@ -235,9 +239,7 @@ ExitCode Run(const Arguments& arguments) {
   const int64_t vocab_size = arguments.vocab_size.value_or(given ? 0 : 32768);
   PreparedCorpus corpus = PrepareCorpus(data, vocab_size, options);
   if (!out.empty()) corpus = CopyPreparedCorpus(corpus, out);
-  PrintResult(corpus, std::chrono::duration<double>(
-                          std::chrono::steady_clock::now() - start)
-                          .count());
+  PrintResult(corpus, SteadySeconds() - start);
   return ExitCode::kDone;
 }
 

@@ -77,7 +77,7 @@ TEST_F(PrepareData, ReplacesNobodysFiles) {
     const std::string corpus = name == "mine.json" ? name : "text.jsonl";
     Expect(Run({"--corpus", "jsonl:" + corpus, "--vocab-size", "320", "--out",
                 "mine"}),
-           2, {name + ": is there already", "another PREFIX"});
+           2, {name + ": already exists", "another PREFIX"});
     EXPECT_EQ(ReadWholeFile(folder_ / name), line);
     fs::remove(folder_ / name);
   }
@@ -235,7 +235,7 @@ TEST_F(PrepareData, RefusesWrongUsage) {
   Expect(Run({"--corpus", "path:t.txt", "--vocab-size", "30000"}), 2,
          {"smaller model.vocab_size"});
   Expect(Run({"--corpus", "path:t.txt", "--max-bytes", "-5"}), 2,
-         {"--max-bytes"});
+         {"--max-bytes: Value -5 not in range 0 to 1152921504606846976\n"});
   for (const std::string out : {"made/", "made/..", "."}) {
     Expect(Run({"--corpus", "path:t.txt", "--out", out}), 2,
            {"--out " + out + ": ", "write --out "});

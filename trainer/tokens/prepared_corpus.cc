@@ -227,8 +227,8 @@ void RequireReplaceable(const fs::path& prefix) {
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(path, ignored))) continue;
     throw ConfigError(fmt::format(
-        "{}: is there already, and is none of a prepared corpus; give another "
-        "PREFIX, or move it away",
+        "{}: already exists and does not belong to a prepared corpus; give "
+        "another PREFIX, or move it away",
         path.string()));
   }
 }

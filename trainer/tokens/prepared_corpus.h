@@ -3,8 +3,9 @@
 // prepared_corpus.h - PREFIX.json: what token files were made from, and the
 // identity that a run on them has.
 //
-// A prepared corpus is PREFIX.bin and PREFIX.idx (token_file.h), PREFIX.model
-// (the tokenizer) and PREFIX.json (this; TOKEN_FILES.md lists the keys).
+// A prepared corpus is five files: PREFIX.bin and PREFIX.idx (token_file.h),
+// PREFIX.model (the tokenizer), PREFIX.manifest (manifest.h) and PREFIX.json
+// (this; TOKEN_FILES.md lists the keys).
 #ifndef SOFTMOE_TRAINER_TOKENS_PREPARED_CORPUS_H_
 #define SOFTMOE_TRAINER_TOKENS_PREPARED_CORPUS_H_
 
@@ -23,7 +24,7 @@ struct DeviceIdentity;
 namespace softmoe::trainer {
 
 struct PreparedCorpus {
-  std::filesystem::path prefix;  // of .bin, .idx, .model and .json
+  std::filesystem::path prefix;  // of the five files
   std::string corpus;            // as in DataConfig::corpus
   std::string description;       // one sentence, for reports
   bool stand_in = false;         // neither the paper's corpus nor a user's file
@@ -47,8 +48,9 @@ struct PreparedCorpus {
 // Writes PREFIX.json. Throws EnvironmentError.
 void WritePreparedCorpus(const PreparedCorpus& corpus);
 
-// Reads PREFIX.json and checks the three other files against its hashes; those
-// of tokens and index are remembered (token_memory.h).
+// Reads PREFIX.json and checks tokens, index and tokenizer against its hashes;
+// those of tokens and index are remembered (token_memory.h). PREFIX.manifest is
+// not read.
 //
 //   vocab_size  what the configuration requires (model.vocab_size); 0: any
 // Throws EnvironmentError if a file is missing, DataError with the remedy if
@@ -73,7 +75,7 @@ PreparedCorpus ParsePreparedCorpus(const std::string& text,
                                    const std::filesystem::path& path);
 
 // Throws ConfigError if a file of this prefix exists that CopyPreparedCorpus
-// would replace and that is none of a prepared corpus.
+// would replace and that does not belong to a prepared corpus.
 void RequireReplaceable(const std::filesystem::path& prefix);
 
 // Puts the files under another prefix, PREFIX.manifest first and PREFIX.json

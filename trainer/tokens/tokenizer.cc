@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <limits>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -30,14 +33,67 @@ constexpr size_t kMaxSentence = 4000;
 // SentencePiece's sign for a space, in its pieces.
 constexpr std::string_view kSpace = "\u2581";
 
-// What models of others add, drop and join, or replace, as NFKC does, or do not
-// know.
+// Text that other models change: spaces that they add, drop or join, characters
+// that they replace (NFKC) or do not know.
 constexpr std::string_view kProbe = " a  b\n\n\n\uFB01\u00BD\uFF21\u3000c ";
 
 // Limits on the words that a WordEncoder remembers: longer ones are rare, and a
 // table of so many words has some 6 MB.
 constexpr size_t kMaxWord = 32;
 constexpr size_t kMaxWords = size_t{1} << 16;
+
+// Takes a number of protobuf's off the front of `*bytes`; nullopt if there is
+// none.
+std::optional<uint64_t> TakeVarint(std::string_view* bytes) {
+  uint64_t number = 0;
+  for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(bytes->front());
+    bytes->remove_prefix(1);
+    number |= uint64_t{byte & 0x7Fu} << shift;
+    if (byte < 0x80) return number;
+  }
+  return std::nullopt;
+}
+
+// Calls visit(number, content) for each field of bytes in a message of
+// protobuf's. Returns false if the message cannot be read to its end.
+template <typename Visit>
+bool VisitByteFields(std::string_view message, const Visit& visit) {
+  while (!message.empty()) {
+    const auto tag = TakeVarint(&message);
+    // Of a longer tag, protobuf may read only the low bits: another field.
+    if (!tag || *tag > std::numeric_limits<uint32_t>::max()) return false;
+    const uint64_t type = *tag & 7;
+    if (type == 0) {
+      if (!TakeVarint(&message)) return false;
+      continue;
+    }
+    std::optional<uint64_t> size;
+    if (type == 1) size = 8;
+    if (type == 2) size = TakeVarint(&message);
+    if (type == 5) size = 4;
+    if (!size || *size > message.size()) return false;
+    if (type == 2) visit(*tag >> 3, message.substr(0, *size));
+    message.remove_prefix(*size);
+  }
+  return true;
+}
+
+// Whether a model brings a table of replacements for texts, before it encodes
+// them or after it has decoded them, or may bring one. The library shows none
+// of a model's settings: these are the fields of sentencepiece_model.proto.
+bool ReplacesCharacters(std::string_view model) {
+  constexpr uint64_t kNormalizer = 3, kDenormalizer = 5, kCharsmap = 2;
+  bool replaces = false;
+  const bool all = VisitByteFields(model, [&](uint64_t field, auto settings) {
+    if (field != kNormalizer && field != kDenormalizer) return;
+    const bool read = VisitByteFields(settings, [&](uint64_t part, auto table) {
+      replaces |= part == kCharsmap && !table.empty();
+    });
+    replaces |= !read;
+  });
+  return replaces || !all;
+}
 
 // Hands documents to the trainer line by line.
 class Sentences final : public sentencepiece::SentenceIterator {
@@ -214,8 +270,8 @@ Tokenizer::Tokenizer(std::string_view model, const std::string& name)
   int64_t bytes = 0;
   for (const int32_t id : probe) bytes += PieceBytes(id);
   // A space that a model puts before each text is decoded to nothing.
-  keeps_texts_ =
-      Decode(probe) == kProbe && std::cmp_equal(bytes, kProbe.size());
+  keeps_texts_ = !ReplacesCharacters(model) && Decode(probe) == kProbe &&
+                 std::cmp_equal(bytes, kProbe.size());
 
   // Only BPE can be sampled without a list of the best.
   std::vector<int> sample;

@@ -76,8 +76,9 @@ class Tokenizer {
   // of the pieces, with U+2581 for the one byte of a space (a U+2581 of the
   // text itself, of three bytes, counts as a space, too). Ends of documents
   // have none. nullopt if that does not follow: if one stands for a character
-  // that the model does not know, or the model changes a probe of white space,
-  // line ends and rare characters when it encodes (ours does not).
+  // that the model does not know, or the model (never ours) has a table of
+  // characters to replace, or changes a probe of white space, line ends and
+  // rare characters.
   std::optional<int64_t> TextBytes(std::span<const int64_t> counts) const;
 
  private:
@@ -89,7 +90,7 @@ class Tokenizer {
   std::unique_ptr<Impl> impl_;
   int64_t vocab_size_ = 0;
   int32_t end_of_document_ = 0;
-  bool keeps_texts_ = false;  // the probe of TextBytes
+  bool keeps_texts_ = false;  // no table, and the probe of TextBytes
   bool pieces_end_at_words_ = false;
 };
 

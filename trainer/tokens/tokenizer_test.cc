@@ -147,7 +147,7 @@ Tokenizer ForeignTokenizer(Options options) {
 TEST(Tokenizer, TrustsNoForeignModelThatChangesTextsOrWords) {
   const std::string text =
       "One.\n\nTwo.\n\n\nThe \u732B\n\u72AC  lamp. The \uFB01ne "
-      "\u00BD\uFF21\u3000x " +
+      "\u00BD\uFF21\u3000x \u201CThree.\u201D\r\n" +
       TestText(TestDocuments(20, 7));
   const auto expect = [&](const Options& options, bool ends_at_words,
                           std::optional<int64_t> bytes) {
@@ -171,6 +171,24 @@ TEST(Tokenizer, TrustsNoForeignModelThatChangesTextsOrWords) {
   expect({{"normalization_rule_name", "nmt_nfkc"}}, false, std::nullopt);
   expect({{"add_dummy_prefix", "true"}}, false, std::nullopt);
   expect({{"remove_extra_whitespaces", "true"}}, false, std::nullopt);
+  // A model's own rules are for characters that no probe has.
+  const auto rules = FreshFolder("rules") / "rules.tsv";
+  WriteFileAtomically(rules, "D A\tA\n201C\t22\n201D\t22\n");
+  expect({{"normalization_rule_tsv", rules.string()}}, false, std::nullopt);
+  expect({{"denormalization_rule_tsv", rules.string()}}, false, std::nullopt);
+}
+
+// It ends in a group of an unknown field: the library skips it, and what is
+// behind such a thing we do not read.
+TEST(Tokenizer, TrustsNoModelThatItCannotReadToTheEnd) {
+  const std::string model = TrainTokenizer(TestDocuments(400), kTestVocabSize);
+  const auto bytes_of_no_text = [](const std::string& bytes) {
+    const Tokenizer tokenizer(bytes, "model");
+    return tokenizer.TextBytes(
+        std::vector<int64_t>(static_cast<size_t>(tokenizer.vocab_size())));
+  };
+  EXPECT_EQ(bytes_of_no_text(model), 0);
+  EXPECT_EQ(bytes_of_no_text(model + "\xFB\x07\xFC\x07"), std::nullopt);
 }
 
 // With words remembered, around spaces and line ends of all kinds.

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// train_run.h - the loop of one run: start or resume, step, evaluate, save.
+// run_loop.h - the loop of one run: start or resume, step, evaluate, save.
 //
 // TrainRun (trainer.h) wraps it. A step ends in this order, which makes
 // resuming exact: update, metrics line, on_step, memory for the next one, stop
 // check, checkpoint. Evaluations belong to the beginning of the next iteration,
 // so that a run stopped inside one repeats it.
-#ifndef SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
-#define SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
+#ifndef SOFTMOE_TRAINER_RUN_RUN_LOOP_H_
+#define SOFTMOE_TRAINER_RUN_RUN_LOOP_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/config/config.h"
 #include "core/parallel_for.h"
@@ -31,6 +34,9 @@
 #include "trainer/tokens/dataset.h"
 
 namespace softmoe::trainer {
+
+// What ranks must have in common to give the same bits.
+std::vector<optimized::Agreement> Agreements(const RunIdentity& identity);
 
 class RunLoop {
  public:
@@ -55,7 +61,7 @@ class RunLoop {
 
  private:
   void Resume(const std::filesystem::path& path);
-  void Begin();
+  void Initialize();
   // On rank 0, has metrics_ hold all that state_ knows, if it is not open.
   void OpenLog();
   // Adds a line. Where it cannot be written, the log is closed, and training
@@ -106,4 +112,4 @@ class RunLoop {
 
 }  // namespace softmoe::trainer
 
-#endif  // SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
+#endif  // SOFTMOE_TRAINER_RUN_RUN_LOOP_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/token_disk.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "core/config/config.h"
+#include "trainer/corpora/corpus.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// The task's numbers: about 400 GB of tokens, 7.3 GB of index.
+TEST(ExpectedDisk, IsOfAllShardsOfC4) {
+  DataConfig data;
+  data.corpus = "c4";
+  const auto disk = ExpectedDisk(data, 32768, SizeOfCorpus("c4", "/nowhere"));
+  ASSERT_TRUE(disk);
+  EXPECT_FALSE(disk->at_most);
+  EXPECT_NEAR(static_cast<double>(disk->tokens), 400e9, 10e9);
+  EXPECT_NEAR(static_cast<double>(disk->index), 7.3e9, 0.05e9);
+  EXPECT_EQ(Describe(disk), "about 368.6 GiB of tokens and 6.8 GiB of index");
+  EXPECT_EQ(Describe(std::nullopt), "as much as the first shards will show");
+  // Nobody knows how much smaller pieces hold.
+  const auto small = ExpectedDisk(data, 1000, SizeOfCorpus("c4", "/nowhere"));
+  ASSERT_TRUE(small);
+  EXPECT_TRUE(small->at_most);
+  EXPECT_GT(small->tokens, 3 * disk->tokens);
+  data.max_bytes = 790'000'000;
+  EXPECT_NEAR(
+      static_cast<double>(
+          ExpectedDisk(data, 32768, SizeOfCorpus("c4", "/nowhere"))->index),
+      7.3e6, 0.05e6);
+  EXPECT_FALSE(ExpectedDisk(data, 32768, {}));
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
