@@ -38,8 +38,28 @@ namespace {
 using reference::BoolMatrix;
 using reference::Vector;
 
+// What the reference makes of a step: sums over its groups, and the routing of
+// each.
+struct StepSums {
+  explicit StepSums(const TrainedCase& c)
+      : gradient(Vector::Zero(c.layout.total)),
+        active(static_cast<size_t>(c.config.model.num_layers)) {}
+
+  Vector gradient;
+  double loss = 0, balance = 0, z_loss = 0;
+  // The soft weights of all layers and groups, as if each were a layer.
+  std::vector<reference::Matrix> soft_weights;
+  std::vector<double> cutoffs;
+  // Of each layer, for the tokens of all groups.
+  std::vector<BoolMatrix> active;
+};
+
 class TrainingOracle : public ::testing::TestWithParam<const char*> {
  protected:
+  // Adds what the reference makes of a group of sequences.
+  void AddGroup(int64_t step, int64_t group, const Vector& parameters,
+                StepSums* sums) const;
+  void ExpectLoads(int64_t step, const std::vector<BoolMatrix>& active) const;
   void ExpectModelAgrees(optimized::Model& model);
 
   const Hdf5Reader file_ = OpenTrainingOracle();
@@ -47,81 +67,88 @@ class TrainingOracle : public ::testing::TestWithParam<const char*> {
   const int64_t steps_ = case_.config.training.steps;
 };
 
+void TrainingOracle::AddGroup(int64_t step, int64_t group,
+                              const Vector& parameters, StepSums* sums) const {
+  const TrainedCase& c = case_;
+  const reference::RoutingState routing = {
+      .temperature = reference::Temperature(c.config, step),
+      .tau = file_.ReadDouble(c.group, "tau"),
+      .noise = true,
+      .step = step};
+  const GroupText text(c, step, group);
+  const reference::GroupResultAndGradients all =
+      reference::TransformerLossAndGradients(
+          c.config, parameters,
+          {text.num_sequences, text.inputs, text.targets, text.first_token},
+          routing, 1 / c.num_tokens(), 1 / static_cast<double>(c.num_groups()));
+  sums->gradient += all.gradients;
+  sums->loss += all.result.loss_sum / c.num_tokens();
+  const std::vector<double> allocation = c.Values(step, "allocation");
+  for (size_t l = 0; l < sums->active.size(); ++l) {
+    const reference::LayerRouting& layer = all.result.layers[l];
+    sums->balance += layer.balance.loss / static_cast<double>(c.num_groups());
+    sums->z_loss += layer.z_loss / static_cast<double>(c.num_groups());
+    // softmax, a product and a sum of numbers of size k_l.
+    EXPECT_NEAR(layer.allocation.mean_active, allocation[l],
+                8 * kDoubleUnit * allocation[l]);
+    sums->soft_weights.push_back(layer.routing.soft_weights);
+    sums->cutoffs.push_back(layer.allocation.cutoff);
+    BoolMatrix& active = sums->active[l];
+    const BoolMatrix& more = layer.routing.active;
+    active.conservativeResize(active.rows() + more.rows(), more.cols());
+    active.bottomRows(more.rows()) = more;
+  }
+}
+
+// The tokens of each expert, and how they vary.
+void TrainingOracle::ExpectLoads(int64_t step,
+                                 const std::vector<BoolMatrix>& active) const {
+  const TrainedCase& c = case_;
+  const auto tokens =
+      file_.ReadDataset<int64_t>(c.At(step) + "/tokens_per_expert");
+  const std::vector<double> variance = c.Values(step, "load_variance");
+  for (size_t l = 0; l < active.size(); ++l) {
+    const std::vector<int64_t> counts = reference::TokensPerExpert(active[l]);
+    const auto expected =
+        tokens.values.begin() + static_cast<int64_t>(l) * tokens.shape[1];
+    EXPECT_TRUE(std::equal(counts.begin(), counts.end(), expected)) << l;
+    // With four experts mean and variance are exact, so a division is rounded
+    // once, to the same number; cv twice, on either side.
+    const auto expect_readings = [&](const auto& got) {
+      EXPECT_EQ(got.relative, variance[3 * l]);
+      const double cv = variance[3 * l + 1];
+      EXPECT_NEAR(got.cv, cv, 4 * kDoubleUnit * cv);
+      EXPECT_EQ(got.var_over_mean, variance[3 * l + 2]);
+    };
+    expect_readings(reference::LoadVarianceOf(counts));
+    expect_readings(trainer::ComputeLoadVariance(counts));
+  }
+}
+
 TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
   const TrainedCase& c = case_;
   std::vector<double> activities;
   for (int64_t step = 0; step < steps_; ++step) {
     const Vector parameters = c.Flat(step, "parameters");
-    const reference::RoutingState routing = {
-        .temperature = reference::Temperature(c.config, step),
-        .tau = file_.ReadDouble(c.group, "tau"),
-        .noise = true,
-        .step = step};
-    Vector gradient = Vector::Zero(c.layout.total);
-    double loss = 0, balance = 0, z_loss = 0;
-    // The soft weights of all layers and groups, as if each were a layer.
-    std::vector<reference::Matrix> soft_weights;
-    std::vector<double> cutoffs;
-    std::vector<BoolMatrix> active(
-        static_cast<size_t>(c.config.model.num_layers));
+    StepSums sums(c);
     for (int64_t g = 0; g < c.num_groups(); ++g) {
-      const GroupText text(c, step, g);
-      const reference::GroupResultAndGradients all =
-          reference::TransformerLossAndGradients(
-              c.config, parameters,
-              {text.num_sequences, text.inputs, text.targets, text.first_token},
-              routing, 1 / c.num_tokens(),
-              1 / static_cast<double>(c.num_groups()));
-      gradient += all.gradients;
-      loss += all.result.loss_sum / c.num_tokens();
-      const std::vector<double> allocation = c.Values(step, "allocation");
-      for (size_t l = 0; l < active.size(); ++l) {
-        const reference::LayerRouting& layer = all.result.layers[l];
-        balance += layer.balance.loss / static_cast<double>(c.num_groups());
-        z_loss += layer.z_loss / static_cast<double>(c.num_groups());
-        // softmax, a product and a sum of numbers of size k_l.
-        EXPECT_NEAR(layer.allocation.mean_active, allocation[l],
-                    8 * kDoubleUnit * allocation[l]);
-        soft_weights.push_back(layer.routing.soft_weights);
-        cutoffs.push_back(layer.allocation.cutoff);
-        const BoolMatrix& more = layer.routing.active;
-        active[l].conservativeResize(active[l].rows() + more.rows(),
-                                     more.cols());
-        active[l].bottomRows(more.rows()) = more;
-      }
+      AddGroup(step, g, parameters, &sums);
     }
-    c.ExpectScalar(step, "loss", loss, kDoubleUnit);
-    c.ExpectScalar(step, "balance", balance, kDoubleUnit);
-    c.ExpectScalar(step, "z_loss", z_loss, kDoubleUnit);
-    c.ExpectGradient(step,
-                     std::span<const double>(
-                         gradient.data(), static_cast<size_t>(gradient.size())),
-                     kDoubleUnit);
+    c.ExpectScalar(step, "loss", sums.loss, kDoubleUnit);
+    c.ExpectScalar(step, "balance", sums.balance, kDoubleUnit);
+    c.ExpectScalar(step, "z_loss", sums.z_loss, kDoubleUnit);
+    c.ExpectGradient(
+        step,
+        std::span<const double>(sums.gradient.data(),
+                                static_cast<size_t>(sums.gradient.size())),
+        kDoubleUnit);
 
     // A quotient of integers is rounded once, to the same number.
-    activities.push_back(reference::MeanActiveExperts(active));
+    activities.push_back(reference::MeanActiveExperts(sums.active));
     EXPECT_EQ(activities.back(), c.Scalar(step, "active_experts"));
-    EXPECT_EQ(reference::ZeroActiveFraction(soft_weights, cutoffs),
+    EXPECT_EQ(reference::ZeroActiveFraction(sums.soft_weights, sums.cutoffs),
               c.Scalar(step, "zero_active_fraction"));
-    const auto tokens =
-        file_.ReadDataset<int64_t>(c.At(step) + "/tokens_per_expert");
-    const std::vector<double> variance = c.Values(step, "load_variance");
-    for (size_t l = 0; l < active.size(); ++l) {
-      const std::vector<int64_t> counts = reference::TokensPerExpert(active[l]);
-      const auto expected =
-          tokens.values.begin() + static_cast<int64_t>(l) * tokens.shape[1];
-      EXPECT_TRUE(std::equal(counts.begin(), counts.end(), expected)) << l;
-      // With four experts mean and variance are exact, so a division is rounded
-      // once, to the same number; cv twice, on either side.
-      const auto expect_readings = [&](const auto& got) {
-        EXPECT_EQ(got.relative, variance[3 * l]);
-        const double cv = variance[3 * l + 1];
-        EXPECT_NEAR(got.cv, cv, 4 * kDoubleUnit * cv);
-        EXPECT_EQ(got.var_over_mean, variance[3 * l + 2]);
-      };
-      expect_readings(reference::LoadVarianceOf(counts));
-      expect_readings(trainer::ComputeLoadVariance(counts));
-    }
+    ExpectLoads(step, sums.active);
   }
   // A sum of positive numbers divided by their count: one rounding each.
   const double train_active = file_.ReadDouble(c.group, "train_active_experts");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/adamw.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "core/errors.h"
 
@@ -17,12 +18,10 @@ void CheckFinite(const ParameterLayout& layout, const Vector& gradients) {
     for (int64_t i = 0; i < tensor.size; ++i) {
       const double gradient = gradients[tensor.offset + i];
       if (!std::isfinite(gradient)) {
-        std::ostringstream message;
-        message << "the gradient of " << tensor.name << " is " << gradient
-                << " at element " << i
-                << "; lower the learning rate, or look for the layer that "
-                   "diverged first";
-        throw NumericsError(message.str());
+        throw NumericsError(fmt::format(
+            "the gradient of {} is {:g} at element {}; lower the learning "
+            "rate, or look for the layer that diverged first",
+            tensor.name, gradient, i));
       }
     }
   }

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/philox.h"
@@ -212,121 +214,158 @@ std::set<int> Columns(const Vector& arguments) {
   return columns;
 }
 
+// One problem, solved by the reference and, with the problems a step away, by
+// the oracle.
+struct DifferencedCase {
+  int n;
+  Shape shape;
+  double k, temperature;
+  const LapSum& solution;
+  const OracleSolution& exact;
+  const LapSumOracle &oracle, &warmer, &colder;  // of T, T + step, T - step
+  const Mpfr& step;                              // of r and of T
+};
+
+// Differences mean nothing within a step of a kink, r_i = x.
+bool IsAtKink(const std::vector<double>& scores, const Mpfr& root,
+              double temperature) {
+  for (const double score : scores) {
+    if (Abs(Mpfr(score) - root) < Scale(Mpfr(temperature), kStepBits + 4)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The largest errors of the derivatives, over all cases that are added.
+class DerivativeErrors {
+ public:
+  void Add(const DifferencedCase& c) {
+    ++cases_;
+    AddByScore(c);
+    AddByTemperature(c);
+    AddByK(c);
+  }
+
+  int64_t cases() const { return cases_; }
+  int64_t differences() const { return differences_; }
+
+  void ExpectSmall() const {
+    for (const auto& [name, worst] :
+         {std::pair{"T dp/dr", &by_score_},
+          std::pair{"T dp/dT", &by_temperature_}, std::pair{"dp/dk", &by_k_},
+          std::pair{"dx/dr", &root_by_score_},
+          std::pair{"dx/dk relative", &root_by_k_}}) {
+      std::printf("worst %s: %.3g at %s\n", name, worst->error,
+                  worst->where.c_str());
+      EXPECT_LE(worst->error, kDerivatives) << name << " at " << worst->where;
+    }
+  }
+
+ private:
+  void Update(Worst& worst, const DifferencedCase& c, double error) {
+    ++differences_;
+    worst.Update(error, c.n, c.shape, c.k, c.temperature);
+  }
+
+  // T dp_i/dr_j and dx/dr_j.
+  void AddByScore(const DifferencedCase& c) {
+    const Vector d_root = LapSumRootGradient(c.solution).d_scores;
+    for (const int j : Columns(c.solution.arguments)) {
+      const Difference exact = CentralDifference(
+          c.oracle.WithScoreChanged(j, c.step).Solve({c.k}, c.exact.root),
+          c.oracle.WithScoreChanged(j, -c.step).Solve({c.k}, c.exact.root),
+          c.step);
+      const Vector unit = Vector::Unit(c.n, j);
+      const Vector jvp = LapSumJvp(c.solution, unit, 0, 0);
+      const Vector vjp = LapSumVjp(c.solution, unit).d_scores;
+      for (int i = 0; i < c.n; ++i) {
+        const Mpfr scaled = Mpfr(c.temperature) * exact.weights[i];
+        Update(by_score_, c, AbsoluteError(c.temperature * jvp[i], scaled));
+        // The Jacobian is symmetric: row j is column j.
+        Update(by_score_, c, AbsoluteError(c.temperature * vjp[i], scaled));
+      }
+      Update(root_by_score_, c, AbsoluteError(d_root[j], exact.root));
+    }
+  }
+
+  // T dp_i/dT.
+  void AddByTemperature(const DifferencedCase& c) {
+    const Difference exact =
+        CentralDifference(c.warmer.Solve({c.k}, c.exact.root),
+                          c.colder.Solve({c.k}, c.exact.root), c.step);
+    const Vector jvp = LapSumJvp(c.solution, Vector::Zero(c.n), 0, 1);
+    for (int i = 0; i < c.n; ++i) {
+      const double vjp =
+          LapSumVjp(c.solution, Vector::Unit(c.n, i)).d_temperature;
+      const Mpfr scaled = Mpfr(c.temperature) * exact.weights[i];
+      Update(by_temperature_, c, AbsoluteError(c.temperature * jvp[i], scaled));
+      Update(by_temperature_, c, AbsoluteError(c.temperature * vjp, scaled));
+    }
+  }
+
+  // dp_i/dk and dx/dk. Near an integer k the root moves by T while k moves by
+  // sum f, so that is the scale of the step.
+  void AddByK(const DifferencedCase& c) {
+    Mpfr sum_densities = 0.0;
+    for (const Mpfr& density : c.exact.densities) sum_densities += density;
+    const Mpfr k_step = Scale(sum_densities, kStepBits);
+    const Difference exact =
+        CentralDifference(c.oracle.Solve({c.k, k_step}, c.exact.root),
+                          c.oracle.Solve({c.k, -k_step}, c.exact.root), k_step);
+    const Vector jvp = LapSumJvp(c.solution, Vector::Zero(c.n), 1, 0);
+    for (int i = 0; i < c.n; ++i) {
+      const double vjp =
+          LapSumVjp(c.solution, Vector::Unit(c.n, i)).d_mean_active;
+      Update(by_k_, c, AbsoluteError(jvp[i], exact.weights[i]));
+      Update(by_k_, c, AbsoluteError(vjp, exact.weights[i]));
+    }
+    const double root = LapSumRootGradient(c.solution).d_mean_active;
+    const double exact_root = exact.root.ToDouble();
+    if (std::isinf(exact_root)) {
+      EXPECT_EQ(root, exact_root);
+    } else {
+      Update(root_by_k_, c, std::abs(root / exact_root - 1));
+    }
+  }
+
+  Worst by_score_, by_temperature_, by_k_, root_by_k_, root_by_score_;
+  int64_t cases_ = 0, differences_ = 0;
+};
+
 TEST(LapSumAccuracy, DerivativesAgreeWithHighPrecisionDifferences) {
-  Worst by_score, by_temperature, by_k, root_by_k, root_by_score;
-  int64_t cases = 0, at_kink = 0, differences = 0;
+  DerivativeErrors errors;
+  int64_t at_kink = 0;
   for (int n : {1, 2, 3, 8, 32, 256}) {
     for (Shape shape : kShapes) {
       const std::vector<double> scores = MakeScores(shape, n);
       for (double temperature : {1e-3, 0.1, 1.0, 5.0, 1e3}) {
-        const Mpfr step = Scale(Mpfr(temperature), kStepBits);  // of r and of T
+        const Mpfr step = Scale(Mpfr(temperature), kStepBits);
         const LapSumOracle oracle(scores, temperature);
         const LapSumOracle warmer(scores, Mpfr(temperature) + step);
         const LapSumOracle colder(scores, Mpfr(temperature) - step);
         for (double k : {1e-9, 0.7, 1.0, 1.5, n / 2.0, n - 0.75, n - 1e-6}) {
           if (k >= n) continue;
           const LapSum solution = SolveLapSum(ToVector(scores), k, temperature);
-          const OracleSolution exact_solution =
+          const OracleSolution exact =
               oracle.Solve({k}, Guess(solution, temperature));
-          const Mpfr& x = exact_solution.root;
-          // Differences mean nothing within a step of a kink, r_i = x.
-          bool kink = false;
-          Mpfr sum_densities = 0.0;
-          for (int i = 0; i < n; ++i) {
-            const Mpfr distance = Abs(Mpfr(scores[i]) - x);
-            kink = kink || distance < Scale(Mpfr(temperature), kStepBits + 4);
-            sum_densities += exact_solution.densities[i];
-          }
-          if (kink) {
+          if (IsAtKink(scores, exact.root, temperature)) {
             ++at_kink;
             continue;
           }
-          ++cases;
-          const auto update = [&](Worst& worst, double error) {
-            ++differences;
-            worst.Update(error, n, shape, k, temperature);
-          };
-          Vector unit = Vector::Zero(n);
-
-          // T dp_i/dr_j and dx/dr_j.
-          const LapSumGradient root = LapSumRootGradient(solution);
-          for (int j : Columns(solution.arguments)) {
-            const Difference exact = CentralDifference(
-                oracle.WithScoreChanged(j, step).Solve({k}, x),
-                oracle.WithScoreChanged(j, -step).Solve({k}, x), step);
-            unit.setZero();
-            unit[j] = 1;
-            const Vector jvp = LapSumJvp(solution, unit, 0, 0);
-            const Vector vjp = LapSumVjp(solution, unit).d_scores;
-            for (int i = 0; i < n; ++i) {
-              const Mpfr scaled = Mpfr(temperature) * exact.weights[i];
-              update(by_score, AbsoluteError(temperature * jvp[i], scaled));
-              // The Jacobian is symmetric: row j is column j.
-              update(by_score, AbsoluteError(temperature * vjp[i], scaled));
-            }
-            update(root_by_score, AbsoluteError(root.d_scores[j], exact.root));
-          }
-
-          // T dp_i/dT.
-          {
-            const Difference exact = CentralDifference(
-                warmer.Solve({k}, x), colder.Solve({k}, x), step);
-            unit.setZero();
-            const Vector jvp = LapSumJvp(solution, unit, 0, 1);
-            for (int i = 0; i < n; ++i) {
-              unit.setZero();
-              unit[i] = 1;
-              const Mpfr scaled = Mpfr(temperature) * exact.weights[i];
-              update(by_temperature,
-                     AbsoluteError(temperature * jvp[i], scaled));
-              update(by_temperature,
-                     AbsoluteError(
-                         temperature * LapSumVjp(solution, unit).d_temperature,
-                         scaled));
-            }
-          }
-
-          // dp_i/dk and dx/dk. Near an integer k the root moves by T while k
-          // moves by sum f, so that is the scale of the step.
-          {
-            const Mpfr k_step = Scale(sum_densities, kStepBits);
-            const Difference exact =
-                CentralDifference(oracle.Solve({k, k_step}, x),
-                                  oracle.Solve({k, -k_step}, x), k_step);
-            unit.setZero();
-            const Vector jvp = LapSumJvp(solution, unit, 1, 0);
-            for (int i = 0; i < n; ++i) {
-              unit.setZero();
-              unit[i] = 1;
-              update(by_k, AbsoluteError(jvp[i], exact.weights[i]));
-              update(by_k,
-                     AbsoluteError(LapSumVjp(solution, unit).d_mean_active,
-                                   exact.weights[i]));
-            }
-            const double exact_root = exact.root.ToDouble();
-            if (std::isinf(exact_root)) {
-              EXPECT_EQ(root.d_mean_active, exact_root);
-            } else {
-              update(root_by_k, std::abs(root.d_mean_active / exact_root - 1));
-            }
-          }
+          errors.Add({n, shape, k, temperature, solution, exact, oracle, warmer,
+                      colder, step});
         }
       }
     }
   }
   std::printf(
       "%lld cases, %lld partial derivatives; %lld cases lie on a kink\n",
-      static_cast<long long>(cases), static_cast<long long>(differences),
+      static_cast<long long>(errors.cases()),
+      static_cast<long long>(errors.differences()),
       static_cast<long long>(at_kink));
-  for (const auto& [name, worst] :
-       {std::pair{"T dp/dr", &by_score}, std::pair{"T dp/dT", &by_temperature},
-        std::pair{"dp/dk", &by_k}, std::pair{"dx/dr", &root_by_score},
-        std::pair{"dx/dk relative", &root_by_k}}) {
-    std::printf("worst %s: %.3g at %s\n", name, worst->error,
-                worst->where.c_str());
-    EXPECT_LE(worst->error, kDerivatives) << name << " at " << worst->where;
-  }
-  EXPECT_GE(cases, 1000);
+  errors.ExpectSmall();
+  EXPECT_GE(errors.cases(), 1000);
 }
 
 }  // namespace

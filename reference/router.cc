@@ -91,8 +91,6 @@ RouterSaved RouterForward(const RouterSettings& settings,
   RouterSaved saved;
   saved.soft_weights.resize(scores.rows(), scores.cols());
   saved.active = BoolMatrix::Constant(scores.rows(), scores.cols(), false);
-  saved.root_anchor = Vector::Zero(scores.rows());
-  saved.root_offset = Vector::Zero(scores.rows());
 
   for (Eigen::Index t = 0; t < scores.rows(); ++t) {
     const Vector row = scores.row(t);
@@ -100,11 +98,8 @@ RouterSaved RouterForward(const RouterSettings& settings,
     if (settings.kind == RouterKind::kSparse) {
       soft_weights = Softmax(row);
     } else {
-      const LapSum solution =
-          SolveLapSum(row, settings.mean_active, settings.temperature);
-      soft_weights = solution.weights;
-      saved.root_anchor[t] = solution.anchor;
-      saved.root_offset[t] = solution.offset;
+      soft_weights =
+          SolveLapSum(row, settings.mean_active, settings.temperature).weights;
     }
     saved.soft_weights.row(t) = soft_weights;
     for (Eigen::Index e : ActiveExperts(settings, row, soft_weights)) {

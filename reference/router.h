@@ -30,8 +30,6 @@ struct RouterSaved {
   Matrix soft_weights;  // [tokens, experts]: p, or softmax(scores) if sparse
   Matrix gates;         // [tokens, experts]: after cutoff and cap
   BoolMatrix active;    // [tokens, experts]
-  Vector root_anchor;   // [tokens]; soft: root = anchor + temperature*offset
-  Vector root_offset;   // [tokens]
 };
 
 // Returns soft weights, active experts and gates of every token.

@@ -16,7 +16,7 @@
 #include "kernels/cuda/device_probes.h"
 #include "kernels/cuda/rank_link.h"
 #include "optimized/buffer.h"
-#include "property_tests/gpu/stages.h"
+#include "property_tests/gpu/stage_bodies.h"
 
 namespace softmoe::gpu {
 namespace {

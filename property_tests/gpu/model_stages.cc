@@ -14,7 +14,7 @@
 #include "optimized/device.h"
 #include "optimized/model.h"
 #include "optimized/optimizer.h"
-#include "property_tests/gpu/stages.h"
+#include "property_tests/gpu/stage_bodies.h"
 #include "property_tests/testing/model_difference.h"
 #include "property_tests/testing/small_training.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/gpu/stages.h"
+#include "property_tests/gpu/stage_bodies.h"
 
 namespace softmoe::gpu {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "property_tests/gpu/stages.h"
+#include "property_tests/gpu/stage_bodies.h"
 
 namespace softmoe::gpu {
 
@@ -29,8 +29,8 @@ struct Stage {
   // follow from it. Without: the lines are those that it prints.
   std::filesystem::path report = {};
   std::function<std::vector<Line>(const Line& report)> lines_of = {};
-  // Whether, by its report, the program has looked at all that it was to; asked
-  // if it found nothing wrong. Without: it always has.
+  // Whether the report covers all that the program was asked to check;
+  // consulted only if it found nothing wrong. Unset: it does.
   std::function<bool(const Line& report)> whole = {};
   // A folder that the program fills; removed before it begins.
   std::filesystem::path results = {};
@@ -59,11 +59,6 @@ struct StageOptions {
 
 // Errors: ConfigError if `planted` is neither an operation nor NCCL.
 std::vector<Stage> Stages(const StageOptions& options);
-
-// The lines of the record that the JSON report of `bench --device=cuda` comes
-// to: "ceiling", "time", "algorithm" and "step", and a "check" that failed for
-// each benchmark that had an error. Without times if the device is simulated.
-std::vector<Line> TimeLines(const Line& report, bool simulated);
 
 // Runs the body of the stage of this program with this name. Returns whether
 // all holds. Errors: ConfigError for another name; those of the bodies.

@@ -15,6 +15,8 @@
 #include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
 #include "kernels/simt/device/device.h"
+#include "property_tests/gpu/stage_bodies.h"
+#include "property_tests/gpu/time_stages.h"
 #include "property_tests/verify/engine/operation.h"
 
 namespace softmoe::gpu {

@@ -33,8 +33,8 @@ class Build {
   Build(const Project& project, SourceTree& tree, const Compiler& compiler,
         BuildOptions options);
 
-  // What a compiler says of each fault, if it alone is there, in the first unit
-  // that has its file: "" if it is well.
+  // The compiler's error for each fault, compiled alone in the first unit that
+  // has its file; "" if it compiles.
   std::vector<std::string> Check(const std::vector<PlacedFault>& faults);
 
   // Compiles and links these programs and what they start, or, if none is

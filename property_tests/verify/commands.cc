@@ -20,6 +20,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
+#include "core/files/replacing.h"
 #include "core/process/stop_signal.h"
 #include "core/text/progress.h"
 #include "property_tests/verify/engine/campaign.h"
@@ -109,6 +110,43 @@ void WriteReports(const Options& options, const Suite& suite) {
   }
   if (!options.junit.empty()) {
     WriteFileAtomically(UserPath(options.junit), SuiteJUnit(suite));
+  }
+}
+
+// The files of other people's implementations: what follows serve:, lib: and
+// recorded: in their names, both as a whole and split at its commas.
+std::vector<std::filesystem::path> FilesOf(
+    const std::vector<std::string>& impls) {
+  std::vector<std::filesystem::path> files;
+  const auto add = [&](const std::string& file) {
+    if (!file.empty()) files.push_back(UserPath(file));
+  };
+  for (const std::string& impl : impls) {
+    for (const std::string kind : {"serve:", "lib:", "recorded:"}) {
+      for (size_t at = impl.find(kind); at != std::string::npos;
+           at = impl.find(kind, at + 1)) {
+        const std::string rest = impl.substr(at + kind.size());
+        add(rest);
+        std::istringstream parts(rest);
+        for (std::string part; std::getline(parts, part, ',');) add(part);
+      }
+    }
+  }
+  return files;
+}
+
+// Throws ConfigError if a report would replace another one, or a file that is
+// `used`.
+void CheckReportNames(const Options& options,
+                      std::vector<std::filesystem::path> used) {
+  for (const auto& [option, name] :
+       {std::pair<const char*, const std::string&>{"--json", options.json},
+        {"--junit", options.junit},
+        {"--log", options.log}}) {
+    if (name.empty()) continue;
+    const std::filesystem::path path = UserPath(name);
+    RefuseReplacing(option, path, used);
+    used.push_back(path);
   }
 }
 
@@ -208,6 +246,7 @@ void PrintError(const Error& error) {
 
 // Runs `campaign` and reports it.
 ExitCode RunCases(const Options& options, CampaignOptions campaign) {
+  CheckReportNames(options, FilesOf(campaign.impls));
   CheckCampaign(campaign);  // before any file is written
   CheckReports(options);
   CheckSelf();
@@ -264,7 +303,7 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign) {
 
 // Judges the user's file `outputs` by `vectors`, and prints every new failure.
 // Throws as MakeRecordedImplementation does.
-Suite CheckVectors(const std::string& vectors, const std::string& outputs) {
+Suite JudgeVectors(const std::string& vectors, const std::string& outputs) {
   const auto implementation =
       MakeImplementation("recorded:" + vectors + "," + outputs);
   const std::filesystem::path path = UserPath(vectors);
@@ -417,8 +456,11 @@ ExitCode Replay(const Options& options, const std::string& file) {
                     "give them to check-vectors, with somebody's outputs");
   }
   VectorCase bundle = cases[0];
-  CheckReports(options);
   if (!impl.empty()) bundle.c.impl = impl.mapped();
+  std::vector<std::filesystem::path> used = FilesOf({bundle.c.impl});
+  used.push_back(UserPath(file));
+  CheckReportNames(options, std::move(used));
+  CheckReports(options);
   CheckSelf();
   const auto implementation = MakeImplementation(bundle.c.impl);
   const CaseResult result = Finished(
@@ -431,7 +473,7 @@ ExitCode Replay(const Options& options, const std::string& file) {
   return suite.exit_code();
 }
 
-ExitCode Export(const Options& options) {
+ExitCode ExportVectors(const Options& options) {
   const CampaignOptions campaign = MakeCampaign(options, "run", /*impls=*/{});
   if (!campaign.impls.empty()) {
     throw ConfigError("export-vectors: impl=" + campaign.impls[0] +
@@ -469,16 +511,17 @@ ExitCode Export(const Options& options) {
   return ExitCode::kDone;
 }
 
-ExitCode Check(const Options& options, const std::string& vectors,
-               const std::string& outputs) {
+ExitCode CheckVectors(const Options& options, const std::string& vectors,
+                      const std::string& outputs) {
   if (vectors.find(',') != std::string::npos) {
     throw ConfigError("check-vectors: '" + vectors +
                       "': REPRO lines name both files, with a comma between; "
                       "make a link with a name without one");
   }
+  CheckReportNames(options, {UserPath(vectors), UserPath(outputs)});
   CheckReports(options);
   CheckSelf();
-  const Suite suite = CheckVectors(vectors, outputs);
+  const Suite suite = JudgeVectors(vectors, outputs);
   std::fputs(SuiteText(suite).c_str(), stdout);
   WriteReports(options, suite);
   return suite.exit_code();

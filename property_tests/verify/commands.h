@@ -22,10 +22,12 @@ struct Options {
   // The number of cases of each operation, from number 0 or that of a word
   // case=. If it is not given: 1 with case=, and otherwise 100, or 20 for Grad.
   std::optional<int64_t> cases;
-  // Until which to go on, if not `cases` come first; without it Fuzz takes 60.
+  // Stop after this many, unless `cases` are done before. If not given, Fuzz
+  // takes 60.
   std::optional<double> seconds;
   bool no_shrink = false;
-  // Whether the cases are at edges, or the first of them, as of Fuzz always.
+  // Whether all cases are at edges, or only the first ones (which Fuzz always
+  // does).
   bool edges = false, edges_first = false;
 };
 
@@ -41,9 +43,11 @@ ExitCode Grad(const Options& options);
 ExitCode Plan(const Options& options);     // counts what Run would run
 ExitCode Explain(const Options& options);  // one case
 ExitCode Replay(const Options& options, const std::string& file);
-ExitCode Export(const Options& options);  // conformance vectors
-ExitCode Check(const Options& options, const std::string& vectors,
-               const std::string& outputs);
+// Writes conformance vectors.
+ExitCode ExportVectors(const Options& options);
+// Judges what another framework computed from them.
+ExitCode CheckVectors(const Options& options, const std::string& vectors,
+                      const std::string& outputs);
 
 // What Run and the others begin with, before anything is judged: throws
 // InternalError (exit code 6) unless, on a fixed case, the rounded reference

@@ -1,43 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The links of reference/NOTATION.md's map lead where they say, and the map is
-// complete; likewise the table of trainer/METRICS.md that explains a report's
-// numbers. A function, constant or test is where a link says if the file's
-// code, comments apart, declares it there. What the reference offers is read
-// from the declarations of its headers; invariants and columns of a grid's
-// report, which no test here may link, from its source.
+// complete. What the reference offers is read from the declarations of its
+// headers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
-#include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/config/config.h"
 #include "core/config/parameter_layout.h"
 #include "core/files/paths.h"
+#include "property_tests/verify/document_map.h"
 #include "property_tests/verify/engine/operation.h"
 
 namespace softmoe::verify {
 namespace {
 
-using Names = std::set<std::string>;
-
-// [`text`](folder/file#anchor), relative to the document's folder.
-struct Link {
-  std::string text, path, anchor;
-};
-
-struct Row {
-  std::string name;  // "F7"; for a quantity, its first cell
-  std::vector<std::string> cells;
-};
+using document_map::All;
+using document_map::AnchorOf;
+using document_map::FromRoot;
+using document_map::Has;
+using document_map::HasWord;
+using document_map::Link;
+using document_map::LinksOf;
+using document_map::Names;
+using document_map::Row;
+using document_map::TableUnder;
+using document_map::TextOf;
 
 struct Map {
   std::vector<Row> quantities, formulas;
@@ -53,129 +48,6 @@ enum FormulaColumn {
   kVerify,
   kClaims
 };
-
-bool IsWordCharacter(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-}
-
-// Where `word` begins in the text, as a whole word.
-std::vector<size_t> PlacesOf(const std::string& word, const std::string& text) {
-  std::vector<size_t> places;
-  for (size_t at = text.find(word); at != std::string::npos;
-       at = text.find(word, at + 1)) {
-    const size_t end = at + word.size();
-    if ((at == 0 || !IsWordCharacter(text[at - 1])) &&
-        (end == text.size() || !IsWordCharacter(text[end]))) {
-      places.push_back(at);
-    }
-  }
-  return places;
-}
-
-bool HasWord(const std::string& text, const std::string& word) {
-  return !PlacesOf(word, text).empty();
-}
-
-// The code without `//` comments and preprocessor lines.
-std::string CodeOf(const std::string& text) {
-  std::istringstream lines(text);
-  std::string code;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with('#')) code += line.substr(0, line.find("//")) + '\n';
-  }
-  return code;
-}
-
-// Whether the code declares `name`: a type comes before it and a possible
-// continuation after it, or it is inside a test macro.
-bool Declares(const std::string& code, const std::string& name) {
-  static const Names kNoTypes = {"return", "throw", "else", "new", "case"};
-  for (const size_t at : PlacesOf(name, code)) {
-    const size_t after = code.find_first_not_of(" \n", at + name.size());
-    if (after == std::string::npos) continue;
-    // A type may end with >, & or *; qualifiers may precede the name.
-    static const std::regex kBefore(R"(\b(\w+)[>&*]*\s+[&*]?(?:\w+::)*$)");
-    static const std::regex kTest(
-        R"((?:TEST(?:_F|_P)?|RC_GTEST_PROP)\(\w+,\s*$)");
-    const std::string before =
-        code.substr(at - std::min<size_t>(at, 120), std::min<size_t>(at, 120));
-    std::smatch match;
-    if ((code[after] == ')' || code[after] == ',') &&
-        std::regex_search(before, kTest)) {
-      return true;
-    }
-    if (std::string("({[=;").find(code[after]) == std::string::npos) continue;
-    if (std::regex_search(before, match, kBefore) &&
-        !kNoTypes.contains(match[1])) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// The text of a file of this repository; "" if there is none.
-const std::string& TextOf(const std::filesystem::path& path_from_root) {
-  static std::map<std::string, std::string> texts;
-  const auto [found, is_new] = texts.try_emplace(path_from_root.string());
-  if (is_new) {
-    const auto root = RunfilePath("reference/NOTATION.md").parent_path() / "..";
-    std::ifstream file(root / path_from_root);
-    found->second.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  return found->second;
-}
-
-std::vector<std::string> All(const std::string& text, const char* pattern) {
-  const std::regex regex(pattern);
-  std::vector<std::string> result;
-  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end;
-       ++it) {
-    result.push_back((*it)[1]);
-  }
-  return result;
-}
-
-Names NamesIn(const std::string& text, const char* pattern) {
-  const std::vector<std::string> all = All(text, pattern);
-  return {all.begin(), all.end()};
-}
-
-std::vector<Link> LinksOf(const std::string& cell) {
-  static const std::regex kLink(R"(\[`?([^\]`]*)`?\]\(([^)#]*)#?([^)]*)\))");
-  std::vector<Link> links;
-  for (std::sregex_iterator it(cell.begin(), cell.end(), kLink), end; it != end;
-       ++it) {
-    links.push_back({(*it)[1], (*it)[2], (*it)[3]});
-  }
-  return links;
-}
-
-// The target of a link in a document in `folder`.
-std::filesystem::path FromRoot(const Link& link,
-                               const char* folder = "reference") {
-  return (folder / std::filesystem::path(link.path)).lexically_normal();
-}
-
-// The rows below the heading `title`, without the table's header.
-std::vector<Row> TableUnder(const std::string& title, const std::string& text) {
-  std::istringstream lines(text);
-  std::string line;
-  while (std::getline(lines, line) && line != "## " + title) {
-  }
-  std::vector<Row> rows;
-  int seen = 0;
-  while (std::getline(lines, line) && line[0] != '#') {
-    if (line[0] != '|' || ++seen <= 2) continue;
-    Row row;
-    std::istringstream cells(line.substr(1));
-    for (std::string cell; std::getline(cells, cell, '|');) {
-      row.cells.push_back(std::regex_replace(cell, std::regex("^ +| +$"), ""));
-    }
-    row.name = std::regex_replace(row.cells[0], std::regex("<[^>]*>"), "");
-    rows.push_back(row);
-  }
-  return rows;
-}
 
 Map ReadMap(const std::string& text) {
   return {TableUnder("Quantities", text), TableUnder("Formulas", text)};
@@ -211,46 +83,6 @@ Names PublicFunctions(const std::string& header) {
     statement.clear();
   }
   return names;
-}
-
-// The anchor that code hosts generate for a heading.
-std::string AnchorOf(const std::string& heading) {
-  std::string anchor;
-  for (const char c : heading) {
-    if (IsWordCharacter(c) || c == '-') {
-      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    } else if (c == ' ') {
-      anchor += '-';
-    }
-  }
-  return anchor;
-}
-
-// Whether the document has a row "F7", or a heading, with the link's anchor.
-bool HasPlace(const std::string& document, const Link& link) {
-  if (document.find("<a id=\"" + link.anchor + "\"></a>" + link.text + " ") !=
-      std::string::npos) {
-    return true;
-  }
-  const std::vector<std::string> headings = All(document, "\n#+ ([^\n]+)");
-  return std::any_of(headings.begin(), headings.end(),
-                     [&](const std::string& heading) {
-                       return AnchorOf(heading) == link.anchor;
-                     });
-}
-
-// Whether this existing file declares `name`, in C++ or as a claim.
-bool Has(const std::filesystem::path& path, const std::string& name) {
-  static std::map<std::string, bool> known;
-  const auto [found, is_new] = known.try_emplace(path.string() + " " + name);
-  if (is_new) {
-    const std::string& text = TextOf(path);
-    found->second =
-        path.extension() == ".toml"
-            ? text.find("\nid = \"" + name + "\"\n") != std::string::npos
-            : Declares(CodeOf(text), name);
-  }
-  return found->second;
 }
 
 // Why this link in this column leads nowhere; "" if it is valid.
@@ -394,170 +226,8 @@ Names Problems(const std::string& text) {
   return problems;
 }
 
-const char kInvariants[] = "experiments/report/invariants.cc";
-
-// The ids of the invariants of a grid's runs.
-Names Invariants() {
-  return NamesIn(
-      TextOf(kInvariants),
-      R"~((?:OverRuns\(\s*outcome,|Invariant invariant\{)\s*"(\w+)")~");
-}
-
-// The metrics that a grid's report shows for a run, and the titles of the
-// table's other columns.
-Names ReportColumns() {
-  Names names = NamesIn(TextOf("experiments/report/report_tables.cc"),
-                        R"~(header\.push_back\("(\w+)"\))~");
-  for (const std::string& metric :
-       NamesIn(TextOf("experiments/report/run_columns.cc"),
-               R"(\{metrics::(\w+),)")) {
-    const std::string name = "\\b" + metric + R"~( = \{\s*\.name = "(\w+)")~";
-    names.merge(NamesIn(TextOf("trainer/results/metrics.h"), name.c_str()));
-  }
-  return names;
-}
-
-enum ReportColumn { kNumber, kComputed, kShown, kPinned, kJudged };
-
-bool NamesInvariant(int column, const Link& link) {
-  return column == kJudged && FromRoot(link, "trainer") == kInvariants;
-}
-
-// Why this link in METRICS.md's table leads nowhere; "" if it is valid.
-std::string WhyNotInReport(int column, const Link& link) {
-  const std::filesystem::path path = FromRoot(link, "trainer");
-  if (TextOf(path).empty()) return path.string() + " is not there";
-  const bool has = column == kNumber ? HasPlace(TextOf(path), link)
-                   : NamesInvariant(column, link)
-                       ? Invariants().contains(link.text)
-                       : Has(path, link.text);
-  if (!has) return path.string() + " has no " + link.text;
-  const bool is_test = path.string().ends_with("_test.cc");
-  return column == kPinned && !is_test ? path.string() + " is no test" : "";
-}
-
-// Does what Problems does, for METRICS.md's table.
-Names ReportProblems(const std::string& text) {
-  static const char* kTitle =
-      "From the numbers of a report to code, test and verdict";
-  const std::vector<Row> rows = TableUnder(kTitle, text);
-  if (rows.empty()) return {"no table"};
-  Names problems, numbers, judges;
-  for (const Row& row : rows) {
-    const std::string& number = row.cells[kNumber];
-    const std::string title = number.substr(0, number.find_first_of(":;"));
-    if (row.cells.size() != kJudged + 1) {
-      problems.insert(title + ": not as many cells as columns");
-      continue;
-    }
-    numbers.merge(NamesIn(number, "`(\\w+)`"));
-    for (int column = kNumber; column <= kJudged; ++column) {
-      const std::vector<Link> links = LinksOf(row.cells[column]);
-      const bool may_be_empty =
-          column == kNumber ||
-          (column == kJudged && row.cells[column].starts_with('-'));
-      if (links.empty() && !may_be_empty) {
-        problems.insert(title + ": leads nowhere");
-      }
-      for (const Link& link : links) {
-        const std::string why = WhyNotInReport(column, link);
-        if (!why.empty()) problems.insert(title + ": " + why);
-        if (NamesInvariant(column, link)) judges.insert(link.text);
-      }
-    }
-  }
-  for (const std::string& name : ReportColumns()) {
-    if (!numbers.contains(name)) problems.insert("no row has " + name);
-  }
-  for (const std::string& id : Invariants()) {
-    if (!judges.contains(id)) problems.insert("no row is judged by " + id);
-  }
-  return problems;
-}
-
 TEST(NotationMap, LeadsEverywhere) {
   EXPECT_EQ(Problems(TextOf("reference/NOTATION.md")), Names());
-}
-
-TEST(ReportMap, LeadsEverywhere) {
-  const std::string& text = TextOf("trainer/METRICS.md");
-  EXPECT_EQ(ReportProblems(text), Names());
-  const auto planted = [&](const std::string& old, const char* instead) {
-    std::string changed = text;
-    const size_t at = changed.find(old);
-    EXPECT_NE(at, std::string::npos) << old;
-    return ReportProblems(changed.replace(at, old.size(), instead));
-  };
-  const auto one = [](const std::string& problem) { return Names{problem}; };
-  EXPECT_EQ(planted("[`TokensASecond`]", "[`MakeCurves`]"),
-            one("tokens/s of a run: experiments/report/report_tables.cc has no "
-                "MakeCurves"));
-  EXPECT_EQ(planted("(run/train_step.cc)", "(run/train_steps.cc)"),
-            one("train loss: trainer/run/train_steps.cc is not there"));
-  EXPECT_EQ(planted("[`H2.throughput`]", "[`H2.through`]"),
-            one("tokens/s of the benchmark: golden/paper/miniature.toml has no "
-                "H2.through"));
-  EXPECT_EQ(planted("[`ReportsCapsAndTime`](run/train_step_test.cc)", "-"),
-            one("largest cap, most experts of a token: leads nowhere"));
-  EXPECT_EQ(planted("[F31](../reference/NOTATION.md#f31)",
-                    "[F31](../reference/NOTATION.md#f30)"),
-            one("active parameters: reference/NOTATION.md has no F31"));
-  EXPECT_EQ(planted("[`cap`]", "[`Cap`]"),
-            one("tokens by active experts and by expert: "
-                "experiments/report/invariants.cc has no Cap"));
-  EXPECT_EQ(planted("From the numbers", "The numbers"), one("no table"));
-}
-
-TEST(ReportMap, HasEveryInvariantOfAGrid) {
-  const std::string& text = TextOf("trainer/METRICS.md");
-  EXPECT_EQ(Invariants(), NamesIn(TextOf("experiments/report/invariants.h"),
-                                  R"(\n// - (\w+):)"));
-  for (const std::string& id : Invariants()) {
-    const std::regex links(R"(\[`)" + id + R"(`\]\([^)]*\))");
-    EXPECT_EQ(ReportProblems(std::regex_replace(text, links, "-")),
-              Names{"no row is judged by " + id});
-  }
-}
-
-TEST(ReportMap, HasEveryColumnOfAGrid) {
-  const std::string& text = TextOf("trainer/METRICS.md");
-  const Names columns = ReportColumns();
-  // One for each function that reads a result, plus those two.
-  EXPECT_EQ(columns.size(), All(TextOf("experiments/report/run_columns.cc"),
-                                R"((\[\]\(const RunResult& r\)))")
-                                    .size() +
-                                2);
-  EXPECT_TRUE(columns.contains("sd") && columns.contains("seeds"));
-  for (const std::string& name : columns) {
-    const std::regex named("`" + name + "`");
-    EXPECT_EQ(ReportProblems(std::regex_replace(text, named, "`gone`")),
-              Names{"no row has " + name});
-  }
-}
-
-TEST(Declares, NeedsMoreThanAWordOrACall) {
-  const std::string code = CodeOf(R"(
-// void Comment(int x);
-Settings Plain(int x) {
-  return Called(x) + a * Product(x);
-}
-const std::vector<double>& Reference();
-StepOutcome Class::Member(int64_t a) { Statement(a); }
-std::vector<double>
-Wrapped(double x);
-inline constexpr Metric kConstant = {};
-struct Type {
-TEST_P(Suite, Tested) {
-RC_GTEST_PROP(Suite, Drawn, ()) {
-)");
-  for (const char* name : {"Plain", "Reference", "Member", "Wrapped",
-                           "kConstant", "Type", "Tested", "Drawn"}) {
-    EXPECT_TRUE(Declares(code, name)) << name;
-  }
-  for (const char* name : {"Comment", "Called", "Product", "Statement", "Class",
-                           "Suite", "Settings", "Plai"}) {
-    EXPECT_FALSE(Declares(code, name)) << name;
-  }
 }
 
 struct Planted {

@@ -91,7 +91,8 @@ TEST(OperationTable, HasTheNamesOfTheOperations) {
   SOFTMOE_OPERATIONS(SOFTMOE_EXPECT_NAME)
 }
 
-// What an operation's constructor has to set, and the compiler does not miss.
+// What an operation's constructor has to set, and the compiler does not ask
+// for.
 TEST(OperationTable, HasOperationsThatDescribeThemselves) {
   for (const Operation* op : Operations()) {
     EXPECT_FALSE(op->text().empty()) << op->name();

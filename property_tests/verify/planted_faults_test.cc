@@ -3,7 +3,8 @@
 // `verify run` finds planted faults of different kinds, in different
 // operations and implementations, shrinks each to a case that a person can read
 // and explains it by the right hint. PLANTED_FAULTS.md shows them; this test
-// runs its lines, and prints new ones where they no longer hold.
+// runs its lines, and prints new ones where they no longer hold. A fault is
+// found in every output of every operation, and by the self-check.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
+#include "property_tests/verify/commands.h"
 #include "property_tests/verify/engine/campaign.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
@@ -111,13 +113,35 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedFaults, ::testing::ValuesIn(kPlanted),
                                   info.param.fault;
                          });
 
-// "none" is right; engine_test shows that "truncate" is within f32's bounds.
+// "none" is right; campaign_test shows that "truncate" is within f32's bounds.
 TEST(Planted, AreOfEveryKind) {
   for (const FaultInfo& fault : Faults()) {
     if (fault.name == "none" || fault.name == "truncate") continue;
     EXPECT_TRUE(std::ranges::any_of(kPlanted, [&](const auto& planted) {
       return planted.fault == fault.name;
     })) << fault.name;
+  }
+}
+
+TEST(Planted, AreFoundByTheSelfCheck) { CheckSelf(); }
+
+// Every output of every operation is checked: a fault in it is found.
+TEST(Planted, AreFoundInEveryOutputOfEveryOperation) {
+  for (const Operation* op : Operations()) {
+    const auto& dtypes = op->dtypes();
+    const bool has_f32 = std::ranges::count(dtypes, Dtype::kF32) > 0;
+    for (const OutputSpec& output : op->outputs()) {
+      CampaignOptions options;
+      options.ops = {op->name()};
+      options.impls = {"faulty:one_nan:" + output.name +
+                       (has_f32 ? ":reference_f32" : ":reference_bf16")};
+      options.cases = 1;
+      options.shrink = false;
+      const Suite found = RunCampaign(options);
+      EXPECT_EQ(found.exit_code(), ExitCode::kFailed)
+          << op->name() << " " << output.name << "\n"
+          << SuiteText(found);
+    }
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/errors.h"
 #include "core/process/process.h"
+#include "core/text/command_line.h"
 #include "property_tests/verify/commands.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/explain.h"
@@ -196,67 +197,85 @@ void AddReportOptions(CLI::App* command, Options& options) {
   command->add_option("--junit", options.junit, "report as JUnit XML");
 }
 
-void AddRunOptions(CLI::App* command, Options& options) {
-  AddCaseWords(command, options);
-  AddTimeout(command);
-  AddReportOptions(command, options);
+void AddLog(CLI::App* command, Options& options) {
   command->add_option(
       "--log", options.log,
       "every result as one line of JSON, as it comes; appended");
-  command->add_option("--bundles", options.bundles,
-                      "folder for replay bundles (HDF5) of what fails");
+}
+
+void AddNoShrink(CLI::App* command, Options& options) {
   command->add_flag("--no-shrink", options.no_shrink,
                     "report failures as they were found");
 }
 
-}  // namespace
+void AddRunOptions(CLI::App* command, Options& options) {
+  AddCaseWords(command, options);
+  AddTimeout(command);
+  AddReportOptions(command, options);
+  AddLog(command, options);
+  command->add_option("--bundles", options.bundles,
+                      "folder for replay bundles (HDF5) of what fails");
+  AddNoShrink(command, options);
+}
 
-int main(int argc, char** argv) {
-  CLI::App app{kDescription, "verify"};
-  app.footer(kExamples);
-  app.require_subcommand(1);
+// The commands of an application, in the order of its --help, and what the one
+// that is given says.
+struct Commands {
+  explicit Commands(CLI::App& app);
+  Commands(const Commands&) = delete;  // `app` refers to it
+
+  CLI::App *list, *plan, *run, *fuzz, *grad, *explain, *replay, *export_vectors,
+      *check_vectors, *mutate;
   Options options;
-  std::string file;
-  CLI::App* list = app.add_subcommand("list", "show what there is");
-  CLI::App* plan = app.add_subcommand("plan", "count what `run` would run");
+  std::string file, outputs;
+};
+
+Commands::Commands(CLI::App& app) {
+  list = app.add_subcommand("list", "show what there is");
+  plan = app.add_subcommand("plan", "count what `run` would run");
   AddCaseWords(plan, options);
   AddCases(plan, options);
-  CLI::App* run = app.add_subcommand("run", "run a number of cases of each");
+
+  run = app.add_subcommand("run", "run a number of cases of each");
   AddRunOptions(run, options);
   AddCases(run, options);
   run->add_flag("--edges", options.edges,
                 "sizes that are never drawn, in turn: nothing, several blocks "
                 "of the kernels (`verify list` shows them)");
   AddEdgesFirst(run, options);
-  AddSeconds(run, options, "or until they are over");
-  CLI::App* fuzz = app.add_subcommand(
+  AddSeconds(run, options,
+             "stop after this long, if --cases are not done before");
+
+  fuzz = app.add_subcommand(
       "fuzz", "run until the time is over; the first cases are at edges");
   AddRunOptions(fuzz, options);
   AddSeconds(fuzz, options, "how long [60]");
-  CLI::App* grad = app.add_subcommand(
+
+  grad = app.add_subcommand(
       "grad", "check the reference's derivatives by differences and duals");
   AddCaseWords(grad, options,
                "(whose derivatives [reference_f64], or faulty:... of it)");
   AddReportOptions(grad, options);
-  grad->add_option("--log", options.log,
-                   "every result as one line of JSON, as it comes; appended");
-  grad->add_flag("--no-shrink", options.no_shrink,
-                 "report failures as they were found");
+  AddLog(grad, options);
+  AddNoShrink(grad, options);
   AddCases(grad, options, "20");
   AddSeconds(grad, options,
-             "until they are over, or --cases where that is given");
-  CLI::App* explain = app.add_subcommand(
+             "stop after this long; without --cases, run until then");
+
+  explain = app.add_subcommand(
       "explain", "one case: data, expected values, derivation of the bounds");
   AddWords(explain, options,
            "words KEY=VALUE; op= is needed, impl= [cpu:v3] computes it")
       ->required();
   AddTimeout(explain);
-  CLI::App* replay = app.add_subcommand("replay", "run a recorded case");
+
+  replay = app.add_subcommand("replay", "run a recorded case");
   replay->add_option("file", file, "a bundle that --bundles wrote")->required();
   AddWords(replay, options, "impl=NAME, instead of the recorded one");
   AddTimeout(replay);
   AddReportOptions(replay, options);
-  CLI::App* export_vectors = app.add_subcommand(
+
+  export_vectors = app.add_subcommand(
       "export-vectors", "cases and what is expected of them, for others");
   AddWords(export_vectors, options,
            "words KEY=VALUE that all cases share; op= is needed, and may be "
@@ -266,45 +285,57 @@ int main(int argc, char** argv) {
   export_vectors->add_option("--cases", options.cases, "of each [100]")
       ->check(CLI::Range(1, 1'000'000));
   AddEdgesFirst(export_vectors, options);
-  std::string outputs;
-  CLI::App* check_vectors = app.add_subcommand(
-      "check-vectors", "judge what another framework computed");
+
+  check_vectors = app.add_subcommand("check-vectors",
+                                     "judge what another framework computed");
   check_vectors->add_option("vectors", file, "what export-vectors wrote")
       ->required();
   check_vectors->add_option("outputs", outputs, "what was computed")
       ->required();
   AddReportOptions(check_vectors, options);
-  CLI::App* mutate =
-      app.add_subcommand("mutate",
-                         "the mutation score; `./bazelw run //:verify -- "
-                         "mutate --help` says more");
+
+  mutate = app.add_subcommand("mutate",
+                              "the mutation score; `./bazelw run //:verify -- "
+                              "mutate --help` says more");
   mutate->set_help_flag();
   mutate->prefix_command();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{kDescription, "verify"};
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  Commands commands(app);
 
   return RunMain("verify", [&]() -> ExitCode {
+    const std::string unknown = UnknownCommand(app, argc, argv);
+    if (!unknown.empty()) throw ConfigError(unknown);
     CheckSpelling(app, {argv + 1, argv + argc});
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
       return app.exit(error) == 0 ? ExitCode::kDone : ExitCode::kUsage;
     }
-    if (*list) {
+    const Options& options = commands.options;
+    if (*commands.list) {
       std::fputs(ListText().c_str(), stdout);
       return ExitCode::kDone;
     }
-    if (*plan) return Plan(options);
-    if (*run) return Run(options);
-    if (*fuzz) return Fuzz(options);
-    if (*grad) return Grad(options);
-    if (*explain) return Explain(options);
-    if (*mutate) {
+    if (*commands.plan) return Plan(options);
+    if (*commands.run) return Run(options);
+    if (*commands.fuzz) return Fuzz(options);
+    if (*commands.grad) return Grad(options);
+    if (*commands.explain) return Explain(options);
+    if (*commands.mutate) {
       throw EnvironmentError(
           "this is done by a program of its own, which builds tests and needs "
           "to know where the sources are: start it as ./bazelw run //:verify "
           "-- mutate");
     }
-    if (*replay) return Replay(options, file);
-    if (*export_vectors) return Export(options);
-    return Check(options, file, outputs);
+    if (*commands.replay) return Replay(options, commands.file);
+    if (*commands.export_vectors) return ExportVectors(options);
+    return CheckVectors(options, commands.file, commands.outputs);
   });
 }

@@ -200,6 +200,52 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   EXPECT_TRUE(EndedWith(RunVerify("replay torn.h5"), 2, "torn.h5"));
 }
 
+TEST(Verify, NamesACommandThatItDoesNotHave) {
+  EXPECT_TRUE(
+      EndedWith(RunVerify("fuz op=lapsum"), 2,
+                "verify: error: no command 'fuz'; did you mean 'fuzz'?"));
+  EXPECT_TRUE(EndedWith(RunVerify("op=lapsum"), 2, "no command 'op=lapsum'",
+                        "known are 'list', 'plan', 'run'"));
+}
+
+// Before anything runs, and by whatever name.
+TEST(Verify, ReportsReplaceNothingThatTheCommandUses) {
+  const fs::path folder = ::testing::TempDir();
+  ASSERT_EQ(
+      RunVerify("export-vectors op=lapsum --cases 2 --out kept.h5").exit_status,
+      0);
+  const std::string bytes = ReadWholeFile(folder / "kept.h5");
+  WriteFileAtomically(folder / "mine.py", bytes);
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"check-vectors kept.h5 theirs.h5 --json ./kept.h5", "--json "},
+      {"check-vectors none.h5 kept.h5 --junit kept.h5", "--junit "},
+      {"run op=lapsum impl=serve:./mine.py --json mine.py", "--json "},
+      {"run op=lapsum impl=faulty:twice:weights:lib:mine.py --log mine.py",
+       "--log "},
+      {"run op=lapsum impl=same:serve:mine.py,cpu:v3 --junit ./mine.py",
+       "--junit "},
+      {"run op=lapsum --json same --junit ./same", "--junit "},
+      {"grad op=lapsum --json same --log same", "--log "},
+      {"fuzz op=lapsum --junit same --log same", "--log "}};
+  for (const auto& [arguments, option] : kRefused) {
+    EXPECT_TRUE(EndedWith(RunVerify(arguments), 2, option, "name another file"))
+        << arguments;
+  }
+  EXPECT_FALSE(fs::exists(folder / "same"));
+  EXPECT_EQ(ReadWholeFile(folder / "kept.h5"), bytes);
+  EXPECT_EQ(ReadWholeFile(folder / "mine.py"), bytes);
+  // A bundle of what failed.
+  ASSERT_EQ(
+      RunVerify("run op=lapsum impl=faulty:twice:weights:cpu:v3 --cases 1 "
+                "--no-shrink --bundles kept")
+          .exit_status,
+      1);
+  EXPECT_TRUE(EndedWith(
+      RunVerify("replay kept/lapsum-1.h5 --json kept/../kept/lapsum-1.h5"), 2,
+      "--json ", "name another file"));
+  EXPECT_TRUE(EndedWith(RunVerify("replay kept/lapsum-1.h5"), 1));
+}
+
 TEST(Verify, RefusesTheOtherSpellingWithTheRightOne) {
   const std::pair<const char*, const char*> kRefused[] = {
       {"run --op=lapsum",

@@ -210,6 +210,31 @@ bool Same(const MatrixShape& x, const MatrixShape& y) {
          x.stride == y.stride;
 }
 
+// The sizes of the product, and of the batches, are those of all operands.
+cublasStatus_t CheckSizes(const Problem& problem) {
+  const MatrixShape &sa = problem.shape(0), &sb = problem.shape(1),
+                    &sc = problem.shape(2), &sd = problem.shape(3);
+  const int64_t m = problem.transpose_a ? sa.cols : sa.rows;
+  const int64_t k = problem.transpose_a ? sa.rows : sa.cols;
+  const int64_t kb = problem.transpose_b ? sb.cols : sb.rows;
+  const int64_t n = problem.transpose_b ? sb.rows : sb.cols;
+  if (kb != k || sd.rows != m || sd.cols != n || sc.rows != m || sc.cols != n) {
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_INVALID_VALUE,
+        "op(A) is %lld x %lld, op(B) %lld x %lld, C %lld x %lld, D %lld x %lld",
+        static_cast<long long>(m), static_cast<long long>(k),
+        static_cast<long long>(kb), static_cast<long long>(n),
+        static_cast<long long>(sc.rows), static_cast<long long>(sc.cols),
+        static_cast<long long>(sd.rows), static_cast<long long>(sd.cols));
+  }
+  if (sb.batch != sa.batch || sc.batch != sa.batch || sd.batch != sa.batch) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "batches of A, B, C, D: %d, %d, %d, %d", sa.batch,
+                          sb.batch, sc.batch, sd.batch);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t DescribeProblem(cublasLtHandle_t handle,
                                cublasLtMatmulDesc_t desc,
                                cublasLtMatrixLayout_t a,
@@ -258,24 +283,7 @@ cublasStatus_t DescribeProblem(cublasLtHandle_t handle,
                           "types of A, B, C, D: %s, %s, %s, %s", name(sa),
                           name(sb), name(sc), name(sd));
   }
-  const int64_t m = problem->transpose_a ? sa.cols : sa.rows;
-  const int64_t k = problem->transpose_a ? sa.rows : sa.cols;
-  const int64_t kb = problem->transpose_b ? sb.cols : sb.rows;
-  const int64_t n = problem->transpose_b ? sb.rows : sb.cols;
-  if (kb != k || sd.rows != m || sd.cols != n || sc.rows != m || sc.cols != n) {
-    return SOFTMOE_REFUSE(
-        CUBLAS_STATUS_INVALID_VALUE,
-        "op(A) is %lld x %lld, op(B) %lld x %lld, C %lld x %lld, D %lld x %lld",
-        static_cast<long long>(m), static_cast<long long>(k),
-        static_cast<long long>(kb), static_cast<long long>(n),
-        static_cast<long long>(sc.rows), static_cast<long long>(sc.cols),
-        static_cast<long long>(sd.rows), static_cast<long long>(sd.cols));
-  }
-  if (sb.batch != sa.batch || sc.batch != sa.batch || sd.batch != sa.batch) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "batches of A, B, C, D: %d, %d, %d, %d", sa.batch,
-                          sb.batch, sc.batch, sd.batch);
-  }
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckSizes(*problem));
   if (sc.row_major != sd.row_major) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
                           "C and D have different orders");
@@ -473,6 +481,113 @@ cublasStatus_t CheckMemory(const char* name, const void* at, size_t size,
                           name, at, static_cast<unsigned long long>(alignment));
   }
   return CUBLAS_STATUS_SUCCESS;
+}
+
+// Reads alpha and beta now, since the pointers are the host's.
+cublasStatus_t ReadScalars(const void* alpha, const void* beta,
+                           Product* product) {
+  if (alpha == nullptr || beta == nullptr || DeviceMemory().Holds(alpha) ||
+      DeviceMemory().Holds(beta)) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "alpha and beta are not the host's");
+  }
+  RequireInitialized(alpha, sizeof(float));
+  RequireInitialized(beta, sizeof(float));
+  __builtin_memcpy(&product->alpha, alpha, sizeof(float));
+  __builtin_memcpy(&product->beta, beta, sizeof(float));
+  if (product->alpha == 0) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
+                          "alpha is 0: whether A and B are read is not said");
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Sets the ranges of A, B, C and D, and refuses those that the algorithm cannot
+// read, or write without a change of what it has yet to read.
+cublasStatus_t CheckOperands(const Problem& problem, const Algorithm& algorithm,
+                             const char* const (&data)[4], Range (&ranges)[4]) {
+  for (int i = 0; i < 4; ++i) {
+    const LtOperand& operand = problem.operands[i];
+    ranges[i] = {data[i],
+                 static_cast<size_t>(operand.extent) * operand.shape.element()};
+    const char name[2] = {operand.name, '\0'};
+    SOFTMOE_RETURN_IF_NOT_SUCCESS(
+        CheckMemory(name, data[i], ranges[i].size, algorithm.alignment[i]));
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (!ranges[i].Overlaps(ranges[3])) continue;
+    // In place, element by element, is allowed.
+    const bool in_place = i == 2 && data[2] == data[3] &&
+                          Same(problem.shape(2), problem.shape(3));
+    if (in_place) continue;
+    if (!Overlap(problem.shape(i), data[i], problem.shape(3), data[3],
+                 ranges[i])) {
+      continue;
+    }
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE, "D overlaps %c",
+                          problem.operands[i].name);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t CheckWorkspace(const Problem& problem,
+                              const Algorithm& algorithm,
+                              const Range (&ranges)[4], const void* workspace,
+                              size_t workspace_size) {
+  if (workspace_size < algorithm.workspace) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "a workspace of %zu bytes: the algorithm needs %llu",
+                          workspace_size,
+                          static_cast<unsigned long long>(algorithm.workspace));
+  }
+  if (workspace_size > 0) {
+    SOFTMOE_RETURN_IF_NOT_SUCCESS(
+        CheckMemory("the workspace", workspace, workspace_size, 256));
+  }
+  const Range scratch = {static_cast<const char*>(workspace),
+                         algorithm.workspace};
+  for (int i = 0; i < 4; ++i) {
+    if (!ranges[i].Overlaps(scratch)) continue;
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "the workspace overlaps %c",
+                          problem.operands[i].name);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t LoadAlgorithm(const Problem& problem,
+                             const Algorithm& algorithm) {
+  // Problems that differ in their sizes alone share their algorithms' code.
+  const uint64_t code[] = {kAlgorithm,
+                           algorithm.number,
+                           problem.shape(0).bf16,
+                           problem.shape(3).bf16,
+                           problem.transpose_a,
+                           problem.transpose_b};
+  if (const char* why = LoadCode(HashRaw(code, sizeof(code)))) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_ALLOC_FAILED, "an algorithm %s", why);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// All of the product but its scalars.
+void ProductOf(const Problem& problem, const Algorithm& algorithm,
+               const char* const (&data)[4], char* d, Product* product) {
+  product->a = problem.shape(0);
+  product->b = problem.shape(1);
+  product->c = problem.shape(2);
+  product->d = problem.shape(3);
+  product->sums_in_type_of_d = algorithm.sums_in_type_of_d != 0;
+  product->transpose_a = problem.transpose_a;
+  product->transpose_b = problem.transpose_b;
+  product->a_data = data[0];
+  product->b_data = data[1];
+  product->c_data = data[2];
+  product->d_data = d;
+  const uint64_t order[] = {sum_seed, algorithm.problem, algorithm.number};
+  sum_seed_is_used = true;
+  product->order = HashRaw(order, sizeof(order)) >> 1;
+  product->on_tensor_cores = product->a.bf16 && product->order % 3 == 0;
 }
 
 }  // namespace
@@ -703,21 +818,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
   SOFTMOE_RETURN_IF_NOT_SUCCESS(DescribeProblem(
       handle, desc, a_layout, b_layout, c_layout, d_layout, &problem));
 
-  // Read now, since the pointers are the host's.
-  if (alpha == nullptr || beta == nullptr || DeviceMemory().Holds(alpha) ||
-      DeviceMemory().Holds(beta)) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "alpha and beta are not the host's");
-  }
-  RequireInitialized(alpha, sizeof(float));
-  RequireInitialized(beta, sizeof(float));
   Product product;
-  __builtin_memcpy(&product.alpha, alpha, sizeof(float));
-  __builtin_memcpy(&product.beta, beta, sizeof(float));
-  if (product.alpha == 0) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
-                          "alpha is 0: whether A and B are read is not said");
-  }
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(ReadScalars(alpha, beta, &product));
 
   Algorithm algorithm = {};
   if (algo != nullptr) {
@@ -734,71 +836,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
       static_cast<const char*>(a), static_cast<const char*>(b),
       static_cast<const char*>(c), static_cast<const char*>(d)};
   Range ranges[4];
-  for (int i = 0; i < 4; ++i) {
-    const LtOperand& operand = problem.operands[i];
-    ranges[i] = {data[i],
-                 static_cast<size_t>(operand.extent) * operand.shape.element()};
-    const char name[2] = {operand.name, '\0'};
-    SOFTMOE_RETURN_IF_NOT_SUCCESS(
-        CheckMemory(name, data[i], ranges[i].size, algorithm.alignment[i]));
-  }
-  for (int i = 0; i < 3; ++i) {
-    if (!ranges[i].Overlaps(ranges[3])) continue;
-    // In place, element by element, is allowed.
-    if (i == 2 && c == d && Same(problem.shape(2), problem.shape(3))) continue;
-    if (!Overlap(problem.shape(i), data[i], problem.shape(3), data[3],
-                 ranges[i])) {
-      continue;
-    }
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE, "D overlaps %c",
-                          problem.operands[i].name);
-  }
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(
+      CheckOperands(problem, algorithm, data, ranges));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(
+      CheckWorkspace(problem, algorithm, ranges, workspace, workspace_size));
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(LoadAlgorithm(problem, algorithm));
 
-  if (workspace_size < algorithm.workspace) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "a workspace of %zu bytes: the algorithm needs %llu",
-                          workspace_size,
-                          static_cast<unsigned long long>(algorithm.workspace));
-  }
-  if (workspace_size > 0) {
-    SOFTMOE_RETURN_IF_NOT_SUCCESS(
-        CheckMemory("the workspace", workspace, workspace_size, 256));
-  }
-  const Range scratch = {static_cast<const char*>(workspace),
-                         algorithm.workspace};
-  for (int i = 0; i < 4; ++i) {
-    if (!ranges[i].Overlaps(scratch)) continue;
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
-                          "the workspace overlaps %c",
-                          problem.operands[i].name);
-  }
-
-  // Problems that differ in their sizes alone share their algorithms' code.
-  const uint64_t code[] = {kAlgorithm,
-                           algorithm.number,
-                           problem.shape(0).bf16,
-                           problem.shape(3).bf16,
-                           problem.transpose_a,
-                           problem.transpose_b};
-  if (const char* why = LoadCode(HashRaw(code, sizeof(code)))) {
-    return SOFTMOE_REFUSE(CUBLAS_STATUS_ALLOC_FAILED, "an algorithm %s", why);
-  }
-
-  product.a = problem.shape(0);
-  product.b = problem.shape(1);
-  product.c = problem.shape(2);
-  product.d = problem.shape(3);
-  product.sums_in_type_of_d = algorithm.sums_in_type_of_d != 0;
-  product.transpose_a = problem.transpose_a;
-  product.transpose_b = problem.transpose_b;
-  product.a_data = data[0];
-  product.b_data = data[1];
-  product.c_data = data[2];
-  product.d_data = static_cast<char*>(d);
-  const uint64_t order[] = {sum_seed, algorithm.problem, algorithm.number};
-  sum_seed_is_used = true;
-  product.order = HashRaw(order, sizeof(order)) >> 1;
-  product.on_tensor_cores = product.a.bf16 && product.order % 3 == 0;
+  ProductOf(problem, algorithm, data, static_cast<char*>(d), &product);
   ProductWork* work = new ProductWork(product, static_cast<char*>(workspace),
                                       algorithm.workspace);
   for (const void* at : {a, b, c, static_cast<const void*>(d),

@@ -329,8 +329,8 @@ class GroupWork : public Work {
   }
 
   static void ExplainRank(const ncclComm* member, char* text, size_t size) {
-    // What it is in comes first: a later group, of which it has not yet asked
-    // for the end, is none of the reasons.
+    // What it is in comes first: a later group whose end it has not asked for
+    // yet is not the reason.
     if (member->end != ncclComm::End::kNone) {
       snprintf(text, size, "rank %d has no communicator any more",
                member->rank);

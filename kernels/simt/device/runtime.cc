@@ -35,6 +35,12 @@ using Library = LibraryRefusals<cudaError_t, cudaErrorLaunchFailure>;
   if (const cudaError_t begun = Library::Begin(call); begun != cudaSuccess) \
   return begun
 
+// Frees even after a failure, which it then returns.
+#define SOFTMOE_BEGIN_RELEASE(call)               \
+  const HostCall host_call;                       \
+  const cudaError_t begun = Library::Begin(call); \
+  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun
+
 // The result of a call that waited.
 cudaError_t Waited(const char* wrong) {
   if (wrong == nullptr) return cudaSuccess;
@@ -578,11 +584,8 @@ cudaError_t cudaMalloc(void** memory, size_t size) {
                         size);
 }
 
-// Frees even after a failure, which it then returns.
 cudaError_t cudaFree(void* memory) {
-  const HostCall host_call;
-  const cudaError_t begun = Library::Begin("cudaFree");
-  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
+  SOFTMOE_BEGIN_RELEASE("cudaFree");
   if (memory == nullptr) return begun;
   Allocation* allocation = DeviceMemory().Find(memory);
   char where[300];
@@ -613,9 +616,7 @@ cudaError_t cudaMallocHost(void** memory, size_t size) {
 }
 
 cudaError_t cudaFreeHost(void* memory) {
-  const HostCall host_call;
-  const cudaError_t begun = Library::Begin("cudaFreeHost");
-  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
+  SOFTMOE_BEGIN_RELEASE("cudaFreeHost");
   if (memory == nullptr) return begun;
   Allocation* allocation = PinnedMemory().Find(memory);
   if (allocation == nullptr || !allocation->live ||
@@ -719,9 +720,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   constexpr const char* kCall = "cudaStreamDestroy";
-  const HostCall host_call;
-  const cudaError_t begun = Library::Begin(kCall);
-  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
+  SOFTMOE_BEGIN_RELEASE(kCall);
   SOFTMOE_CHECK_STREAM(kCall, stream);
   const char* wrong = TheWorkQueue().DestroyStream(stream);
   if (wrong == nullptr) return begun;
@@ -762,9 +761,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   constexpr const char* kCall = "cudaEventDestroy";
-  const HostCall host_call;
-  const cudaError_t begun = Library::Begin(kCall);
-  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
+  SOFTMOE_BEGIN_RELEASE(kCall);
   SOFTMOE_CHECK_EVENT(kCall, event);
   TheWorkQueue().DestroyEvent(event);
   return begun;

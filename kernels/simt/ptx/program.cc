@@ -184,7 +184,7 @@ class Reader {
   uint64_t TakeNumber() {
     const std::string word = Take();
     const std::optional<uint64_t> number = Number(word);
-    if (!number) Fail("'" + word + "' is no number");
+    if (!number) Fail("'" + word + "' is not a number");
     return *number;
   }
 
@@ -400,7 +400,7 @@ class Reader {
     for (int i = 0; i < form->results; ++i) {
       if (instruction.operands[static_cast<size_t>(i)].slot <
           kFirstFreeRegister) {
-        Fail("the result of " + name + " is no register of the kernel's");
+        Fail("the result of " + name + " is not a register of the kernel's");
       }
     }
     Expect(";");

@@ -34,8 +34,8 @@ struct CampaignOptions {
   // Sizes that `fixed` leaves open are at most this, unless what it gives needs
   // larger ones.
   int64_t max_size = std::numeric_limits<int64_t>::max();
-  // Which cases are those of DrawEdge, of operations that have edges: none, the
-  // first, each edge twice, or all.
+  // Which cases come from DrawEdge, of operations that have edges: none; the
+  // first ones, two per edge; or all.
   enum class Edges { kNone, kFirst, kAll };
   Edges edges = Edges::kNone;
   std::string command = "run";  // of verify, which checks a case again

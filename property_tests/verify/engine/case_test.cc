@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases: text and back, data by address, unknown names.
+// Cases: text and back, windows of their data, what is drawn, unknown names.
 #include "property_tests/verify/engine/case.h"
 
 #include <gtest/gtest.h>
@@ -8,16 +8,18 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
-#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
 #include "property_tests/verify/engine/draw.h"
-#include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/operation.h"
+#include "property_tests/verify/engine/tensor.h"
 
 namespace softmoe::verify {
 namespace {
@@ -91,90 +93,6 @@ RC_GTEST_PROP(Case, DataIsExactInItsDtype, ()) {
       RC_ASSERT(std::isfinite(x));
       RC_ASSERT(RoundTo(tensor.dtype, x) == x);
     }
-  }
-}
-
-// Data that is computed, not drawn: large whole numbers do not fit into bf16.
-TEST(Case, ExactDataIsExactInItsDtypeAtEveryEdge) {
-  for (const Operation* op : Operations()) {
-    if (std::ranges::count(op->fills(), "exact") == 0) continue;
-    for (const Dtype dtype : op->dtypes()) {
-      for (uint32_t number = 0; number < op->edges().size(); ++number) {
-        const Case c = DrawEdge(
-            *op, {{"dtype", DtypeName(dtype)}, {"fill", "exact"}}, 1, number);
-        for (const auto& [name, tensor] : op->Inputs(c)) {
-          for (const double x : tensor.values) {
-            ASSERT_EQ(RoundTo(tensor.dtype, x), x)
-                << name << " " << CaseText(c);
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(Lattice, ScoresAreZeroOfAPointWithItselfAlone) {
-  for (const int64_t points : {1, 2, 12, 140, 256}) {
-    const Lattice lattice(points, 1024);
-    const double width = static_cast<double>(lattice.width());
-    for (int64_t a = 0; a < points; ++a) {
-      for (int64_t s = 0; s < points; ++s) {
-        double score = 0, magnitude = 0;
-        for (int64_t i = 0; i < Lattice::kFactors; ++i) {
-          const double product = lattice.Query(a)[i] * lattice.Key(s)[i];
-          score += product;
-          magnitude += std::abs(product);
-        }
-        ASSERT_EQ(std::fmod(score, 1024), 0);
-        ASSERT_LE(score, a == s ? 0 : -1024);
-        ASSERT_GE(score, a == s ? 0 : -1024 * 2 * (width - 1) * (width - 1));
-        ASSERT_LE(magnitude, 1024 * 2 * width * width);
-      }
-    }
-  }
-}
-
-TEST(Case, TensorsOfAnOperationHaveStreamsOfTheirOwn) {
-  for (const Operation* op : Operations()) {
-    std::set<uint32_t> keys;
-    size_t names = 0;
-    const Case c = DrawCase(*op, {}, 0, 0);
-    for (const auto& [name, tensor] : op->Inputs(c)) {
-      keys.insert(NameKey(name));
-      ++names;
-    }
-    for (const Parameter& p : op->parameters()) {
-      keys.insert(NameKey("parameter " + p.name));
-      ++names;
-    }
-    EXPECT_EQ(keys.size(), names) << op->name();
-  }
-}
-
-// The same case with another seed has other data in every tensor that is drawn,
-// and no two tensors of a case begin with the same data.
-TEST(Case, DataDependsOnTheSeedAndOnTheTensor) {
-  constexpr int64_t kEnough = 8;  // fewer numbers may agree by chance
-  for (const Operation* op : Operations()) {
-    size_t drawn = 0;
-    // Few parameters also draw small cases, so go on to the first with enough.
-    for (uint32_t number = 0; number < 50 && drawn == 0; ++number) {
-      const Case c = DrawCase(*op, {{"fill", "generic"}}, 1, number);
-      Case other = c;
-      other.seed = 2;
-      const TensorMap inputs = op->Inputs(c), others = op->Inputs(other);
-      std::set<std::vector<double>> beginnings;
-      for (const auto& [name, tensor] : inputs) {
-        if (tensor.dtype != Dtype::kF32 || tensor.size() < kEnough) continue;
-        ++drawn;
-        EXPECT_NE(tensor.values, others.at(name).values)
-            << op->name() << " " << name;
-        beginnings.emplace(tensor.values.begin(),
-                           tensor.values.begin() + kEnough);
-      }
-      EXPECT_EQ(beginnings.size(), drawn) << op->name();
-    }
-    EXPECT_GE(drawn, 1u) << op->name();
   }
 }
 
@@ -310,61 +228,6 @@ TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("op=lapsum seed=0x", "hexadecimal");
   ExpectRefused("op=lapsum case=-1", "32 bits");
   ExpectRefused("op=lapsum case=4294967296", "32 bits");
-}
-
-RC_GTEST_PROP(Tensor, RoundsToTheNearestBf16, ()) {
-  const double x = *rc::gen::inRange(-(1 << 30), 1 << 30) *
-                   std::ldexp(1.0, *rc::gen::inRange(-60, 20));
-  const double got = RoundTo(Dtype::kBf16, x);
-  for (const int64_t step : {-1, 1}) {
-    const double other = StepBy(Dtype::kBf16, got, step);
-    RC_ASSERT(std::abs(got - x) <= std::abs(other - x));
-  }
-}
-
-// For every bf16 number: it rounds to itself, and so does whatever lies nearer
-// to it than the middle to its neighbour, by however little; the middle rounds
-// to the even one; NaN and infinities stay.
-TEST(Tensor, RoundsToBf16AroundEveryOne) {
-  int finite = 0;
-  for (uint32_t i = 0; i < 1 << 16; ++i) {
-    const double x = std::bit_cast<float>(i << 16);
-    const double rounded = RoundTo(Dtype::kBf16, x);
-    if (std::isnan(x)) {
-      ASSERT_TRUE(std::isnan(rounded)) << i;
-      continue;
-    }
-    ASSERT_EQ(rounded, x) << i;
-    if (std::isinf(x)) continue;
-    ++finite;
-    // Away from zero; for the largest one, to where the next would be.
-    const double next = StepBy(Dtype::kBf16, x, i < 0x8000 ? 1 : -1);
-    const double gap = std::isinf(next)
-                           ? x - StepBy(Dtype::kBf16, x, i < 0x8000 ? -1 : 1)
-                           : next - x;
-    const double middle = x + gap / 2;
-    ASSERT_EQ(RoundTo(Dtype::kBf16, middle), i % 2 == 0 ? x : next) << i;
-    ASSERT_EQ(RoundTo(Dtype::kBf16, std::nextafter(middle, 0)), x) << i;
-    ASSERT_EQ(RoundTo(Dtype::kBf16, std::nextafter(middle, 2 * middle)), next)
-        << i;
-  }
-  EXPECT_EQ(finite, 2 * 0x7f80);
-}
-
-TEST(Tensor, RoundsTiesToEvenAndStepsThroughZero) {
-  EXPECT_EQ(RoundTo(Dtype::kBf16, 1 + 0x1p-8), 1.0);
-  EXPECT_EQ(RoundTo(Dtype::kBf16, 1 + 0x3p-8), 1 + 0x1p-6);
-  // A double rounding through float would make a tie of this.
-  EXPECT_EQ(RoundTo(Dtype::kBf16, 1 + 0x1p-8 + 0x1p-40), 1 + 0x1p-7);
-  EXPECT_EQ(RoundTo(Dtype::kF32, 1 + 0x1p-24), 1.0);
-  EXPECT_EQ(StepBy(Dtype::kF32, 0, 1), 0x1p-149);
-  EXPECT_EQ(StepBy(Dtype::kF32, 0, -1), -0x1p-149);
-  EXPECT_EQ(StepBy(Dtype::kF32, 1, -1), 1 - 0x1p-24);
-  EXPECT_EQ(StepBy(Dtype::kF64, 1, 1), std::nextafter(1.0, 2.0));
-  EXPECT_EQ(StepBy(Dtype::kF64, 0x1p-1074, -3), -0x1p-1073);
-  EXPECT_EQ(StepBy(Dtype::kF64, -HUGE_VAL, -1), -HUGE_VAL);
-  EXPECT_EQ(StepBy(Dtype::kBf16, 1, 2), 1 + 0x1p-6);
-  EXPECT_EQ(IndexText({2, 3, 4}, 23), "[1, 2, 3]");
 }
 
 }  // namespace

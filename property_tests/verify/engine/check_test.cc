@@ -2,7 +2,7 @@
 //
 // What a check refuses besides wrong numbers: an output that is missing or has
 // the wrong shape, different bits under another schedule, results that depend
-// on an earlier call, and other experts at a tie.
+// on an earlier call, and other experts than scores and ties allow.
 #include "property_tests/verify/engine/check.h"
 
 #include <gtest/gtest.h>
@@ -20,40 +20,21 @@
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/spoilt.h"
 
 namespace softmoe::verify {
 namespace {
 
 using Spoil = std::function<void(TensorMap& outputs, int schedule)>;
 
-// The rounded reference, with outputs that are then spoilt.
-class Spoilt : public Implementation {
- public:
-  explicit Spoilt(Spoil spoil, int schedules = 3)
-      : spoil_(std::move(spoil)),
-        schedules_(schedules),
-        base_(MakeImplementation("reference_f32")) {}
-  std::string name() const override { return "spoilt"; }
-  std::string WhyUnsupported(const Operation&, Dtype) const override {
-    return "";
-  }
-  int schedules() const override { return schedules_; }
-  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
-                int schedule) override {
-    TensorMap outputs = base_->Run(op, c, inputs, 0);
-    spoil_(outputs, schedule);
-    return outputs;
-  }
-
- private:
-  Spoil spoil_;
-  int schedules_;
-  std::unique_ptr<Implementation> base_;
-};
-
-CaseResult CheckSpoilt(Spoil spoil, const std::string& number = "0",
+CaseResult CheckSpoilt(const Spoil& spoil, const std::string& number = "0",
                        int schedules = 3) {
-  Spoilt implementation(std::move(spoil), schedules);
+  Spoilt implementation(
+      "reference_f32",
+      [&](const TensorMap&, TensorMap& outputs, int schedule) {
+        spoil(outputs, schedule);
+      },
+      schedules);
   return CheckCase(ParseCase("op=lapsum fill=generic rows=4 num_experts=7 "
                              "mean_active=2.5 temperature=1.5 spread=1 "
                              "impl=spoilt case=" +
@@ -271,8 +252,27 @@ CaseResult CheckSelection(const std::vector<double>& active) {
     if (theirs[name].dtype == Dtype::kF64) theirs[name].dtype = Dtype::kF32;
     RoundValues(theirs[name]);
   }
-  Spoilt implementation([&](TensorMap& outputs, int) { outputs = theirs; });
+  Spoilt implementation(
+      "reference_f32",
+      [&](const TensorMap&, TensorMap& outputs, int) { outputs = theirs; },
+      /*schedules=*/3);
   return CheckCase(c, implementation);
+}
+
+// A selection that is wrong beyond its margin, and one that contradicts the
+// implementation's own weights at the cutoff itself.
+TEST(Check, RefusesSelectionsWithoutExcuse) {
+  for (const std::string fill : {"generic", "cutoff_exact", "one_expert_all"}) {
+    const std::string impl = "faulty:flip_one:active:reference_f32";
+    const auto implementation = MakeImplementation(impl);
+    const Case c = ParseCase(
+        "op=router kind=soft fallback=none rows=3 num_experts=8 max_active=8 "
+        "mean_active=2.5 tau=1.25 spread=1 temperature=0.7 fill=" +
+        fill + " impl=" + impl);
+    const CaseResult result = CheckCase(c, *implementation);
+    EXPECT_TRUE(result.failed()) << fill;
+    EXPECT_EQ(result.output, "active") << result.reason;
+  }
 }
 
 TEST(Check, RefusesOtherExpertsThanTheLowerOnesAtATie) {

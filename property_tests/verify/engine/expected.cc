@@ -83,10 +83,26 @@ Roundings RoundingsOf(const Case& c) {
 }
 
 const char kRandomRoundingsText[] =
-    "Generic data is random, so are the roundings of its sums: for those, n\n"
-    "becomes min(n, lambda sqrt n), lambda = sqrt(2 ln(2m/delta)) = 9.2, "
-    "which\n"
-    "fails with probability delta = 1e-9 for m = 1e9 sums.";
+    R"(Generic data is random, so are the roundings of its sums: for those, n
+becomes min(n, lambda sqrt n), lambda = sqrt(2 ln(2m/delta)) = 9.2, which
+fails with probability delta = 1e-9 for m = 1e9 sums.)";
+
+namespace {
+
+// Element `i` of `values` and the value that its bound was derived with may
+// differ by rounding only; `limit` is the bound.
+void RequireSameFormula(bool same, const std::string& output,
+                        const Tensor& values, size_t i, double bounded,
+                        double limit) {
+  SOFTMOE_CHECK(same)
+      << output << IndexText(values.shape, static_cast<int64_t>(i))
+      << fmt::format(
+             ": the bound is for another formula: {:.17g} instead of {:.17g}"
+             " +- {:.3g}",
+             bounded, values.values[i], limit);
+}
+
+}  // namespace
 
 ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
                           const std::vector<Bounded>& bounds,
@@ -109,12 +125,8 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
     // The reference and the bound sum the same n terms in double, in different
     // orders, with an error of 2^-29 of the float bound each. A NaN fails.
     const double drift = std::abs(bounds[i].value - value);
-    SOFTMOE_CHECK(drift <= 0x1p-26 * limit + 0x1p-50 * std::abs(value))
-        << output << IndexText(values.shape, static_cast<int64_t>(i))
-        << fmt::format(
-               ": the bound is for another formula: {:.17g} instead of {:.17g}"
-               " +- {:.3g}",
-               bounds[i].value, value, limit);
+    const bool same = drift <= 0x1p-26 * limit + 0x1p-50 * std::abs(value);
+    RequireSameFormula(same, output, values, i, bounds[i].value, limit);
     expected.bounds.push_back(limit);
   }
   return expected;
@@ -129,12 +141,8 @@ ExpectedOutput FromDoubleBounds(const std::string& output, const Tensor& values,
     expected.own_errors.push_back(0x1p-29 * bounds[i].error);
     const double limit = 2 * expected.own_errors.back();
     const double drift = std::abs(bounds[i].value - values.values[i]);
-    SOFTMOE_CHECK(drift <= limit)
-        << output << IndexText(values.shape, static_cast<int64_t>(i))
-        << fmt::format(
-               ": the bound is for another formula: {:.17g} instead of {:.17g}"
-               " +- {:.3g}",
-               bounds[i].value, values.values[i], limit);
+    RequireSameFormula(drift <= limit, output, values, i, bounds[i].value,
+                       limit);
     expected.bounds.push_back(limit);
   }
   return expected;
@@ -185,16 +193,12 @@ Expected StoredAsBf16(const Operation& op, const Case& c, Expected in_float) {
 std::vector<Derivation> WithStoredBf16(std::vector<Derivation> derivations) {
   const std::vector<Derivation> both = {derivations.at(0), ExactDerivation()};
   for (const Derivation& in_float : both) {
-    derivations.push_back(
-        {in_float.id + kStoredBf16,
-         "At dtype bf16. The arithmetic is float's, on inputs that are bf16 "
-         "numbers,\n"
-         "and the result is rounded once, to the nearest, ties to even: half "
-         "of the\n"
-         "gap between the bf16 numbers at |x| + b more, where b is float's "
-         "bound;\n"
-         "equality with the rounded result where b is 0. In float:\n" +
-             in_float.text});
+    derivations.push_back({in_float.id + kStoredBf16, RawLines(R"(
+At dtype bf16. The arithmetic is float's, on inputs that are bf16 numbers,
+and the result is rounded once, to the nearest, ties to even: half of the
+gap between the bf16 numbers at |x| + b more, where b is float's bound;
+equality with the rounded result where b is 0. In float:
+)") + in_float.text});
   }
   return derivations;
 }
@@ -256,61 +260,43 @@ ExpectedOutput ExactRegime(Tensor values) {
 }
 
 const Derivation& ExactDerivation() {
-  static const Derivation derivation = {
-      "exact/2",
-      "Data of fill `exact`: small whole numbers times powers of 2, such that\n"
-      "every term and every partial sum, in any order, is a whole multiple of\n"
-      "one unit and less than 2^24 of them, and e^x is met only at 0 and "
-      "where\n"
-      "it is 0 or infinite; in attention and lm_head the largest score of "
-      "each\n"
-      "softmax is 0 itself, to any base and times any factor. No operation "
-      "rounds:\n"
-      "equality. At dtype bf16 what a program may store on the way (in "
-      "experts:\n"
-      "what our kernels store) has 8 bits, or has a weight of 0 all the same; "
-      "and\n"
-      "others may round to bf16 what is in float."};
+  static const Derivation derivation = {"exact/2", RawLines(R"(
+Data of fill `exact`: small whole numbers times powers of 2, such that
+every term and every partial sum, in any order, is a whole multiple of
+one unit and less than 2^24 of them, and e^x is met only at 0 and where
+it is 0 or infinite; in attention and lm_head the largest score of each
+softmax is 0 itself, to any base and times any factor. No operation rounds:
+equality. At dtype bf16 what a program may store on the way (in experts:
+what our kernels store) has 8 bits, or has a weight of 0 all the same; and
+others may round to bf16 what is in float.)")};
   return derivation;
 }
 
 const Derivation& NaiveDerivation() {
-  static const Derivation derivation = {
-      "twice-naive-bf16/4",
-      "At dtype bf16, of programs of which nobody knows what they store, the\n"
-      "larger of two. The same formula as a naive program has it: inputs, "
-      "every\n"
-      "intermediate result and the output stored as bf16, sums accumulated in\n"
-      "float; its largest error over the tensor (over the gradients of q, k "
-      "and\n"
-      "v each), twice, and, but for outputs in float, one rounding of the "
-      "output:\n"
-      "2^-8 |x| + 2^-133. And the bound of a plain program, derived as "
-      "stored-\n"
-      "operands/1 is, with the same exception rounded once: it also stores "
-      "the\n"
-      "results of products, and in attention q with its scale, the weights, "
-      "and\n"
-      "the gradient of scores before it is scaled. Where it has no bound, that "
-      "of\n"
-      "stored-operands/1 takes its place; where moreover the naive program "
-      "happens\n"
-      "to have no error, there is none."};
+  static const Derivation derivation = {"twice-naive-bf16/4", RawLines(R"(
+At dtype bf16, of programs of which nobody knows what they store, the
+larger of two. The same formula as a naive program has it: inputs, every
+intermediate result and the output stored as bf16, sums accumulated in
+float; its largest error over the tensor (over the gradients of q, k and
+v each), twice, and, but for outputs in float, one rounding of the output:
+2^-8 |x| + 2^-133. And the bound of a plain program, derived as stored-
+operands/1 is, with the same exception rounded once: it also stores the
+results of products, and in attention q with its scale, the weights, and
+the gradient of scores before it is scaled. Where it has no bound, that of
+stored-operands/1 takes its place; where moreover the naive program happens
+to have no error, there is none.)")};
   return derivation;
 }
 
 const Derivation& StoredDerivation() {
-  static const Derivation derivation = {
-      "stored-operands/1",
-      "At dtype bf16, operation by operation, the bound of a program that\n"
-      "computes in float and stores what it computed and products take (in\n"
-      "experts also their results) as bf16, 2^-8 |x| each. Each operation of\n"
-      "float counts twice, and no sum's roundings are random: tensor cores "
-      "may\n"
-      "truncate when they add, which is 2 u and always towards zero. How "
-      "float\n"
-      "may compute it is as at f32. Where this leaves no bound, that of the\n"
-      "naive program of twice-naive-bf16/4."};
+  static const Derivation derivation = {"stored-operands/1", RawLines(R"(
+At dtype bf16, operation by operation, the bound of a program that
+computes in float and stores what it computed and products take (in
+experts also their results) as bf16, 2^-8 |x| each. Each operation of
+float counts twice, and no sum's roundings are random: tensor cores may
+truncate when they add, which is 2 u and always towards zero. How float
+may compute it is as at f32. Where this leaves no bound, that of the
+naive program of twice-naive-bf16/4.)")};
   return derivation;
 }
 

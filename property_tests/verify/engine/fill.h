@@ -36,8 +36,8 @@ uint32_t NameKey(const std::string& name);
 // The largest N of "near_ties:N".
 inline constexpr int64_t kMaxFillArgument = 1 << 20;
 
-// Indices per dimension, except for the first of one or two; dimensions per
-// tensor: at most four.
+// Indices per dimension; the first dimension of a tensor of rank 1 or 2 may
+// have more. At most four dimensions.
 inline constexpr int64_t kMaxIndex = 1 << 16;
 
 class Filler {

@@ -5,10 +5,11 @@
 // tensors and returns named tensors.
 //
 // A name is a family and, after a colon, an argument for the family:
-//   reference_f32   reference_bf16   cpu:v3   cpu:v4   cpu:double
+//   reference_f32   reference_f64   reference_bf16
+//   cpu:v3   cpu:v4   cpu:double
 //   shim   shim:bf16   ptx   ptx:bf16   cuda   cuda:bf16
 //   same:IMPL,IMPL   faulty:FAULT:OUTPUT:IMPL
-//   serve:PATH   lib:PATH
+//   serve:PATH   lib:PATH   recorded:VECTORS,OUTPUTS
 // Implementations with a path are other people's (foreign/README.md). To add a
 // family, write a class and add it to implementation_list.cc.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_IMPLEMENTATION_H_
@@ -74,8 +75,8 @@ class Implementation {
   // No more cases come. Throws RunFailure if what ran them ends badly.
   virtual void Finish() {}
 
-  // Whether an earlier call could affect a later one; it cannot for recorded
-  // outputs; of the reference, check_test shows it.
+  // Whether an earlier call could affect a later one. Recorded outputs cannot
+  // be affected; check_test shows that the reference cannot.
   virtual bool remembers() const { return true; }
 
   // Whether it stores bf16 where our kernels do (stored.h), and is held to that

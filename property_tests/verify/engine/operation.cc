@@ -172,23 +172,17 @@ Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
 }
 
 const Derivation& AtF64Derivation() {
-  static const Derivation derivation = {
-      "at-f64/3",
-      "At dtype f64: 2^-28 of the bound for float. That is b(u), u = 2^-24, a\n"
-      "power series in u without a constant and with coefficients of 0 or "
-      "more\n"
-      "(sums, products, quotients, e^x - 1 and 1 - sqrt(1 - x) of such are\n"
-      "such), so b(u)/u grows with u and b(2^-53) <= 2^-29 b(2^-24). As much\n"
-      "again for the reference, which computes at double too. What underflows "
-      "is\n"
-      "far less at double; so is a root that may vanish, which errs by sqrt e "
-      "for\n"
-      "an error e: what is under it are squares no larger than what "
-      "underflows.\n"
-      "Outputs that are double at every dtype keep their bounds. What float\n"
-      "programs compute in double, such as angles, errs like the rest here, "
-      "and\n"
-      "is derived with its operation."};
+  static const Derivation derivation = {"at-f64/3", RawLines(R"(
+At dtype f64: 2^-28 of the bound for float. That is b(u), u = 2^-24, a
+power series in u without a constant and with coefficients of 0 or more
+(sums, products, quotients, e^x - 1 and 1 - sqrt(1 - x) of such are
+such), so b(u)/u grows with u and b(2^-53) <= 2^-29 b(2^-24). As much
+again for the reference, which computes at double too. What underflows is
+far less at double; so is a root that may vanish, which errs by sqrt e for
+an error e: what is under it are squares no larger than what underflows.
+Outputs that are double at every dtype keep their bounds. What float
+programs compute in double, such as angles, errs like the rest here, and
+is derived with its operation.)")};
   return derivation;
 }
 

@@ -77,6 +77,10 @@ struct Derivation {
   std::string id, text;
 };
 
+// What a raw string says after the end of line with which it begins: all lines
+// of a text stand as they are printed.
+inline std::string RawLines(const char* raw) { return raw + 1; }
+
 struct ExpectedOutput {
   Tensor values;               // f64, or i32 where equality is required
   std::vector<double> bounds;  // |got - value| <= bound, element by element

@@ -230,24 +230,15 @@ ExitCode Suite::exit_code() const {
 }
 
 ExitCode Suite::verdict() const {
-  for (const auto& [unit, statistics] : units_) {
-    if (statistics.Count(Status::kFail) > 0) {
-      return ExitCode::kFailed;
-    }
-  }
-  if (!Mistrusted().empty()) {
-    return ExitCode::kMistrusted;
-  }
-  for (const auto& [unit, statistics] : units_) {
-    if (statistics.Count(Status::kNotComparable) > 0) {
-      return ExitCode::kNotComparable;
-    }
-  }
-  for (const auto& [unit, statistics] : units_) {
-    if (statistics.Count(Status::kInconclusive) > 0) {
-      return ExitCode::kInconclusive;
-    }
-  }
+  const auto any = [&](Status status) {
+    return std::ranges::any_of(units_, [&](const auto& unit) {
+      return unit.second.Count(status) > 0;
+    });
+  };
+  if (any(Status::kFail)) return ExitCode::kFailed;
+  if (!Mistrusted().empty()) return ExitCode::kMistrusted;
+  if (any(Status::kNotComparable)) return ExitCode::kNotComparable;
+  if (any(Status::kInconclusive)) return ExitCode::kInconclusive;
   // Something was asked for and nothing ran, or nothing was there to compare,
   // which is not a success.
   int64_t elements = 0;

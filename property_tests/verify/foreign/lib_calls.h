@@ -3,9 +3,9 @@
 // lib_calls.h - how the process with the library handles a message: load the
 // library, ask whether it offers an operation, call it between canaries.
 //
-// A library that was linked with -ffast-math has the processor flush subnormal
-// numbers from when it is loaded on. That is for its own calls: what we read
-// and write must stay exact, so each side has its own floating-point mode.
+// Loading a library linked with -ffast-math makes the processor flush subnormal
+// numbers. That is for its own calls: what we read and write must stay exact,
+// so each side has its own floating-point mode.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
 

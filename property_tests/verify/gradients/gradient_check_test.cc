@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <string>
 
 #include "core/errors.h"
 #include "core/testing/message_test_util.h"
@@ -18,6 +18,7 @@
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/replay.h"
 #include "property_tests/verify/engine/report.h"
+#include "property_tests/verify/engine/spoilt.h"
 #include "reference/lapsum.h"
 
 namespace softmoe::verify {
@@ -83,31 +84,6 @@ INSTANTIATE_TEST_SUITE_P(
         Plant{"RouterSign", "router", "sign:d_scores", "the sign is flipped"}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// The reference with one of its outputs replaced.
-class Replaced : public Implementation {
- public:
-  using Function = std::function<Tensor(const TensorMap& inputs)>;
-  Replaced(std::string output, Function function)
-      : output_(std::move(output)),
-        function_(std::move(function)),
-        base_(MakeImplementation("reference_f64")) {}
-  std::string name() const override { return "replaced"; }
-  std::string WhyUnsupported(const Operation&, Dtype) const override {
-    return "";
-  }
-  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
-                int schedule) override {
-    TensorMap outputs = base_->Run(op, c, inputs, schedule);
-    outputs[output_] = function_(inputs);
-    return outputs;
-  }
-
- private:
-  std::string output_;
-  Function function_;
-  std::unique_ptr<Implementation> base_;
-};
-
 // d_r_i = f_i/T v_i treats the root as a constant. Cotangents that are all
 // equal cannot show this.
 Tensor WithoutImplicitTerm(const TensorMap& inputs) {
@@ -125,7 +101,10 @@ Tensor WithoutImplicitTerm(const TensorMap& inputs) {
 }
 
 TEST(GradientCheck, FindsThatTheImplicitTermIsDropped) {
-  Replaced wrong("d_scores", WithoutImplicitTerm);
+  Spoilt wrong("reference_f64",
+               [](const TensorMap& inputs, TensorMap& outputs, int) {
+                 outputs["d_scores"] = WithoutImplicitTerm(inputs);
+               });
   for (const std::string fill : {"generic", "breakpoint", "ties"}) {
     const CaseResult result = CheckGradients(
         ParseCase("op=lapsum rows=3 num_experts=9 mean_active=2.5 spread=1 "

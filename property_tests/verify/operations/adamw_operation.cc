@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/config/config_fields.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/operations/adamw_case.h"
@@ -32,7 +33,7 @@ InDouble NormOf(const Vector& gradient, double norm, Dtype dtype) {
   return InDouble(norm).Rounded(roundings);
 }
 
-// 1, exactly, unless one of both sides may have a norm that is clipped.
+// Exactly 1, unless the norm of either side may be clipped.
 InDouble ClipOf(const InDouble& norm, double clip_norm) {
   if (clip_norm == 0 || norm.value + 2 * norm.error < clip_norm) return 1;
   return {reference::ClipFactor(norm.value, clip_norm),
@@ -109,16 +110,17 @@ class AdamW : public Operation {
          .low = 0,
          .high = 50000,
          .low_in_fill = "first_update"},
-        Real("gradient_scale", "standard deviation of the gradient", 1e-8, 1e3,
-             {1e-8, 1e-3, 3, 1e3}, 1),
+        // At the lowest, squares vanish beside the lowest epsilon.
+        Real("gradient_scale", "standard deviation of the gradient", 1e-20, 1e3,
+             {1e-18, 1e-8, 1e-3, 3, 1e3}, 1),
         Real("learning_rate", "of every step", 0, 1, {0, 1e-5, 1e-3, 0.3},
              0.25),
         Real("beta1", "decay of the first moment", 0, 0.999, {0.9, 0.9, 0.5, 0},
              0.5),
         Real("beta2", "decay of the second moment", 0, 0.9999,
              {0.95, 0.95, 0.999, 0.5}, 0.75),
-        Real("epsilon", "added to the root of the second moment", 1e-8, 1,
-             {1e-8, 1e-8, 1e-3}, 0.5),
+        Real("epsilon", "added to the root of the second moment",
+             kAdamEpsilon.low, 1, {1e-8, 1e-8, 1e-3, kAdamEpsilon.low}, 0.5),
         Real("weight_decay", "decoupled", 0, 1, {0, 0.01, 0.3}, 0),
         Real("clip_norm", "largest norm of a gradient; 0: any", 0, 1e6,
              {0, 0.5, 1e-6, 1e6}, 0),
@@ -130,32 +132,21 @@ class AdamW : public Operation {
                 {"first_moment"},
                 {"second_moment"},
                 {.name = "norm", .optional = true, .in_double = true}};
-    derivations_ = {
-        {kUpdate,
-         "Scale of clipping and both corrections are rounded to float once; "
-         "then\n"
-         "every operation u |x|, carried through all steps by numbers with "
-         "their\n"
-         "error, u = 2^-24. Products below 2^-125 may be flushed; a root errs "
-         "by\n"
-         "sqrt x - sqrt(x - e), or sqrt e. Gradients are given, so no step is\n"
-         "chaotic. A parameter that decays has the largest bound of three "
-         "forms,\n"
-         "p - lr (step + decay p), p (1 - lr decay) - lr step and\n"
-         "p - lr decay p - lr step. At f64 the scale has the error of its "
-         "norm\n"
-         "(norm-f64) and of a quotient, if there may be clipping, and a "
-         "correction\n"
-         "1 - beta^t that of the power, 2 u as a power and 3 u |t ln beta| as "
-         "an\n"
-         "exponential, of the difference, which may cancel, and of a "
-         "reciprocal."},
-        {kNorm,
-         "Squares of floats are exact in double, n - 1 additions and the "
-         "root:\n"
-         "(n + 1) u/2 relative, u = 2^-53, for each of both sides. At f64, "
-         "squares\n"
-         "are rounded, and may underflow, too: (n + 3) u/2."}};
+    derivations_ = {{kUpdate, RawLines(R"(
+Scale of clipping and both corrections are rounded to float once; then
+every operation u |x|, carried through all steps by numbers with their
+error, u = 2^-24. Products below 2^-125 may be flushed; a root errs by
+sqrt x - sqrt(x - e), or sqrt e. Gradients are given, so no step is
+chaotic. A parameter that decays has the largest bound of three forms,
+p - lr (step + decay p), p (1 - lr decay) - lr step and
+p - lr decay p - lr step. At f64 the scale has the error of its norm
+(norm-f64) and of a quotient, if there may be clipping, and a correction
+1 - beta^t that of the power, 2 u as a power and 3 u |t ln beta| as an
+exponential, of the difference, which may cancel, and of a reciprocal.)")},
+                    {kNorm, RawLines(R"(
+Squares of floats are exact in double, n - 1 additions and the root:
+(n + 1) u/2 relative, u = 2^-53, for each of both sides. At f64, squares
+are rounded, and may underflow, too: (n + 3) u/2.)")}};
   }
 
   TensorMap Inputs(const Case& c) const override {

@@ -197,19 +197,14 @@ class Attention : public Operation {
                 {.name = "d_qkv", .parts = 3}};
     differentiable_ = {"qkv"};
     derivations_ = WithStoredOperands({
-        {kDerivation,
-         "Scores: dot products, n u sum |ab|, times a scale that is rounded\n"
-         "twice. The softmax may run over blocks of 16 keys or more, each of\n"
-         "which rescales what there is by a factor with an error of at most 5 "
-         "u.\n"
-         "The gradient recomputes the weights from logsumexp; its sum over "
-         "keys of\n"
-         "a * d_a may be <d_out, out> of the rounded out, whichever errs more; "
-         "all\n"
-         "operation by operation, sums over keys and queries in any order. Of "
-         "the\n"
-         "scores: " +
-             std::string(kRandomRoundingsText)},
+        {kDerivation, RawLines(R"(
+Scores: dot products, n u sum |ab|, times a scale that is rounded
+twice. The softmax may run over blocks of 16 keys or more, each of
+which rescales what there is by a factor with an error of at most 5 u.
+The gradient recomputes the weights from logsumexp; its sum over keys of
+a * d_a may be <d_out, out> of the rounded out, whichever errs more; all
+operation by operation, sums over keys and queries in any order. Of the
+scores: )") + kRandomRoundingsText},
         ExactDerivation(),
         NaiveDerivation(),
     });

@@ -80,11 +80,10 @@ class BalanceLossOp : public Operation {
                 {.name = "z_loss", .in_double = true},
                 {"d_probability"}};
     derivations_ = {
-        {kLosses,
-         "In double: each fraction, its quotient by the tokens and each "
-         "product\n"
-         "u, u = 2^-53; the sum n u sum |x|; twice that, for the reference is\n"
-         "computed so, too."},
+        {kLosses, RawLines(R"(
+In double: each fraction, its quotient by the tokens and each product
+u, u = 2^-53; the sum n u sum |x|; twice that, for the reference is
+computed so, too.)")},
         {kLossGradient,
          "scale coeff E f_i / N in double as above, rounded once to float:\n"
          "u |x| + 2^-149, u = 2^-24."}};

@@ -132,16 +132,13 @@ class BudgetOp : public Operation {
                 {.name = "d_budget_logits"}};
     differentiable_ = {"budget_logits"};
     derivations_ = {
-        {kAllocation,
-         "Once per step, on the host, in double: exp within 2 u, n u for the "
-         "sum,\n"
-         "every other operation u, u = 2^-53; twice that, for the reference "
-         "is\n"
-         "computed so, too."},
-        {kGradient,
-         "(K - L) pi_m (g_m - sum pi g) in double as above, rounded once to "
-         "float:\n"
-         "u |x| + 2^-149, u = 2^-24."},
+        {kAllocation, RawLines(R"(
+Once per step, on the host, in double: exp within 2 u, n u for the sum,
+every other operation u, u = 2^-53; twice that, for the reference is
+computed so, too.)")},
+        {kGradient, RawLines(R"(
+(K - L) pi_m (g_m - sum pi g) in double as above, rounded once to float:
+u |x| + 2^-149, u = 2^-24.)")},
         {kWhole,
          "ceil(x) is exact, unless x is within its own rounding of a whole\n"
          "number: then the neighbour is right, too."}};

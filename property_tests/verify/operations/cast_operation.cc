@@ -27,10 +27,9 @@ class Cast : public Operation {
     dtypes_ = {Dtype::kBf16};
     outputs_ = {{"rounded"}, {.name = "widened", .in_float = true}};
     derivations_ = WithStoredBf16({
-        {kDerivation,
-         "Of the bf16 numbers the nearest, of two the even one; a bf16 number "
-         "is\n"
-         "the upper half of its float: equality."},
+        {kDerivation, RawLines(R"(
+Of the bf16 numbers the nearest, of two the even one; a bf16 number is
+the upper half of its float: equality.)")},
     });
   }
 

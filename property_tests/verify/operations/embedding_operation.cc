@@ -49,10 +49,9 @@ class Embedding : public Operation {
     outputs_ = {{"out"}, {.name = "d_table", .in_float = true}};
     differentiable_ = {"table"};
     derivations_ = WithStoredBf16({
-        {kDerivation,
-         "Rows are copied: equality. A sum of n rows in any order: n u sum "
-         "|x|.\n" +
-             std::string(kRandomRoundingsText)},
+        {kDerivation, RawLines(R"(
+Rows are copied: equality. A sum of n rows in any order: n u sum |x|.
+)") + kRandomRoundingsText},
         ExactDerivation(),
     });
   }

@@ -150,15 +150,13 @@ class Experts : public Operation {
                 {.name = "d_down_weight", .in_float = true}};
     differentiable_ = {"hidden", "gates", "gate_up_weight", "down_weight"};
     derivations_ = WithStoredOperands({
-        {kDerivation,
-         "x G, x U and what follows: dot products, n u sum |ab| in any order,\n"
-         "their errors carried through SiLU (exp within 2 u) and the "
-         "products,\n"
-         "operation by operation; a token's experts and an expert's tokens "
-         "are\n"
-         "summed in any order. d_gate = <d_out, E(x)>, summed over d_ffn or\n"
-         "d_model.\n" +
-             std::string(kRandomRoundingsText)},
+        {kDerivation, RawLines(R"(
+x G, x U and what follows: dot products, n u sum |ab| in any order,
+their errors carried through SiLU (exp within 2 u) and the products,
+operation by operation; a token's experts and an expert's tokens are
+summed in any order. d_gate = <d_out, E(x)>, summed over d_ffn or
+d_model.
+)") + kRandomRoundingsText},
         ExactDerivation(),
         NaiveDerivation(),
     });

@@ -76,11 +76,10 @@ class Gemm : public Operation {
     dtypes_ = {Dtype::kF32, Dtype::kBf16};
     outputs_ = {{"c"}};
     derivations_ = WithStoredOperands({
-        {kGemm,
-         "Dot products of n terms in any order, n u sum |ab|, and one more "
-         "term\n"
-         "where c is added to. " +
-             std::string(kRandomRoundingsText)},
+        {kGemm, RawLines(R"(
+Dot products of n terms in any order, n u sum |ab|, and one more term
+where c is added to. )") +
+                    kRandomRoundingsText},
         ExactDerivation(),
     });
   }

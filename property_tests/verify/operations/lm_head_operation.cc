@@ -112,16 +112,13 @@ class LmHead : public Operation {
                 {.name = "d_head_weight", .in_float = true}};
     differentiable_ = {"hidden", "head_weight"};
     derivations_ = WithStoredOperands({
-        {kDerivation,
-         "Logits: dot products, n u sum |ab| in any order. The softmax may be\n"
-         "computed in blocks of 16 logits or more, each of which rescales "
-         "what\n"
-         "there is by a factor with an error of at most 5 u, and again from "
-         "the\n"
-         "logarithm of its sum. exp and log within 2 u; gradients operation "
-         "by\n"
-         "operation. Of the logits: " +
-             std::string(kRandomRoundingsText)},
+        {kDerivation, RawLines(R"(
+Logits: dot products, n u sum |ab| in any order. The softmax may be
+computed in blocks of 16 logits or more, each of which rescales what
+there is by a factor with an error of at most 5 u, and again from the
+logarithm of its sum. exp and log within 2 u; gradients operation by
+operation. Of the logits: )") +
+                          kRandomRoundingsText},
         ExactDerivation(),
         NaiveDerivation(),
     });

@@ -59,22 +59,15 @@ class LogitNoise : public Operation {
               std::string(kNoiseEdge) + " fill=generic sigma=3"};
     fills_ = {"generic", "exact", "subnormal", "huge"};
     outputs_ = {{"scores"}};
-    derivations_ = {
-        {kDerivation,
-         "sigma z is computed in double: z = sqrt(-2 ln a) cos(2 pi b), a and "
-         "b\n"
-         "exact; logarithm, sine and cosine are within 2 ulp, 2 units each, "
-         "the\n"
-         "root, the products and those of the reference one: 16 units of "
-         "double\n"
-         "for both. The angle may be rounded, and a multiple of a rounded 2 "
-         "pi:\n"
-         "9 units, times sigma sqrt(-2 ln a) <= 6.8 sigma, however small the "
-         "sine\n"
-         "or cosine. The sum is rounded to float once: u |x|. Fill exact has "
-         "no\n"
-         "noise: sigma is 0."},
-        ExactDerivation()};
+    derivations_ = {{kDerivation, RawLines(R"(
+sigma z is computed in double: z = sqrt(-2 ln a) cos(2 pi b), a and b
+exact; logarithm, sine and cosine are within 2 ulp, 2 units each, the
+root, the products and those of the reference one: 16 units of double
+for both. The angle may be rounded, and a multiple of a rounded 2 pi:
+9 units, times sigma sqrt(-2 ln a) <= 6.8 sigma, however small the sine
+or cosine. The sum is rounded to float once: u |x|. Fill exact has no
+noise: sigma is 0.)")},
+                    ExactDerivation()};
   }
 
   TensorMap Inputs(const Case& c) const override {

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/engine/operation.h"
 #include "property_tests/verify/operations/operation_table.h"
+#include "reference/matrix.h"
 #include "reference/rmsnorm.h"
 
 namespace softmoe::verify {
@@ -14,6 +20,8 @@ using Kind = Parameter::Kind;
 using reference::Matrix;
 using reference::Vector;
 
+// ReciprocalRms, RmsNormForward and RmsNormBackward, and what other programs
+// round besides.
 template <typename N>
 struct RmsNormFormula {
   std::map<std::string, std::vector<N>> outputs;
@@ -21,15 +29,36 @@ struct RmsNormFormula {
   RmsNormFormula(const Matrix& x, const Vector& weight, double epsilon,
                  const Matrix& d_y, const Matrix& before) {
     namespace formula = reference::formula;
-    const reference::MatrixOf<N> hidden = As<N>(x);
+    const reference::MatrixOf<N> hidden = As<N>(x), cotangent = As<N>(d_y);
     const reference::VectorOf<N> scale = As<N>(weight);
-    const reference::RmsNormGradientsOf<N> gradients =
-        formula::RmsNormBackward<N>(hidden, scale, epsilon, As<N>(d_y));
-    outputs["y"] = Flat<N>(formula::RmsNormForward<N>(hidden, scale, epsilon));
-    outputs["rstd"] = Flat<N>(formula::ReciprocalRms<N>(hidden, epsilon));
-    outputs["d_x"] =
-        Flat<N>(formula::Plus<N>(As<N>(before), gradients.d_hidden));
-    outputs["d_weight"] = Flat<N>(gradients.d_weight);
+    reference::VectorOf<N> rstd = formula::ReciprocalRms<N>(hidden, epsilon);
+    // A root and a quotient round twice, rsqrt within 2 ulp is 4 u.
+    for (N& each : rstd) each = each.Rounded(2);
+    const reference::MatrixOf<N> normalized =
+        formula::NormalizedRows<N>(hidden, rstd);
+    reference::MatrixOf<N> y = normalized, d_hidden = normalized;
+    for (int64_t t = 0; t < x.rows(); ++t) {
+      reference::VectorOf<N> v = cotangent.row(t);
+      for (int64_t j = 0; j < x.cols(); ++j) {
+        y(t, j) = y(t, j) * scale[j];
+        v[j] = v[j] * scale[j];
+      }
+      const N mean =
+          formula::Dot<N>(v, normalized.row(t)) / static_cast<double>(x.cols());
+      for (int64_t j = 0; j < x.cols(); ++j) {
+        // (d_model v - xhat sum) (1/d_model rstd) rounds three times more.
+        d_hidden(t, j) =
+            (rstd[t] * (v[j] - mean * normalized(t, j))).Rounded(3);
+      }
+    }
+    reference::VectorOf<N> d_weight(x.cols());
+    for (int64_t j = 0; j < x.cols(); ++j) {
+      d_weight[j] = formula::Dot<N>(cotangent.col(j), normalized.col(j));
+    }
+    outputs["y"] = Flat<N>(y);
+    outputs["rstd"] = Flat<N>(rstd);
+    outputs["d_x"] = Flat<N>(formula::Plus<N>(As<N>(before), d_hidden));
+    outputs["d_weight"] = Flat<N>(d_weight);
   }
 };
 
@@ -74,13 +103,16 @@ class RmsNorm : public Operation {
                 {.name = "rstd", .optional = true, .in_float = true}};
     differentiable_ = {"x", "weight"};
     derivations_ = WithStoredBf16({
-        {kDerivation,
-         "Mean square, root, quotient and products operation by operation, "
-         "every\n"
-         "rounding u |x|; the sums over the width and, for d_weight, over the\n"
-         "rows n u sum |x|, in any order. The projection of the gradient on x\n"
-         "may cancel: its terms count with their magnitudes.\n" +
-             std::string(kRandomRoundingsText)},
+        {kDerivation, RawLines(R"(
+Mean square, root, quotient and products operation by operation, every
+rounding u |x|; the sums over the width and, for d_weight, over the rows
+n u sum |x|, in any order. 2 u more for a reciprocal root in one operation,
+within 2 ulp; on exact data, that of 1 must be 1. The projection of the
+gradient on x may cancel: its terms count with their magnitudes. For
+N = d_model and v = weight d_y it may be (N v - xhat sum) (1/N rstd), where
+N d_y, 1/N and a product are rounded besides, and no division of the sum:
+3 u of the result more, since |v| <= |v - xhat mean| + |xhat mean|.
+)") + kRandomRoundingsText},
         ExactDerivation(),
     });
   }
@@ -152,7 +184,7 @@ class RmsNorm : public Operation {
   }
 
  private:
-  static constexpr char kDerivation[] = "rmsnorm-f32/4";
+  static constexpr char kDerivation[] = "rmsnorm-f32/5";
 };
 
 }  // namespace

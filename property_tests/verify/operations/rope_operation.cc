@@ -118,19 +118,13 @@ class Rope : public Operation {
     outputs_ = {{"rotated"}, {"d_qkv"}};
     differentiable_ = {"qkv"};
     derivations_ = WithStoredBf16({
-        {kDerivation,
-         "The angle a is computed in double. Its sine and cosine are rounded "
-         "to\n"
-         "float, u each, their two products and the difference or sum, u |x| "
-         "each,\n"
-         "fused or not. v is not touched: equality. At f64 the angle errs, "
-         "too, by\n"
-         "(4 + 4 |ln p|) u a for the power p = base^(-2i/head_dim), i > 0 "
-         "(quotient,\n"
-         "logarithm and product of the exponent; power, reciprocal, product), "
-         "and\n"
-         "sine and cosine are within 1 ulp, u more: so often |x_i| + "
-         "|x_(i+h/2)|."},
+        {kDerivation, RawLines(R"(
+The angle a is computed in double. Its sine and cosine are rounded to
+float, u each, their two products and the difference or sum, u |x| each,
+fused or not. v is not touched: equality. At f64 the angle errs, too, by
+(4 + 4 |ln p|) u a for the power p = base^(-2i/head_dim), i > 0 (quotient,
+logarithm and product of the exponent; power, reciprocal, product), and
+sine and cosine are within 1 ulp, u more: so often |x_i| + |x_(i+h/2)|.)")},
     });
   }
 

@@ -368,10 +368,11 @@ TensorMap RunBalanceSumsAtDouble(const Case& c, const TensorMap& inputs) {
   const int64_t rows = c.Size("rows"), n = c.Size("num_experts");
   const bool sparse = c.Choice("basis") == "softmax_sparse";
   const bool soft_basis = c.Choice("basis") == "soft_weights";
+  const bool own_softmax = !soft_basis && !sparse;
   const double mean_active = ScalarOf(inputs, "mean_active");
   const Tensor& scores = At(inputs, "scores");
   auto constants = RouterConstantsOf(c, inputs, c.Size("count_top"));
-  constants.balance_top = soft_basis || sparse ? 0 : constants.max_active;
+  constants.balance_top = own_softmax ? constants.max_active : 0;
   constants.want_log_sum_exp = true;
   auto gradient = GradientConstantsOf(constants);
   gradient.z_scale = ScalarOf(inputs, "d_z_sum");
@@ -389,8 +390,7 @@ TensorMap RunBalanceSumsAtDouble(const Case& c, const TensorMap& inputs) {
   Doubles softmax(n);
   for (int64_t t = 0; t < rows; ++t) {
     const double* r = &scores.values[t * n];
-    const DoubleRouterRow row(constants, r, sparse, !soft_basis && !sparse);
-    const bool own_softmax = !soft_basis && !sparse;
+    const DoubleRouterRow row(constants, r, sparse, own_softmax);
     for (int64_t e = 0; e < n; ++e) {
       const double basis = own_softmax  ? row.softmax[e]
                            : soft_basis ? row.weights[e] / mean_active

@@ -143,22 +143,17 @@ class Router : public Operation {
                 {"d_scores"},
                 {"d_mean_active"}};
     differentiable_ = {"scores", "mean_active"};
-    derivations_ = {
-        LapSumWeightsDerivation(),
-        LapSumGradientDerivation(),
-        SoftmaxDerivation(),
-        {"selection/1",
-         "Scores are the same on both sides, so cap and top-k leave no doubt. "
-         "A\n"
-         "soft weight p decides against the cutoff: it may be on the other "
-         "side\n"
-         "if |p - cutoff| is within p's own bound, or\n"
-         "float flushes p to 0 and the cutoff is 0; then what follows is "
-         "compared\n"
-         "with the reference under got's selection. And got's selection must "
-         "be\n"
-         "the one that got's own soft weights demand: no tolerance."},
-        ExactDerivation()};
+    derivations_ = {LapSumWeightsDerivation(),
+                    LapSumGradientDerivation(),
+                    SoftmaxDerivation(),
+                    {"selection/1", RawLines(R"(
+Scores are the same on both sides, so cap and top-k leave no doubt. A
+soft weight p decides against the cutoff: it may be on the other side
+if |p - cutoff| is within p's own bound, or
+float flushes p to 0 and the cutoff is 0; then what follows is compared
+with the reference under got's selection. And got's selection must be
+the one that got's own soft weights demand: no tolerance.)")},
+                    ExactDerivation()};
   }
 
   TensorMap Inputs(const Case& c) const override {

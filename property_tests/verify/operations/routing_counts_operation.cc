@@ -65,11 +65,9 @@ class RoutingCountsOp : public Operation {
     outputs_ = {{"active_histogram"},
                 {"below_cutoff"},
                 {.name = "bad_value", .in_double = true}};
-    derivations_ = {
-        {kDerivation,
-         "Whole numbers, and a score that is copied: equality. (Which score is "
-         "not\n"
-         "finite the router says; here it is any, since data is finite.)"}};
+    derivations_ = {{kDerivation, RawLines(R"(
+Whole numbers, and a score that is copied: equality. (Which score is not
+finite the router says; here it is any, since data is finite.))")}};
   }
 
   // A token's gates all exceed the cutoff, except that a single gate may come

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "property_tests/error_bounds.h"
+#include "property_tests/verify/engine/operation.h"
 #include "reference/lapsum.h"
 #include "reference/softmax.h"
 
@@ -74,10 +76,16 @@ Tensor AboveRoot(const reference::Matrix& weights, double mean_active) {
 
 SoftmaxRow BoundSoftmaxRow(const reference::Vector& scores) {
   const Bounds exact = scores.unaryExpr([](double x) { return Bounded(x); });
+  const formula::Exponentials<Bounded, reference::CompensatedSum<Bounded>>
+      exponentials(exact);
+  const Bounded log_sum = log(exponentials.total);
+  const Bounds weights = formula::Softmax<Bounded>(exact);
   SoftmaxRow row;
-  row.log_sum_exp = formula::LogSumExp<Bounded>(exact);
-  for (const Bounded& weight : formula::Softmax<Bounded>(exact)) {
-    row.weights.push_back(weight.Rounded());  // times 1/sum
+  row.log_sum_exp = exponentials.largest + log_sum;
+  for (Eigen::Index i = 0; i < weights.size(); ++i) {
+    // Times 1/sum, or e^(z - ln sum).
+    row.weights.push_back(property_tests::Recomputed(
+        weights[i].Rounded(), exact[i] - exponentials.largest, log_sum));
   }
   return row;
 }
@@ -123,51 +131,43 @@ double FlushedMean(const LapSumRow& row, std::span<const Bounded> v) {
 }
 
 const Derivation& LapSumWeightsDerivation() {
-  static const Derivation derivation = {
-      "lapsum-weights-f32/4",
-      "u = 2^-24, z_i = (r_i - anchor)/T, root = anchor + T t, u_i = z_i - t.\n"
-      "A relative error of score j's exponential moves t by at most its share\n"
-      "q_j = f_j / sum f of it. It goes through at most n additions, in any "
-      "order,\n"
-      "and, where sums are extended score by score, s_j products with an\n"
-      "exponential, 3 u, one for each score from j to the root. 32 u for the\n"
-      "arguments of the exponentials (where sum |z| e^z / (1 + sum e^z) <= 3.4)"
-      "\n"
-      "and the closing root and logarithm; 8 u ln n for an anchor that may be\n"
-      "the neighbour, and for a gap:\n"
-      "  |du_i| <= u (n + 3 sum_j q_j s_j + 32 + 8 ln n + 4 |z_i| + 6 |t|)\n"
-      "  |dp_i| <= f_i (e^|du_i| - 1) + 3 u p_i + underflow"};
+  static const Derivation derivation = {"lapsum-weights-f32/4", RawLines(R"(
+u = 2^-24, z_i = (r_i - anchor)/T, root = anchor + T t, u_i = z_i - t.
+A relative error of score j's exponential moves t by at most its share
+q_j = f_j / sum f of it. It goes through at most n additions, in any order,
+and, where sums are extended score by score, s_j products with an
+exponential, 3 u, one for each score from j to the root. 32 u for the
+arguments of the exponentials (where sum |z| e^z / (1 + sum e^z) <= 3.4)
+and the closing root and logarithm; 8 u ln n for an anchor that may be
+the neighbour, and for a gap:
+  |du_i| <= u (n + 3 sum_j q_j s_j + 32 + 8 ln n + 4 |z_i| + 6 |t|)
+  |dp_i| <= f_i (e^|du_i| - 1) + 3 u p_i + underflow)")};
   return derivation;
 }
 
 const Derivation& LapSumGradientDerivation() {
-  static const Derivation derivation = {
-      "lapsum-gradient-f32/3",
-      "d_r_i = f_i/T (v_i - m), m = sum q v / sum q, d_k = sum over rows of "
-      "m,\n"
-      "|df_i| <= f_i (e^|du_i| - 1) + 3 u f_i from the weights' analysis; the\n"
-      "shares q = f / sum f take the error of the nearest score's u besides;\n"
-      "e^-|u| may be a product of two exponentials, and 1/T is rounded;\n"
-      "carried through the formula operation by operation: every rounding "
-      "adds\n"
-      "u |x|, a sum of n terms in any order at most n u sum |x|. A weight "
-      "that\n"
-      "float flushes to 0 may count as inactive: in m, v may be 0 wherever "
-      "the\n"
-      "weight is."};
+  static const Derivation derivation = {"lapsum-gradient-f32/3", RawLines(R"(
+d_r_i = f_i/T (v_i - m), m = sum q v / sum q, d_k = sum over rows of m,
+|df_i| <= f_i (e^|du_i| - 1) + 3 u f_i from the weights' analysis; the
+shares q = f / sum f take the error of the nearest score's u besides;
+e^-|u| may be a product of two exponentials, and 1/T is rounded;
+carried through the formula operation by operation: every rounding adds
+u |x|, a sum of n terms in any order at most n u sum |x|. A weight that
+float flushes to 0 may count as inactive: in m, v may be 0 wherever the
+weight is.)")};
   return derivation;
 }
 
 const Derivation& SoftmaxDerivation() {
-  static const Derivation derivation = {
-      "softmax-f32/3",
-      "s_i = e^z_i / sum, z_i = r_i - max: exp and log within 2 u (so that "
-      "2^x\n"
-      "of a rounded x = z log2(e), which errs by |z| u more, is outside), "
-      "every\n"
-      "rounding u |x|, the sum of n terms in any order n u sum |x|; carried\n"
-      "through the formula operation by operation; 64 * 2^-125 for what exp\n"
-      "flushes to 0. There is no k_l in it: d_k is 0, exactly."};
+  static const Derivation derivation = {"softmax-f32/4", RawLines(R"(
+s_i = e^z_i / sum, z_i = r_i - max, or e^(z_i - ln sum), whichever errs
+more: exp and log within 2 u, every rounding u |x|, the sum of n terms in
+any order n u sum |x|; carried through the formula operation by operation;
+64 * 2^-125 for what exp flushes to 0. Outside are 2^x of a rounded
+x = z log2(e), which errs by |z| u more, and e^(r_i - logsumexp), which
+rounds at the size of the scores. On exact data the sums are 1, 2, 4, ...:
+e^(-ln sum) must round to 1/sum there, as it does if exp and log round to
+the nearest. There is no k_l in it: d_k is 0, exactly.)")};
   return derivation;
 }
 

@@ -31,12 +31,10 @@ class SumOfSquares : public Operation {
     edges_ = {"size=0", "size=1052667 fill=exact"};
     fills_ = {"generic", "exact", "subnormal", "huge"};
     outputs_ = {{.name = "sum_of_squares", .in_double = true}};
-    derivations_ = {
-        {kSquares,
-         "A product of floats is exact in double; n additions of positive "
-         "terms\n"
-         "in any order: n u sum x^2, u = 2^-53, for both sides. Float would\n"
-         "overflow or vanish at scales of 1e30 and 1e-30."}};
+    derivations_ = {{kSquares, RawLines(R"(
+A product of floats is exact in double; n additions of positive terms
+in any order: n u sum x^2, u = 2^-53, for both sides. Float would
+overflow or vanish at scales of 1e30 and 1e-30.)")}};
   }
 
   TensorMap Inputs(const Case& c) const override {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stages.h - what this program checks itself, each in a process of its own: the
-// device (its properties, NCCL) and the model on it.
+// stage_bodies.h - what this program checks itself, each in a process of its
+// own: the device (its properties, NCCL) and the model on it.
 //
 // What calls the device directly is compiled twice, for CUDA and for the
 // simulated device; a program links one of them.
-#ifndef SOFTMOE_PROPERTY_TESTS_GPU_STAGES_H_
-#define SOFTMOE_PROPERTY_TESTS_GPU_STAGES_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_GPU_STAGE_BODIES_H_
+#define SOFTMOE_PROPERTY_TESTS_GPU_STAGE_BODIES_H_
 
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -61,4 +61,4 @@ std::string BitDifference(const std::string& what, std::span<const float> got,
 
 }  // namespace softmoe::gpu
 
-#endif  // SOFTMOE_PROPERTY_TESTS_GPU_STAGES_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_GPU_STAGE_BODIES_H_
