@@ -239,8 +239,8 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
     place.options.push_back("--keep-checkpoints");
   }
   place.ranks = arguments.ranks.in_process();
-  const double silence = arguments.ranks.processes.silence_limit;
-  if (silence != trainer::RankMainOptions().silence_limit) {
+  const double silence = arguments.ranks.silence_limit;
+  if (silence != trainer::RankOptions().silence_limit) {
     place.rank_options = {"--silence-limit", fmt::format("{}", silence)};
   }
   if (arguments.ranks.exchange != trainer::ExchangeChoice::kAuto) {

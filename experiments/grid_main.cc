@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "core/code_version.h"
 #include "core/errors.h"
+#include "core/text/command_line.h"
 #include "core/text/suggestion.h"
 #include "experiments/grid_commands.h"
 #include "experiments/plan/grid_plan.h"
@@ -98,17 +100,21 @@ waits in the end for those of others, and writes the report.
 
 Results are in runs/GRID, runs/SCALE for experiments, under the working
 directory, or in --out; the configuration is part of the name of each run's
-folder, so that other settings never mix with these. Corpora and tokenizers are in $XDG_CACHE_HOME/softmoe.
+folder, so that other settings never mix with these. Corpora and tokenizers are
+in $XDG_CACHE_HOME/softmoe.
 
 Exit codes: 0 every row finished, every invariant holds; 1 a row failed or is
 missing, an invariant does not hold, or a recorded run has other bits now; 2
-usage, configuration, or a damaged file; 3 a recorded run and the same on
-another instruction set; 4 a plan whose runs cannot show what they are judged
-for, or --changed-by where no row of the record has two seeds; 5 a grid of the
-paper's scale lacks a GPU, a corpus or disk, a file is missing, the disk is
-full, the device failed, another rank is dead or silent, a lock is of a machine that cannot be
-asked, or Slurm is missing or refuses a job; 7 two seeds have the same bits; 75
-stopped by a signal, state saved.)";
+usage, configuration, or a damaged file; 3 a recorded run gave other bits on
+another instruction set, device or libraries; 4 a plan whose runs cannot show
+what they are judged for, or --changed-by where no row of the record has two
+seeds; 5 a grid of the paper's scale lacks a GPU, a corpus or disk, a file is
+missing, the disk is full, the device failed, another rank is dead or silent, a
+lock is of a machine that cannot be asked, or Slurm is missing or refuses a job;
+7 two seeds have the same bits; 75 stopped by a signal, state saved.)";
+
+// More than any machine has.
+constexpr int kMostRanks = 1 << 20;
 
 class CommandLine {
  public:
@@ -118,115 +124,20 @@ class CommandLine {
                           "the commit that this was built from");
     app_.require_subcommand(1);
     app_.add_subcommand("list", "the grids and experiments of the program");
-    CLI::App* plan =
-        Add("plan", "what a grid would train and take; runs nothing");
-    CLI::App* run = Add("run", "train what is not finished, then report");
-    Launching(plan,
-              "also print the commands for it: local, mpi or slurm [slurm for "
-              "grids with GPUs]");
-    Launching(run,
-              "local: processes of this machine. mpi: this is one of the "
-              "processes of an mpirun or srun, which share the runs; they are "
-              "not ranks of one training. slurm: an array of tasks, one for "
-              "each row, and wait for it [local]");
-    plan->add_option("--ranks", arguments_.ranks.ranks,
-                     "ranks of each run, in the commands for slurm [1]")
-        ->check(CLI::PositiveNumber);
-    trainer::AddExchangeOption(*plan, &arguments_.ranks);
-    CLI::App* report =
-        Add("report", "write the report again from what is on disk");
-    report
-        ->add_option("--every", arguments_.report.steps_every,
-                     "in steps.csv, the steps that this divides, and the "
-                     "last of each run [1: all]")
-        ->check(CLI::PositiveNumber);
-    Formats(report);
+    AddPlan();
+    AddRun();
+    AddReport();
     Add("status", "a table of the runs and how far they are");
     Add("tensorboard",
         "metrics.jsonl of the runs as TensorBoard's event files");
-    CLI::App* record =
-        Add("record", "keep finished runs in one small file, curves thinned");
-    for (CLI::App* command : {run, report, record}) {
-      command->add_option("--from", arguments_.from,
-                          "a file that `record` wrote: its runs count as "
-                          "finished");
-    }
-    plan->add_option("--from", arguments_.from,
-                     "a file that `record` wrote: power with the deviations of "
-                     "its runs [the records of this program]");
-    for (CLI::App* command : {plan, run}) TaskFiles(command);
-    plan->add_flag("--exploratory", arguments_.exploratory,
-                   "0 even if these runs cannot show what they are judged for");
-    record->add_option("--to", arguments_.record,
-                       "the file, which keeps the runs it has "
-                       "[golden/runs/GRID.h5]");
-    record->add_option("--bench", arguments_.bench,
-                       "what //:bench wrote as JSON at the mini grid's sizes: "
-                       "throughput by active experts");
-    record->add_flag("--renew", arguments_.renew,
-                     "write the record anew, as this program does, without "
-                     "any run folder");
+    AddRecord();
     AddVerifyRecord();
-    CLI::App* clean = Add("clean", "show what could be deleted, or delete it");
-
-    run->add_option("--rows", arguments_.rows, "only these rows: ID,ID,...")
-        ->delimiter(',');
-    run->add_option("--corpora", arguments_.corpora,
-                    "only these corpora: ID,ID,...")
-        ->delimiter(',');
-    Runtime(run, "--threads", "threads",
-            "threads; 0: one per core; never changes the result [0]");
-    for (CLI::App* command : {plan, run}) {
-      command->add_option_function<Strings>(
-          "--place",
-          [this](const Strings& places) {
-            for (const std::string& place : places) {
-              arguments_.runtime.push_back("runtime.place_" + place);
-            }
-          },
-          "owt=PATH or c4=PATH: where the corpus of that name is, if not in "
-          "the cache");
-    }
-    run->add_option("--jobs", arguments_.jobs,
-                    "runs side by side, each with its share of the cores, or "
-                    "with --threads; never changes the result [1]")
-        ->check(CLI::Range(1, 1024));
-    AddRankOptions(*run, &arguments_.ranks);
-    Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
-    Runtime(run, "--device", "device",
-            "cpu, or cuda: device 0, or with --ranks one for each rank [cpu]");
-    for (CLI::App* command : {plan, run}) {
-      command
-          ->add_option("--tokens", arguments_.tokens,
-                       "CORPUS=PREFIX of token files to train on, for which "
-                       "its text is not needed; may be repeated")
-          ->take_all();
-    }
-    run->add_flag("--recheck", arguments_.recheck,
-                  "read token files whole again, which this machine remembers "
-                  "as long as their size, time and inode stay");
-    run->add_flag("--detach", arguments_.detach,
-                  "with --launcher=slurm: submit, and do not wait");
-    run->add_option("--file-delay", arguments_.file_delay,
-                    "with --launcher=slurm: for how many seconds files of "
-                    "other machines may stay unseen here, as over NFS [60]")
-        ->check(CLI::Range(0, 86400));
-    run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
-    run->add_flag("--keep-checkpoints", arguments_.keep_checkpoints,
-                  "keep those of finished runs, even if the grid would not");
-    clean->add_flag("--yes", arguments_.yes, "delete what is shown");
-    clean
-        ->add_option("--only", arguments_.only,
-                     "only files of this kind: temporary, checkpoints or runs")
-        ->check(CLI::IsMember({"temporary", "checkpoints", "runs"}))
-        ->delimiter(',');
+    AddClean();
   }
 
   int Main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] != '-' && Find(argv[1]) == nullptr) {
-      return Refuse(fmt::format("no command '{}'; {}", argv[1],
-                                Suggestion(argv[1], Names())));
-    }
+    const std::string unknown = UnknownCommand(app_, argc, argv);
+    if (!unknown.empty()) return Refuse(unknown);
     try {
       app_.parse(argc, argv);
     } catch (const CLI::ExtrasError& error) {
@@ -240,11 +151,9 @@ class CommandLine {
       return ExitCode::kDone;
     });
     if (refused != 0) return refused;
-    trainer::RankMainOptions processes = arguments_.ranks.processes;
-    processes.mpi = arguments_.ranks.mpi();
-    return RunRankMain("grid", processes, [this](const trainer::Ranks& ranks) {
-      return Dispatch(ranks);
-    });
+    return RunRankMain(
+        "grid", arguments_.ranks,
+        [this](const trainer::Ranks& ranks) { return Dispatch(ranks); });
   }
 
  private:
@@ -269,6 +178,127 @@ class CommandLine {
                      "first four")
         ->delimiter(',');
     return command;
+  }
+
+  void AddPlan() {
+    CLI::App* plan =
+        Add("plan", "what a grid would train and take; runs nothing");
+    Launching(plan,
+              "also print the commands for it: local, mpi or slurm [slurm for "
+              "grids with GPUs]");
+    plan->add_option("--ranks", arguments_.ranks.ranks,
+                     "ranks of each run, in the commands for slurm [1]")
+        ->check(CLI::Range(1, kMostRanks, "COUNT"));
+    trainer::AddExchangeOption(*plan, &arguments_.ranks);
+    plan->add_option("--from", arguments_.from,
+                     "a file that `record` wrote: power with the deviations of "
+                     "its runs [the records of this program]");
+    Corpora(plan);
+    TaskFiles(plan);
+    plan->add_flag("--exploratory", arguments_.exploratory,
+                   "0 even if these runs cannot show what they are judged for");
+  }
+
+  void AddRun() {
+    CLI::App* run = Add("run", "train what is not finished, then report");
+    Launching(run,
+              "local: processes of this machine. mpi: this is one of the "
+              "processes of an mpirun or srun, which share the runs; they are "
+              "not ranks of one training. slurm: an array of tasks, one for "
+              "each row, and wait for it [local]");
+    From(run);
+    run->add_option("--rows", arguments_.rows, "only these rows: ID,ID,...")
+        ->delimiter(',');
+    run->add_option("--corpora", arguments_.corpora,
+                    "only these corpora: ID,ID,...")
+        ->delimiter(',');
+    Corpora(run);
+    run->add_flag("--recheck", arguments_.recheck,
+                  "read token files whole again, which this machine remembers "
+                  "as long as their size, time and inode stay");
+    TaskFiles(run);
+    Runtime(run, "--threads", "threads",
+            "threads; 0: one per core; never changes the result [0]");
+    run->add_option("--jobs", arguments_.jobs,
+                    "runs side by side, each with its share of the cores, or "
+                    "with --threads; never changes the result [1]")
+        ->check(CLI::Range(1, 1024));
+    AddRankOptions(*run, &arguments_.ranks);
+    Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
+    Runtime(run, "--device", "device",
+            "cpu, or cuda: device 0, or with --ranks one for each rank [cpu]");
+    run->add_flag("--detach", arguments_.detach,
+                  "with --launcher=slurm: submit, and do not wait");
+    run->add_option("--file-delay", arguments_.file_delay,
+                    "with --launcher=slurm: for how many seconds files of "
+                    "other machines may stay unseen here, as over NFS [60]")
+        ->check(CLI::Range(0, 86400));
+    run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
+    run->add_flag("--keep-checkpoints", arguments_.keep_checkpoints,
+                  "keep those of finished runs, even if the grid would not");
+  }
+
+  void AddReport() {
+    CLI::App* report =
+        Add("report", "write the report again from what is on disk");
+    From(report);
+    report
+        ->add_option("--every", arguments_.report.steps_every,
+                     "in steps.csv, the steps that this divides, and the "
+                     "last of each run [1: all]")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40, "COUNT"));
+    Formats(report);
+  }
+
+  void AddRecord() {
+    CLI::App* record =
+        Add("record", "keep finished runs in one small file, curves thinned");
+    From(record);
+    record->add_option("--to", arguments_.record,
+                       "the file, which keeps the runs it has "
+                       "[golden/runs/GRID.h5]");
+    record->add_option("--bench", arguments_.bench,
+                       "what //:bench wrote as JSON at the mini grid's sizes: "
+                       "throughput by active experts");
+    record->add_flag("--renew", arguments_.renew,
+                     "write the record anew, as this program does, without "
+                     "any run folder");
+  }
+
+  void AddVerifyRecord() {
+    CLI::App* verify = app_.add_subcommand(
+        "verify-record", "train a recorded run again and compare all bits");
+    verify->add_option("file", arguments_.record, "file that `record` wrote")
+        ->required();
+    verify
+        ->add_option("--run", arguments_.run,
+                     "which run: CORPUS/ROW/seedN, as `record` names it")
+        ->required();
+    verify->add_option("--changed-by", arguments_.changed_by,
+                       "commit that changed the bits on purpose, as "
+                       "CHANGELOG.md names it: then the final loss must agree "
+                       "within 3 deviations over seeds");
+    verify->add_option("--out", arguments_.out,
+                       "folder to train in [runs/verify-record]");
+    verify->add_option("--threads", arguments_.threads,
+                       "threads; 0: one per core; never changes the result");
+    verify->add_option("--isa", arguments_.isa,
+                       "instruction set, v3 or v4 [that of the record]");
+    verify->add_option("--device", arguments_.device,
+                       "cpu or cuda [where it was recorded]");
+    TaskFiles(verify);
+    verify->add_flag("--quiet", arguments_.quiet,
+                     "no progress, only the result");
+  }
+
+  void AddClean() {
+    CLI::App* clean = Add("clean", "show what could be deleted, or delete it");
+    clean->add_flag("--yes", arguments_.yes, "delete what is shown");
+    clean
+        ->add_option("--only", arguments_.only,
+                     "only files of this kind: temporary, checkpoints or runs")
+        ->check(CLI::IsMember({"temporary", "checkpoints", "runs"}))
+        ->delimiter(',');
   }
 
   void Launching(CLI::App* command, const char* help) {
@@ -307,30 +337,28 @@ class CommandLine {
         ->check(CLI::IsMember({"html", "md", "csv", "json"}));
   }
 
-  void AddVerifyRecord() {
-    CLI::App* verify = app_.add_subcommand(
-        "verify-record", "train a recorded run again and compare all bits");
-    verify->add_option("file", arguments_.record, "file that `record` wrote")
-        ->required();
-    verify
-        ->add_option("--run", arguments_.run,
-                     "which run: CORPUS/ROW/seedN, as `record` names it")
-        ->required();
-    verify->add_option("--changed-by", arguments_.changed_by,
-                       "commit that changed the bits on purpose, as "
-                       "CHANGELOG.md names it: then the final loss must agree "
-                       "within 3 deviations over seeds");
-    verify->add_option("--out", arguments_.out,
-                       "folder to train in [runs/verify-record]");
-    verify->add_option("--threads", arguments_.threads,
-                       "threads; 0: one per core; never changes the result");
-    verify->add_option("--isa", arguments_.isa,
-                       "instruction set, v3 or v4 [that of the record]");
-    verify->add_option("--device", arguments_.device,
-                       "cpu or cuda [where it was recorded]");
-    TaskFiles(verify);
-    verify->add_flag("--quiet", arguments_.quiet,
-                     "no progress, only the result");
+  void From(CLI::App* command) {
+    command->add_option("--from", arguments_.from,
+                        "a file that `record` wrote: its runs count as "
+                        "finished");
+  }
+
+  // Where the corpora or their tokens are.
+  void Corpora(CLI::App* command) {
+    command->add_option_function<Strings>(
+        "--place",
+        [this](const Strings& places) {
+          for (const std::string& place : places) {
+            arguments_.runtime.push_back("runtime.place_" + place);
+          }
+        },
+        "owt=PATH or c4=PATH: where the corpus of that name is, if not in "
+        "the cache");
+    command
+        ->add_option("--tokens", arguments_.tokens,
+                     "CORPUS=PREFIX of token files to train on, for which "
+                     "its text is not needed; may be repeated")
+        ->take_all();
   }
 
   void TaskFiles(CLI::App* command) {
@@ -347,21 +375,6 @@ class CommandLine {
           arguments_.runtime.push_back("runtime." + key + "=" + value);
         },
         help);
-  }
-
-  Strings Names() const {
-    Strings names;
-    for (const CLI::App* command : app_.get_subcommands(nullptr)) {
-      names.push_back(command->get_name());
-    }
-    return names;
-  }
-
-  const CLI::App* Find(const std::string& name) const {
-    for (const CLI::App* command : app_.get_subcommands(nullptr)) {
-      if (command->get_name() == name) return command;
-    }
-    return nullptr;
   }
 
   int Refuse(const std::string& message) const {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "core/files/atomic_file.h"
@@ -39,9 +41,15 @@ class GridMain : public GridProgram {
 };
 
 TEST_F(GridMain, HelpTeaches) {
+  const ProgramResult help = Grid({"--help"});
   EXPECT_TRUE(EndedWith(
-      Grid({"--help"}), 0, "Examples:", "Exit codes:", "grid run smoke", "list",
-      "plan", "run", "report", "status", "tensorboard", "clean", "75"));
+      help, 0, "Examples:", "Exit codes:", "grid run smoke", "list", "plan",
+      "run", "report", "status", "tensorboard", "clean", "75",
+      "3 a recorded run gave other bits on\nanother instruction set, device"));
+  std::istringstream written(help.output.substr(help.output.find("Examples:")));
+  for (std::string line; std::getline(written, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+  }
   EXPECT_TRUE(EndedWith(Grid({"run", "--help"}), 0, "--rows", "--corpora",
                         "--seeds", "--set", "--out", "--threads", "--isa",
                         "--device", "--quiet", "--scale", "--task-files",
@@ -74,7 +82,12 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
       {{"run", "micro.toml", "--set", "router.expansion=3"},
        {"--set router.expansion=3", "expansion_factor"}},
       {{"run", "micro.toml", "--set", "training.seed=3"}, {"--seeds"}},
-      {{"report", "micro.toml", "--every", "0"}, {"--every"}},
+      {{"report", "micro.toml", "--every", "0"},
+       {"--every: Value 0 not in range 1 to 1099511627776"}},
+      {{"plan", "micro.toml", "--ranks", "0"},
+       {"--ranks: Value 0 not in range 1 to 1048576"}},
+      {{"plan", "micro.toml", "--ranks", "2.5"},
+       {"--ranks: Value 2.5 not in range 1 to 1048576"}},
       {{"clean", "micro.toml", "--only", "results"}, {"--only"}}};
   for (const auto& [arguments, texts] : kCases) {
     EXPECT_TRUE(EndedWith(Grid(arguments), 2, texts));
@@ -377,6 +390,7 @@ TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
   EXPECT_FALSE(Says(status.output, "waiting"));
 
   EXPECT_TRUE(EndedWith(Grid({"clean", "micro.toml"}), 0, "checkpoint.h5",
+                        "evaluations added to the grid later, would read it",
                         "3 could go", "--yes deletes them"));
   EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
   // These runs do not belong to a grid with other settings.
@@ -469,6 +483,46 @@ TEST_F(GridMain, TokensAreComparedOnceTheFolderIsFree) {
   EXPECT_TRUE(EndedWith(waiting.Finish(), 2, "corpus-text-", "other tokens now",
                         "--out"));
   EXPECT_FALSE(fs::exists(RunFolder(0)));
+}
+
+// Nothing is trained, and the cache may be gone.
+TEST_F(GridMain, FinishedRunsAreOfTheTextThatIsThere) {
+  ASSERT_TRUE(TakeTrained());
+  const std::string not_looked_at =
+      "all its runs are finished, so its text was not looked at";
+  const ProgramResult same = Grid({"run", "micro.toml"});
+  EXPECT_TRUE(EndedWith(same, 0, "3 of 3 runs finished"));
+  EXPECT_FALSE(Says(same.output, not_looked_at));
+  fs::rename(folder_ / "text.txt", folder_ / "gone.txt");
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs finished",
+                        "corpus path:text.txt: " + not_looked_at));
+  WriteFileAtomically(folder_ / "text.txt",
+                      trainer::TestText(trainer::TestDocuments(601)));
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 2, "result.h5",
+                        "'path:text.txt' has other tokens now", "--out"));
+  fs::rename(folder_ / "gone.txt", folder_ / "text.txt");
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0));
+}
+
+TEST_F(GridMain, SaysOnceOfWhichTextsNothingIsKnown) {
+  std::string lines;
+  for (const std::string& text : trainer::TestDocuments(600)) {
+    lines += nlohmann::json{{"text", text}}.dump() + "\n";
+  }
+  WriteFileAtomically(folder_ / "lines.jsonl", lines);
+  std::string grid = MicroGrid(6);
+  grid.replace(grid.find("path:text.txt"), 13, "jsonl:lines.jsonl");
+  WriteGrid(grid);
+  const std::string line =
+      "corpus jsonl:lines.jsonl: all its runs are finished, so its text was "
+      "not looked at";
+  const Strings run = {"run", "micro.toml", "--rows", "sparse-2,star-1.5"};
+  EXPECT_EQ(Count(Grid(run).output, line), 0);
+  const ProgramResult again = Grid(run);
+  EXPECT_TRUE(Says(again.output, "2 of 2 runs finished"));
+  EXPECT_EQ(Count(again.output, line), 1);
+  // The third row needs it.
+  EXPECT_EQ(Count(Grid({"run", "micro.toml"}).output, line), 0);
 }
 
 TEST_F(GridMain, PathsStartWhereTheUserStands) {

@@ -36,6 +36,9 @@ TEST(Golden, HelpTeaches) {
   const ProgramResult help = RunGolden("--help");
   EXPECT_TRUE(EndedWith(help, 0, "show", "compare", "Examples:", "Exit codes:",
                         "INCONCLUSIVE", "golden/FORMAT.md"));
+  EXPECT_TRUE(Says(help.output,
+                   "\n      verdicts on runs that `grid record` kept, and on ",
+                   "\n      the same for the experiment regime: "));
   EXPECT_TRUE(Says(RunGolden("compare --help").output, "--allow"));
 }
 
@@ -45,6 +48,11 @@ TEST(Golden, UsageErrorsEndWithTwo) {
         "show --table", "show a b"}) {
     EXPECT_EQ(RunGolden(arguments).exit_status, 2) << arguments;
   }
+  EXPECT_TRUE(
+      EndedWith(RunGolden("shwo"), 2,
+                "golden: error: no command 'shwo'; did you mean 'show'?"));
+  EXPECT_TRUE(EndedWith(RunGolden("diff a.h5"), 2, "no command 'diff'",
+                        "known are 'show', 'compare', "));
   const ProgramResult table = RunGolden("show --table tau_ablations");
   EXPECT_TRUE(EndedWith(
       table, 2, "no table 'tau_ablations'; did you mean 'tau_ablation'?"));
@@ -100,11 +108,10 @@ TEST(Golden, ShowsWhatIsInconsistent) {
       arithmetic, 0, "count tau_ablation/owt/softmoe_star/k1.5/a2/tau1.8/piqa",
       "139967"));
   const ProgramResult claims = RunGolden("show --claims");
-  EXPECT_TRUE(
-      Says(claims.output, "REFUTED                star_lower_loss.6",
-           "soft_higher_hellaswag         10               10               "
-           "     1\n",
-           "resolved above 1.96 standard errors"));
+  EXPECT_TRUE(Says(
+      claims.output, "REFUTED                star_lower_loss.6",
+      "soft_higher_hellaswag     10               10                    1\n",
+      "resolved above 1.96 standard errors"));
   EXPECT_EQ(RunGolden("show --notes").exit_status, 0);
 }
 
@@ -139,6 +146,41 @@ TEST(Golden, ComparesWithOwnGoldens) {
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["cells"][0]["status"], "FAIL");
   EXPECT_EQ(json["cells"][0]["row"], "owt/sparse/k1");
+}
+
+TEST(Golden, AnUnwrittenReportHidesNoVerdict) {
+  const fs::path folder = FreshFolder("main_unwritten");
+  WriteDocument(ExampleDocument(), folder / "golden.h5");
+  WriteDocument(OwnRuns(2.845), folder / "good.h5");
+  WriteDocument(OwnRuns(3.5), folder / "bad.h5");
+  const std::string nowhere = " golden.h5 --json /nonexistent/a.json";
+  const ProgramResult bad = RunGolden("compare bad.h5" + nowhere, folder);
+  EXPECT_TRUE(EndedWith(bad, 1, "OVERALL FAIL (exit code 1)",
+                        "golden: error: cannot write '/nonexistent/a.json'"));
+  EXPECT_EQ(RunGolden("compare good.h5" + nowhere, folder).exit_status, 4);
+  EXPECT_EQ(
+      RunGolden("compare good.h5" + nowhere + " --allow inconclusive", folder)
+          .exit_status,
+      5);
+}
+
+TEST(Golden, ItsReportReplacesNothingThatItReads) {
+  const fs::path folder = FreshFolder("main_replacing");
+  WriteDocument(ExampleDocument(), folder / "golden.h5");
+  WriteDocument(OwnRuns(2.845), folder / "good.h5");
+  fs::create_symlink("good.h5", folder / "link.h5");
+  const std::string bytes = ReadWholeFile(folder / "good.h5");
+  for (const char* json : {"good.h5", "./golden.h5", "link.h5"}) {
+    EXPECT_TRUE(EndedWith(
+        RunGolden(std::string("compare good.h5 golden.h5 --json ") + json,
+                  folder),
+        2, "--json ", "name another file"))
+        << json;
+  }
+  EXPECT_TRUE(
+      EndedWith(RunGolden("import-gpu-run good.h5 --to good.h5", folder), 2,
+                "--to ", "name another file"));
+  EXPECT_EQ(ReadWholeFile(folder / "good.h5"), bytes);
 }
 
 TEST(Golden, NothingInCommonIsNotComparable) {
@@ -194,9 +236,9 @@ TEST(Golden, MissingFilesEndWithFive) {
     const ProgramResult result = RunGolden(arguments, folder);
     EXPECT_TRUE(EndedWith(result, 5, "none.h5")) << arguments;
   }
-  EXPECT_EQ(
-      RunGolden("compare paper --json /nonexistent/a.json", folder).exit_status,
-      5);
+  EXPECT_TRUE(EndedWith(RunGolden("gpu-table --runs none", folder), 5,
+                        "golden: error: cannot read '",
+                        "/none': No such file or directory; check the path"));
 }
 
 // With one published run against itself nothing can pass or fail.
@@ -255,7 +297,8 @@ TEST(Golden, ImportsNumbersOfOthers) {
         "import theirs.csv --set setup.toml", "import --template main_result",
         "import --template model_size --out x",
         "import setup.toml --set theirs.csv --out x.h5",
-        "import theirs.csv --set setup.toml --out ./theirs.csv"}) {
+        "import theirs.csv --set setup.toml --out ./theirs.csv",
+        "import theirs.csv --set setup.toml --out setup.toml"}) {
     EXPECT_EQ(RunGolden(arguments, folder).exit_status, 2) << arguments;
   }
   EXPECT_TRUE(EndedWith(

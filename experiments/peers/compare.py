@@ -8,18 +8,23 @@
 Whole training steps at the sizes of the smoke and midi grids, and LapSum
 forward + backward at those of their routers and the paper's. In every round
 both sides run for a few seconds, one after the other; a side's figure is its
-median step (LapSum: its best call), a round's ratio is ours to the faster form
-of the peer, and the ratio printed is the median of the rounds. Rounds in which
-other processes took more than 5 % of the machine are repeated, and where that
-does not help the line says how much they took: such a ratio is not a result.
+median step, for LapSum our mean call and the peer's best. A round's ratio is
+ours to the faster form of the peer, and the ratio printed is the median of the
+rounds. Rounds in which other processes took more than 5 % of the machine are
+repeated, and where that does not help the line says how much they took: such a
+ratio is not a result.
 
 Both sides run as many threads as //:bench does by default, one per core and at
 most four, or --threads. With more threads than cores a ratio is void: PyTorch's
 threads spin while they wait, and disturb each other far more than ours do.
 
-Beside each comparison both sides multiply 1024^3 matrices: where torch reaches
-less than 60 % of our rate it is not at its best here, and the ratio is void.
-Exits with 1 if a ratio misses its target, 4 if one is void or disturbed.
+Beside each comparison both sides multiply 1024^3 matrices: where torch's best
+call reaches less than 60 % of our mean rate it is not at its best here, and the
+ratio is void.
+
+Exits with 0 if every ratio reaches its target, 1 if one misses it, 2 if the
+arguments or the benchmark program are not usable, 4 if a ratio is void or
+disturbed, 5 if a side does not run (no torch, for example).
 """
 import argparse
 import json
@@ -27,12 +32,14 @@ import os
 import pathlib
 import platform
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import time
 
 HERE = pathlib.Path(__file__).parent
+SIZES = ("smoke", "mini", "midi")  # those of both sides
 # Our rows that do the same work as the peer's.
 ROUTERS = {"sparse": "sparse2", "soft": "soft_fixed2"}
 ASKED = {"step": 3.0, "lapsum": 20.0}
@@ -42,6 +49,11 @@ PATIENCE = 60  # seconds to wait for a quiet machine before each round
 ATTEMPTS = 3  # per round
 # The routers of the smoke, midi and paper grids; rows as in our benchmark.
 LAPSUM_EXPERTS, K, ROWS = (8, 16, 32), 2.0, 8192
+
+
+def fail(code, text):
+    print(f"compare.py: {text}", file=sys.stderr)
+    sys.exit(code)
 
 
 class Machine:
@@ -74,6 +86,12 @@ def wait_for_quiet():
             return
 
 
+def json_of(command, **options):
+    """What a side prints."""
+    return json.loads(subprocess.run(command, check=True, text=True,
+                                     stdout=subprocess.PIPE, **options).stdout)
+
+
 class Ours:
     def __init__(self, args):
         self.args = args
@@ -81,14 +99,12 @@ class Ours:
 
     def run(self, pattern, seconds):
         threads = self.args.threads
-        output = subprocess.run(
+        parsed = json_of(
             [self.args.benchmark,
              *([] if threads is None else [f"--threads={threads}"]),
              f"--benchmark_filter={pattern}",
              f"--benchmark_min_time={seconds}", "--benchmark_format=json"],
-            check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True).stdout
-        parsed = json.loads(output)
+            stderr=subprocess.DEVNULL)
         self.context = parsed["context"]
         return parsed["benchmarks"]
 
@@ -114,10 +130,7 @@ class Ours:
 
 
 def peer(script, *options):
-    output = subprocess.run([sys.executable, HERE / script, *options],
-                            check=True, stdout=subprocess.PIPE,
-                            text=True).stdout
-    return json.loads(output)
+    return json_of([sys.executable, str(HERE / script), *options])
 
 
 def step_round(args, ours, size, router):
@@ -127,7 +140,7 @@ def step_round(args, ours, size, router):
                   "--threads", str(args.threads),
                   "--seconds", str(args.seconds))
     if theirs["label"] != mine["label"]:
-        sys.exit(f"other sizes: {mine['label']}, peer {theirs['label']}")
+        fail(2, f"other sizes: {mine['label']}, peer {theirs['label']}")
     loop = theirs["loop_median_tokens_per_second"]
     batched = theirs["batched_median_tokens_per_second"]
     return {"ours": mine["tokens/s"], "loop": loop, "batched": batched,
@@ -202,11 +215,24 @@ def processor():
     return platform.processor()
 
 
-def main():
+def list_of(known):
+    """Reads names with commas between them, all of which are known."""
+    def read(text):
+        names = [name for name in text.split(",") if name]
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(
+                    f"unknown: '{name}'; known are {', '.join(known)}")
+        return names
+    return read
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("benchmark", help="the program of //:bench")
-    parser.add_argument("--sizes", default="smoke,midi")
-    parser.add_argument("--routers", default="sparse,soft")
+    parser.add_argument("--sizes", type=list_of(SIZES), default="smoke,midi")
+    parser.add_argument("--routers", type=list_of(ROUTERS),
+                        default="sparse,soft")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--threads", type=int,
@@ -217,6 +243,15 @@ def main():
     args = parser.parse_args()
     if args.threads is not None and args.threads < 1:
         parser.error("--threads: at least 1")
+    if args.rounds < 1:
+        parser.error("--rounds: at least 1")
+    if shutil.which(args.benchmark) is None:
+        parser.error(f"{args.benchmark}: not a program")
+    return args
+
+
+def compare_all(args):
+    """Every comparison that was asked for; prints and returns the results."""
     ours = Ours(args)
     threads, args.cores = ours.machine()
     if args.threads is None:
@@ -233,8 +268,8 @@ def main():
     print(", ".join(f"{key} {value}" for key, value in facts.items()))
 
     results = []
-    for size in filter(None, args.sizes.split(",")):
-        for router in args.routers.split(","):
+    for size in args.sizes:
+        for router in args.routers:
             results.append(compare(
                 args, "step", f"step {size} {router} (tokens/s)",
                 lambda s=size, r=router: step_round(args, ours, s, r)))
@@ -243,6 +278,17 @@ def main():
             args, "lapsum", f"LapSum n={experts} k={K:g} (ns/row)",
             lambda e=experts: lapsum_round(args, ours, e)))
     print(json.dumps({**facts, "results": results}))
+    return results
+
+
+def main():
+    args = arguments()
+    try:
+        results = compare_all(args)
+    except (OSError, subprocess.CalledProcessError) as error:
+        fail(5, error)
+    except (LookupError, TypeError, ValueError) as error:
+        fail(2, f"{args.benchmark}: not this tree's //:bench: {error!r}")
     if not all(result["usable"] for result in results):
         sys.exit(4)
     if not all(result["met"] for result in results):

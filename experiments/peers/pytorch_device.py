@@ -16,6 +16,7 @@ A form that this PyTorch lacks, or for which memory does not suffice, is a line
 with "error". Nothing here is needed to build, test or run the project.
 """
 import argparse
+import contextlib
 import json
 import statistics
 
@@ -49,20 +50,41 @@ def tell(**line):
     print(json.dumps(line), flush=True)
 
 
-def tell_operation(name, shape, flops, nbytes, call):
+@contextlib.contextmanager
+def errors_told(**line):
+    """What fails inside, memory included, is this line with "error"."""
     try:
-        time = milliseconds(call)
+        yield
     except (RuntimeError, AttributeError, TypeError) as error:
-        tell(kind="operation", name=name, shape=shape,
-             error=str(error).splitlines()[0])
-        return
-    tell(kind="operation", name=name, shape=shape, ms=round(time, 4),
-         tflops=round(flops / time / 1e9, 1), gbps=round(nbytes / time / 1e6))
+        tell(**line, error=(str(error) or repr(error)).splitlines()[0])
+
+
+def tell_operation(name, shape, flops, nbytes, call):
+    line = {"kind": "operation", "name": name, "shape": shape}
+    with errors_told(**line):
+        time = milliseconds(call)
+        tell(**line, ms=round(time, 4), tflops=round(flops / time / 1e9, 1),
+             gbps=round(nbytes / time / 1e6))
+
+
+def tell_backward(name, shape, flops, nbytes, forward, inputs, d_out):
+    """Of forward(), whose graph is kept from call to call."""
+    with errors_told(kind="operation", name=name, shape=shape):
+        out = forward()
+        tell_operation(name, shape, flops, nbytes,
+                       lambda: torch.autograd.grad(out, inputs, d_out,
+                                                   retain_graph=True))
 
 
 def numbers(*shape, requires_grad=False):
     return torch.randn(*shape, dtype=torch.bfloat16, device="cuda",
                        requires_grad=requires_grad)
+
+
+def copy(count):
+    big = numbers(count)
+    out = torch.empty_like(big)
+    tell_operation("copy", f"{count}", 0, 4 * count, lambda: out.copy_(big))
 
 
 def product(name, m, n, k):
@@ -85,10 +107,10 @@ def attention(sequences):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     tell_operation("attention", shape, flops, nbytes, forward)
-    out = forward()
-    tell_operation("attention, backward", shape, 2.5 * flops, 2 * nbytes,
-                   lambda: torch.autograd.grad(out, (q, k, v), d_out,
-                                               retain_graph=True))
+    # Four products, as the records count: without the scores, which a kernel
+    # may compute again.
+    tell_backward("attention, backward", shape, 2 * flops, 2 * nbytes, forward,
+                  (q, k, v), d_out)
 
 
 def grouped_mm(*args, **kwargs):
@@ -114,13 +136,8 @@ def experts(tokens, active=2):
         return grouped_mm(F.silu(gate) * up, down, offs=offsets)
 
     tell_operation("experts", shape, flops, 0, forward)
-    try:
-        out = forward()
-    except (RuntimeError, AttributeError, TypeError):
-        return
-    tell_operation("experts, backward", shape, 2 * flops, 0,
-                   lambda: torch.autograd.grad(out, (x, gate_up, down), d_out,
-                                               retain_graph=True))
+    tell_backward("experts, backward", shape, 2 * flops, 0, forward,
+                  (x, gate_up, down), d_out)
 
 
 def rows(tokens):
@@ -129,12 +146,14 @@ def rows(tokens):
     weight = torch.ones(d, dtype=torch.bfloat16, device="cuda",
                         requires_grad=True)
     d_out = numbers(tokens, d)
-    tell_operation("rmsnorm", f"{tokens}x{d}", 0, 4 * tokens * d,
-                   lambda: F.rms_norm(x, (d,), weight, 1e-5))
-    out = F.rms_norm(x, (d,), weight, 1e-5)
-    tell_operation("rmsnorm, backward", f"{tokens}x{d}", 0, 8 * tokens * d,
-                   lambda: torch.autograd.grad(out, (x, weight), d_out,
-                                               retain_graph=True))
+    shape = f"{tokens}x{d}"
+
+    def forward():
+        return F.rms_norm(x, (d,), weight, 1e-5)
+
+    tell_operation("rmsnorm", shape, 0, 4 * tokens * d, forward)
+    tell_backward("rmsnorm, backward", shape, 0, 8 * tokens * d, forward,
+                  (x, weight), d_out)
 
 
 class GroupedLayer(pytorch_step.Layer):
@@ -181,19 +200,17 @@ def step(form, sequences):
 
 
 def tell_step(form, sequences):
-    try:
+    line = {"kind": "step", "form": form, "sequences": sequences}
+    with errors_told(**line):
+        torch.cuda.reset_peak_memory_stats()  # memory_gb is this form's alone
         micro_batch, update = step(form, sequences)
-    except (RuntimeError, AttributeError, TypeError) as error:
-        tell(kind="step", form=form, sequences=sequences,
-             error=str(error).splitlines()[0])
-        return
-    count = BATCH_SEQUENCES // sequences
-    tokens = BATCH_SEQUENCES * PAPER["length"]
-    tell(kind="step", form=form, sequences=sequences,
-         micro_batch_ms=round(micro_batch, 2), update_ms=round(update, 2),
-         memory_gb=round(torch.cuda.max_memory_allocated() / 1e9, 1),
-         tokens_per_second=round(
-             tokens / (1e-3 * (count * micro_batch + update))))
+        count = BATCH_SEQUENCES // sequences
+        tokens = BATCH_SEQUENCES * PAPER["length"]
+        tell(**line, micro_batch_ms=round(micro_batch, 2),
+             update_ms=round(update, 2),
+             memory_gb=round(torch.cuda.max_memory_allocated() / 1e9, 1),
+             tokens_per_second=round(
+                 tokens / (1e-3 * (count * micro_batch + update))))
 
 
 def main():
@@ -207,18 +224,20 @@ def main():
          device=torch.cuda.get_device_name(), cuda=torch.version.cuda)
     tokens = args.sequences * PAPER["length"]
     d, f = PAPER["d_model"], PAPER["d_ffn"]
-    big = numbers(1 << 29)
-    out = torch.empty_like(big)
-    tell_operation("copy", f"{big.numel()}", 0, 4 * big.numel(),
-                   lambda: out.copy_(big))
-    del big, out
-    product("product", 8192, 8192, 8192)
-    product("qkv product", tokens, 3 * d, d)
-    product("expert gate and up", 2 * tokens // PAPER["experts"], 2 * f, d)
-    product("head", tokens // 4, PAPER["vocab"], d)
-    attention(args.sequences)
-    experts(tokens)
-    rows(tokens)
+    with errors_told(kind="operation", name="copy"):
+        copy(1 << 29)
+    for name, *sizes in (
+            ("product", 8192, 8192, 8192), ("qkv product", tokens, 3 * d, d),
+            ("expert gate and up", 2 * tokens // PAPER["experts"], 2 * f, d),
+            ("head", tokens // 4, PAPER["vocab"], d)):
+        with errors_told(kind="operation", name=name):
+            product(name, *sizes)
+    with errors_told(kind="operation", name="attention"):
+        attention(args.sequences)
+    with errors_told(kind="operation", name="experts"):
+        experts(tokens)
+    with errors_told(kind="operation", name="rmsnorm"):
+        rows(tokens)
     for form in ("grouped", "loop"):
         tell_step(form, args.step_sequences)
         torch.cuda.empty_cache()

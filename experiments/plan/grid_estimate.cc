@@ -12,6 +12,7 @@
 #include "core/files/paths.h"
 #include "core/text/suggestion.h"
 #include "golden/document/fingerprint.h"
+#include "optimized/rank_groups.h"
 #include "trainer/run/resources.h"
 
 namespace softmoe::experiments {
@@ -167,7 +168,7 @@ GridTotal Total(const std::vector<RowEstimate>& rows) {
 
 BatchSplit SplitBatch(const TrainingConfig& t, int64_t gpus) {
   BatchSplit split;
-  const int64_t groups = t.global_batch_sequences / t.balance_group_sequences;
+  const int64_t groups = optimized::NumGroups(t);
   if (groups % gpus != 0) {
     split.problem = fmt::format(
         "{} balance groups of {} sequences do not divide over {} GPUs, and a "

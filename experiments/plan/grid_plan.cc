@@ -161,7 +161,7 @@ std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
 
 std::string SlurmSection(const Grid& grid, const Rows& rows,
                          const SlurmPlace& place) {
-  // Of GPUs that do not divide the balance groups, PlanWarnings speaks.
+  // PlanWarnings reports GPUs that do not divide the balance groups.
   if (place.ranks != 1) {
     for (const GridRun& run : grid.runs) {
       CheckSlurmRanks(grid, run, place.ranks);

@@ -16,11 +16,11 @@
 #include "experiments/plan/initial_activity.h"
 #include "experiments/plan/plan_text.h"
 #include "experiments/plan/rank_plan.h"
-#include "optimized/memory_plan.h"
+#include "optimized/step_memory.h"
 #include "trainer/corpora/corpus.h"
 #include "trainer/results/metrics.h"
 #include "trainer/run/schedules.h"
-#include "trainer/tokens/prepare.h"
+#include "trainer/tokens/token_disk.h"
 
 namespace softmoe::experiments {
 namespace {

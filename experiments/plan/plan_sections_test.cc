@@ -14,7 +14,7 @@
 #include "core/testing/message_test_util.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/rank_plan.h"
-#include "optimized/memory_plan.h"
+#include "optimized/step_memory.h"
 
 namespace softmoe::experiments {
 namespace {

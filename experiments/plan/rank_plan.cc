@@ -12,6 +12,7 @@
 #include "experiments/plan/slurm_jobs.h"
 #include "optimized/allocation.h"
 #include "optimized/rank_groups.h"
+#include "optimized/step_memory.h"
 #include "optimized/step_traffic.h"
 
 namespace softmoe::experiments {

@@ -38,9 +38,9 @@ struct RankTimes {
   double backward = 0;    // of all its groups, at the assumed MFU
   double gradients = 0;   // sent while nothing else is done
   double parameters = 0;  // likewise
-  // The part of `gradients` that could be sent during the backward pass of the
-  // rank's last group if each layer's were sent once they are there: all but
-  // those of the embedding and the first layer, which come last.
+  // The part of `gradients` that the backward pass covers: over NCCL a rank of
+  // one group sends each layer's as soon as they are there, all but those of
+  // the embedding and the first layer, which come last; 0 with several groups.
   double can_be_hidden = 0;
 
   double share() const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "core/code_version.h"
@@ -18,6 +19,7 @@
 #include "experiments/plan/grid_estimate.h"
 #include "experiments/report/invariants.h"
 #include "experiments/report/mini_claims.h"
+#include "experiments/report/plot.h"
 #include "experiments/report/regime_results.h"
 #include "experiments/report/report_csv.h"
 #include "experiments/report/report_html.h"
@@ -124,15 +126,24 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
   for (const Figure* figure : figures) {
     for (const Plot& plot : figure->plots) {
       plots[plot.id + ".csv"] = PlotCsv(plot);
+      const std::string file = plot.id + ".svg";
+      if (const auto drawn = drawings.svgs.find(plot.id);
+          drawn != drawings.svgs.end()) {
+        plots[file] = drawn->second;
+      } else {
+        // That of an earlier report would be taken for this one's. What cannot
+        // be removed cannot be written to either, which is told below.
+        std::error_code error;
+        std::filesystem::remove(folder / "plots" / file, error);
+      }
     }
   }
-  for (const auto& [id, svg] : drawings.svgs) plots[id + ".svg"] = svg;
   write_all("plots", plots);
   if (formats.contains(ReportFormat::kHtml)) {
     write("report.html", HtmlOf(page, drawings));
   }
   if (formats.contains(ReportFormat::kMarkdown)) {
-    write("report.md", MarkdownOf(page));
+    write("report.md", MarkdownOf(page, drawings));
   }
   if (formats.contains(ReportFormat::kJson)) write("report.json", JsonOf(page));
   if (formats.contains(ReportFormat::kCsv)) {
@@ -142,8 +153,8 @@ void WritePage(const ReportPage& page, const std::filesystem::path& folder,
   }
 }
 
-// Removes those files of an earlier report's that only some grids have, and of
-// which this one has none: they would be taken for its own.
+// Removes files that an earlier report left and this one does not write: they
+// would be taken for its own.
 void RemoveOthers(const Grid& grid, const std::filesystem::path& folder,
                   const std::vector<std::filesystem::path>& written) {
   std::vector<std::string> names = {"claims.txt",        "claims.csv",

@@ -21,7 +21,8 @@ namespace softmoe::experiments {
 
 struct GridReport {
   // For the terminal: the paper-shaped table, what was measured on the final
-  // models, the invariants, one line of verdicts.
+  // models, the invariants, a paragraph of verdicts for each results file, a
+  // note on runs that another version trained, and the claims.
   std::string text;
   bool invariants_hold = false;
   std::vector<std::filesystem::path> files;
@@ -47,6 +48,11 @@ struct ReportOptions {
 //                inference_tau.csv and router_health.csv beside them; where
 //                they were asked tasks, tasks.csv
 //   claims.txt, claims.csv   of the mini grid: mini_claims.h, report_csv.h
+//   claims.txt, differences.csv   of the experiment `regime`: regime_results.h
+//
+// Pages of an earlier report in other formats stay; its files of claims, tasks
+// and evaluations, and its drawings of this page's figures, go if this report
+// has none.
 //
 // Throws EnvironmentError if a file cannot be written.
 GridReport WriteGridReport(const GridOutcome& outcome,

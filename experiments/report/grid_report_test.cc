@@ -158,6 +158,72 @@ TEST(GridReport, WritesTheFormatsAskedFor) {
   EXPECT_TRUE(fs::exists(folder / "plots/layers_0.svg"));
 }
 
+// Drawings of an earlier report would be taken for those of this one.
+TEST(GridReport, LeavesNoDrawingsOfAnEarlierReport) {
+  const fs::path folder = FreshFolder("grid_report_undrawn");
+  const GridOutcome outcome = ExampleOutcome();
+  const ReportOptions options = {.formats = {ReportFormat::kMarkdown}};
+  WriteGridReport(outcome, folder, options);
+  EXPECT_TRUE(fs::exists(folder / "plots/layers_0.svg"));
+  WritePlain(folder / "plots/mine.svg", "mine");
+  {
+    const NoPrograms none;
+    WriteGridReport(outcome, folder, options);
+  }
+  EXPECT_FALSE(fs::exists(folder / "plots/layers_0.svg"));
+  EXPECT_TRUE(fs::exists(folder / "plots/layers_0.csv"));
+  EXPECT_TRUE(fs::exists(folder / "plots/mine.svg"));
+  const std::string page = ReadWholeFile(folder / "report.md");
+  EXPECT_TRUE(Says(page, "No plots: "));
+  EXPECT_FALSE(Says(page, ".svg)"));
+}
+
+// Without the option the command would train on the CPU.
+TEST(GridReport, CommandsNameTheDeviceOfTheirRuns) {
+  const fs::path folder = FreshFolder("grid_report_device");
+  GridOutcome outcome = ExampleOutcome();
+  const ReportOptions options = {.formats = {ReportFormat::kMarkdown}};
+  const auto page = [&] {
+    WriteGridReport(outcome, folder, options);
+    return ReadWholeFile(folder / "report.md");
+  };
+  EXPECT_FALSE(Says(page(), "--device"));
+  for (RunOutcome& run : outcome.runs) {
+    run.result->identity.backend = "cuda";
+  }
+  const std::string all = page();
+  EXPECT_TRUE(Says(all, " --seeds 1234 --device=cuda\n"));
+  // The command for the report has no such option.
+  const size_t report = all.find("grid -- report");
+  ASSERT_NE(report, std::string::npos);
+  EXPECT_FALSE(
+      Says(all.substr(report, all.find('\n', report) - report), "--device"));
+  // Of figures that show none of the runs on the CPU.
+  RunOf(outcome, "sparse-1").result->identity.backend.clear();
+  const std::string some = page();
+  EXPECT_TRUE(Says(some,
+                   "--rows sparse-2,star-1.5 --corpora foldoc "
+                   "--seeds 1234 --device=cuda\n"));
+  const size_t run = some.rfind("grid -- run");
+  ASSERT_NE(run, std::string::npos);
+  EXPECT_FALSE(Says(some.substr(run, some.find('\n', run) - run), "--device"));
+  for (RunOutcome& one : outcome.runs) {
+    one.result->identity.backend = "cuda";
+  }
+  EXPECT_TRUE(Says(page(), "--device"));
+  // Where the grid asks for it, nothing need be added.
+  for (RunOutcome& one : outcome.runs) one.run.runtime.device = "cuda";
+  EXPECT_FALSE(Says(page(), "--device"));
+}
+
+TEST(GridReport, SaysWhatItWasGivenToBeMadeAgain) {
+  const fs::path folder = FreshFolder("grid_report_options");
+  WriteGridReport(ExampleOutcome(), folder,
+                  {.formats = {ReportFormat::kMarkdown}});
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "report.md"), "--out", "--from",
+                   "--task-files", "--tokens", "--place"));
+}
+
 // Ruling 18: each reading is a document of its own, with a verdict that names
 // it. A table that has no accuracies is shown once.
 TEST(GridReport, JudgesBothReadingsOfAccuracies) {

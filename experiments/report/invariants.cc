@@ -57,7 +57,7 @@ std::vector<const RunOutcome*> Finished(const GridOutcome& outcome) {
 }
 
 // Ignores a run that was neither requested nor finished.
-bool Counts(const RunOutcome& run) {
+bool IsCounted(const RunOutcome& run) {
   return run.selected || run.state == RunState::kFinished;
 }
 
@@ -69,7 +69,7 @@ std::optional<Invariant> OverRuns(
     const std::function<Reading(const RunResult&)>& read) {
   const bool concerns_grid = std::any_of(
       outcome.runs.begin(), outcome.runs.end(), [&](const RunOutcome& run) {
-        return Counts(run) && HasTrait(run.run.config, trait);
+        return IsCounted(run) && HasTrait(run.run.config, trait);
       });
   if (!concerns_grid) return std::nullopt;
   Invariant invariant{id, text, false, "no finished run to check"};
@@ -183,7 +183,7 @@ Reading Cap(const RunResult& result) {
       if (!(mean <= static_cast<double>(cap))) {
         return {kBroken,
                 fmt::format("a mean of {} of {} allowed in step {}, layer {}",
-                            mean, cap, step.step, l)};
+                            mean, cap, step.step, l + 1)};
       }
     }
   }
@@ -197,7 +197,7 @@ Reading Cap(const RunResult& result) {
       if (slack >= reading.slack) continue;
       reading = {slack,
                  fmt::format("at most {} of {} allowed in validation, layer {}",
-                             most, cap, l)};
+                             most, cap, l + 1)};
     }
   }
   return reading;
@@ -230,7 +230,7 @@ Reading SparseExactlyK(const RunResult& result) {
       if (exact != tokens) {
         return {kBroken,
                 fmt::format("{} of {} validation tokens in layer {}, k = {:g}",
-                            exact, tokens, l, k)};
+                            exact, tokens, l + 1, k)};
       }
     }
   }
@@ -244,7 +244,7 @@ std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
   };
   std::map<double, Range> parameters;  // by k
   for (const RunOutcome& run : outcome.runs) {
-    if (!TraitsOf(run.run.config).exact_k || !Counts(run)) continue;
+    if (!TraitsOf(run.run.config).exact_k || !IsCounted(run)) continue;
     Range& range = parameters[run.run.config.router.mean_active_experts];
     if (run.state != RunState::kFinished) continue;
     const double count = ActiveParameters(
@@ -272,6 +272,16 @@ std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
   return invariant;
 }
 
+// "1000 steps", or "149 of 1000 steps, those recorded,"
+std::string StepsRead(const RunResult& result) {
+  const size_t points = result.steps.size();
+  const int64_t steps = result.steps.back().step;
+  if (static_cast<int64_t>(points) == steps) {
+    return fmt::format("{} steps", steps);
+  }
+  return fmt::format("{} of {} steps, those recorded,", points, steps);
+}
+
 Reading FiniteLosses(const RunResult& result) {
   for (const StepRecord& step : result.steps) {
     for (const double value : {step.loss, step.load_balance_loss, step.z_loss,
@@ -287,29 +297,14 @@ Reading FiniteLosses(const RunResult& result) {
       return {kBroken, fmt::format("held-out {}", loss)};
     }
   }
-  return {0, fmt::format("{} steps and two validations", result.steps.size())};
-}
-
-// Of the steps after `after`, up to `last`. A point of a record stands for the
-// steps since the one before it.
-double MeanLoss(const std::vector<StepRecord>& points, int64_t after,
-                int64_t last) {
-  double sum = 0;
-  int64_t previous = 0;
-  for (const StepRecord& point : points) {
-    const int64_t steps =
-        std::min(point.step, last) - std::max(previous, after);
-    if (steps > 0) sum += static_cast<double>(steps) * point.loss;
-    previous = point.step;
-  }
-  return sum / static_cast<double>(last - after);
+  return {0, StepsRead(result) + " and two validations"};
 }
 
 Reading LossFalls(const RunResult& result) {
   const int64_t n = result.steps.back().step;
   const int64_t tenth = std::max<int64_t>(1, n / 10);
-  const double first = MeanLoss(result.steps, 0, tenth);
-  const double last = MeanLoss(result.steps, n - tenth, n);
+  const double first = MeanOverSteps(result, &StepRecord::loss, 0, tenth);
+  const double last = MeanOverSteps(result, &StepRecord::loss, n - tenth, n);
   const double fall = first - last;
   // Strictly less: an unchanged loss has not fallen.
   return {fall > 0 ? fall : std::min(fall, kBroken),
@@ -337,9 +332,10 @@ Reading CountsAddUp(const RunResult& result) {
       const int64_t chosen =
           std::accumulate(experts.begin(), experts.end(), int64_t{0});
       if (tokens != validation->num_tokens || choices != chosen) {
-        return {kBroken,
-                fmt::format("layer {}: {} of {} tokens, {} of {} choices", l,
-                            tokens, validation->num_tokens, choices, chosen)};
+        return {
+            kBroken,
+            fmt::format("layer {}: {} of {} tokens, {} of {} choices", l + 1,
+                        tokens, validation->num_tokens, choices, chosen)};
       }
     }
   }

@@ -28,7 +28,8 @@ struct Invariant {
 
 // The invariants that apply to the requested rows, over all finished runs. An
 // invariant without a finished run to check does not hold, since it is
-// unconfirmed; nor does one with a result that lacks steps or layers.
+// unconfirmed; nor does one with a result that lacks steps or layers. Every
+// step of a recorded run means every one that its record has.
 //
 // - rows_finished: every requested run finished.
 // - allocation_sum: sum_l k_l = K at every step (SoftMoE; SPEC.md 2.1).
@@ -46,7 +47,7 @@ struct Invariant {
 // - counts_add_up: histograms hold every validation token once.
 std::vector<Invariant> CheckInvariants(const GridOutcome& outcome);
 
-// One line each: "PASS  allocation_sum  sum of ...: detail".
+// One line each: "PASS  sum of k_l = K within rounding  DETAIL".
 std::string DescribeInvariants(const std::vector<Invariant>& invariants);
 
 bool AllHold(const std::vector<Invariant>& invariants);

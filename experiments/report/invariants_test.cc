@@ -82,10 +82,10 @@ std::vector<Break> Breaks() {
       {"cap", "star-1.5", "at most 4 of 3 allowed over the run",
        [](R& r) { r.most_active_in_a_token = 4; }},
       // k_l = 1.75, 2, 2.25 and a factor of 2: caps 4, 4, 5. Five experts are
-      // too many in layer 0, although layer 2 may have them.
-      {"cap", "soft-2", "at most 5 of 4 allowed in validation, layer 0",
+      // too many in layer 1, although layer 3 may have them.
+      {"cap", "soft-2", "at most 5 of 4 allowed in validation, layer 1",
        [](R& r) { MoveToken(0, 2, 5, r.final_validation); }},
-      {"cap", "soft-2", "a mean of 4.5 of 4 allowed in step 4, layer 0",
+      {"cap", "soft-2", "a mean of 4.5 of 4 allowed in step 4, layer 1",
        [](R& r) { r.steps[3].layer_active_experts[0] = 4.5; }},
       {"cap", "soft-2", "the caps went up to 6, 5 are allowed",
        [](R& r) { r.max_active = 6; }},
@@ -99,7 +99,8 @@ std::vector<Break> Breaks() {
       {"sparse_exactly_k", "sparse-2", "in step 40",
        [](R& r) { r.steps[39].active_experts = std::nextafter(2.0, 1.0); }},
       // Fewer than k experts violate no cap.
-      {"sparse_exactly_k", "sparse-2", "999 of 1000 validation tokens",
+      {"sparse_exactly_k", "sparse-2",
+       "999 of 1000 validation tokens in layer 2",
        [](R& r) { MoveToken(1, 2, 1, r.at_schedule_temperature); }},
       {"finite_losses", "sparse-1", "in step 7",
        [kNaN](R& r) { r.steps[6].z_loss = kNaN; }},
@@ -109,9 +110,9 @@ std::vector<Break> Breaks() {
        }},
       {"below_unigram", "soft-2", "against",
        [](R& r) { r.unigram_loss = r.final_validation.loss + 0.2999; }},
-      {"counts_add_up", "sparse-1", "layer 1",
+      {"counts_add_up", "sparse-1", "layer 2",
        [](R& r) { r.final_validation.tokens_per_expert[1][0] += 1; }},
-      {"counts_add_up", "soft-2", "layer 2",
+      {"counts_add_up", "soft-2", "layer 3",
        [](R& r) { r.at_schedule_temperature.active_histogram[2][0] += 1; }},
   };
 }
@@ -190,6 +191,20 @@ TEST(Invariants, LossFallsByStepsAndNotByPoints) {
   const Invariant falls = Find(CheckInvariants(outcome), "loss_falls");
   EXPECT_FALSE(falls.holds);  // 2 steps at 9 and 98 at 3; 100 at 4
   EXPECT_TRUE(Says(falls.detail, "3.1200 -> 4.0000"));
+}
+
+TEST(Invariants, SayOfWhichStepsTheyAre) {
+  GridOutcome outcome = ExampleOutcome();
+  EXPECT_TRUE(Says(Find(CheckInvariants(outcome), "finite_losses").detail,
+                   ": 40 steps and two validations"));
+  for (RunOutcome& run : outcome.runs) {
+    std::erase_if(run.result->steps, [](const auto& step) {
+      return step.step > 10 && step.step % 7 != 5;
+    });
+  }
+  // 1 to 10, and 12, 19, 26, 33, 40.
+  EXPECT_TRUE(Says(Find(CheckInvariants(outcome), "finite_losses").detail,
+                   ": 15 of 40 steps, those recorded, and two validations"));
 }
 
 TEST(Invariants, WhatWasNotSeenIsNotConfirmed) {

@@ -157,7 +157,7 @@ std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome) {
 std::string ClaimsText(const MiniClaims& judged) {
   std::string text =
       golden::DescribeMiniature(judged.verdicts) + "\nEvery case:\n" +
-      golden::DescribeMiniatureCases(judged.verdicts) +
+      golden::MiniatureCaseTable(judged.verdicts).Text() +
       "\nEvery row, mean and deviation over seeds:\n" +
       golden::DescribeMiniatureRows(judged.claims, judged.results);
   if (!judged.unplanned.empty()) {
@@ -173,15 +173,15 @@ const MiniatureCase& Deciding(const MiniatureMeasureVerdict& measure) {
   return measure.cases[measure.deciding];
 }
 
-// The text of one column for the deciding case.
-struct Effect {
+// A column of ClaimsTable, and its number in the deciding case.
+struct ClaimColumn {
   const char* id;
   const char* metric;
   std::function<double(const MiniatureMeasureVerdict&)> read;
 };
 
-const std::vector<Effect>& Effects() {
-  static const std::vector<Effect> effects = {
+const std::vector<ClaimColumn>& ClaimColumns() {
+  static const std::vector<ClaimColumn> columns = {
       {"effect", "difference of the case that decides the measure",
        [](const auto& m) { return Deciding(m).estimate; }},
       {"interval_low", "two-sided interval of the effect: its low end",
@@ -192,10 +192,10 @@ const std::vector<Effect>& Effects() {
        [](const auto& m) { return m.margin; }},
       {"p", "p-value of the measure in either direction, before Holm",
        [](const auto& m) { return m.p; }}};
-  return effects;
+  return columns;
 }
 
-Cell CellOf(const MiniatureMeasureVerdict& measure, const Effect& effect) {
+Cell CellOf(const MiniatureMeasureVerdict& measure, const ClaimColumn& column) {
   const MiniatureCase& deciding = Deciding(measure);
   Cell cell;
   const bool reported = measure.status == golden::MiniatureStatus::kReported;
@@ -204,7 +204,7 @@ Cell CellOf(const MiniatureMeasureVerdict& measure, const Effect& effect) {
         reported ? measure.status : golden::MiniatureStatus::kNotTestable)};
     return cell;
   }
-  cell.value = cell.low = cell.high = effect.read(measure);
+  cell.value = cell.low = cell.high = column.read(measure);
   cell.text = fmt::format("{:.{}f}", cell.value, golden::kMeasuredDecimals);
   cell.runs = deciding.seeds;
   return cell;
@@ -229,8 +229,8 @@ golden::Row RowOf(const golden::MiniatureVerdicts& verdicts,
   add("unit", measure.unit);
   add("case", deciding.label);
   add("corpus", deciding.corpus);
-  for (const Effect& effect : Effects()) {
-    row.cells.push_back(CellOf(measure, effect));
+  for (const ClaimColumn& column : ClaimColumns()) {
+    row.cells.push_back(CellOf(measure, column));
   }
   return row;
 }
@@ -245,11 +245,11 @@ golden::Table ClaimsTable(const MiniClaims& judged) {
       fmt::format("Margins {}, {}; {} of {} planned runs", judged.verdicts.hash,
                   golden::MiniatureMarginsFixed(judged.verdicts),
                   judged.verdicts.finished, judged.verdicts.planned);
-  for (const Effect& effect : Effects()) {
+  for (const ClaimColumn& claim_column : ClaimColumns()) {
     Column column;
-    column.id = effect.id;
+    column.id = claim_column.id;
     column.unit = "that of the measure (1 for p)";
-    column.metric = effect.metric;
+    column.metric = claim_column.metric;
     column.decimals = golden::kMeasuredDecimals;
     table.columns.push_back(std::move(column));
   }

@@ -119,7 +119,7 @@ GridOutcome MadeUpMini(const golden::RunChange& change = {}) {
     finished.result = ResultOf(run, made_up.at(run.id));
     trainer::PreparedCorpus& corpus = corpora[run.corpus.id];
     corpus.corpus = run.config.data.corpus;
-    corpus.prefix = CorpusRecord(run, "");
+    corpus.prefix = CorpusPrefix(run, "");
     corpus.tokens = finished.result->identity.tokens;
     outcome.runs.push_back(std::move(finished));
   }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/config/router_traits.h"
+#include "experiments/report/report_curves.h"
 #include "experiments/report/row_summary.h"
 #include "trainer/results/metrics.h"
 

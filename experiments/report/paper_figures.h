@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "experiments/report/report_curves.h"
+#include "experiments/report/plot.h"
 #include "experiments/run/run_outcome.h"
 
 namespace softmoe::experiments {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <set>
@@ -58,22 +57,22 @@ Cell CellOf(const Sample& sample) {
 
 using Read = std::function<double(const RunResult&)>;
 
-// By column of T3 and T4; columns that are not here are not measured. `gpus`:
-// 0 on the CPU, which has no number per GPU.
-std::map<std::string, Read> ClockMeasures(double gpus) {
-  std::map<std::string, Read> measures = {
+// NaN on the CPU, which has no number per GPU.
+double GpusOf(const RunResult& result) {
+  return result.devices == 0 ? std::nan("")
+                             : static_cast<double>(result.devices);
+}
+
+// By column of T3 and T4; columns that are not here are not measured.
+std::map<std::string, Read> ClockMeasures() {
+  return {
       {"train_ae", [](const RunResult& r) { return r.train_ae; }},
       {"train_time", HoursOf},
-      {"iteration_time", MillisecondsAStep}};
-  if (gpus == 0) return measures;
-  measures["gpus"] = [gpus](const RunResult&) { return gpus; };
-  measures["gpu_hours"] = [gpus](const RunResult& r) {
-    return gpus * HoursOf(r);
-  };
-  measures["throughput"] = [gpus](const RunResult& r) {
-    return TokensASecond(r) / gpus;
-  };
-  return measures;
+      {"iteration_time", MillisecondsAStep},
+      {"gpus", GpusOf},
+      {"gpu_hours", [](const RunResult& r) { return GpusOf(r) * HoursOf(r); }},
+      {"throughput",
+       [](const RunResult& r) { return TokensASecond(r) / GpusOf(r); }}};
 }
 
 // T2, from the configuration of a row.
@@ -116,8 +115,7 @@ class Unwritten {
         continue;
       }
       Row out{row_id, {}, fields->fields, {}};
-      out.cells =
-          sizes ? SizeCells(row, table) : ClockCells(row, *fields, table);
+      out.cells = sizes ? SizeCells(row, table) : ClockCells(row, table);
       table.rows.push_back(std::move(out));
     }
     document.tables = {std::move(table)};
@@ -135,10 +133,9 @@ class Unwritten {
     return cells;
   }
 
-  std::vector<Cell> ClockCells(const RowSummary& row, const Row& fields,
-                               const Table& table) const {
-    const std::string gpus = golden::FieldValue(results_, fields, "gpus");
-    const auto measures = ClockMeasures(std::strtod(gpus.c_str(), nullptr));
+  static std::vector<Cell> ClockCells(const RowSummary& row,
+                                      const Table& table) {
+    const auto measures = ClockMeasures();
     std::vector<Cell> cells;
     for (const Column& column : table.columns) {
       const auto read = measures.find(column.id);
@@ -151,6 +148,7 @@ class Unwritten {
         cell.flags = {"NOT_RUN"};
       } else {
         cell = CellOf(row.Over(read->second));
+        if (cell.empty()) cell.flags = {"NOT_MEASURED"};
       }
       cells.push_back(std::move(cell));
     }

@@ -6,7 +6,6 @@
 #define SOFTMOE_EXPERIMENTS_REPORT_PAPER_TABLES_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,18 +34,6 @@ struct JudgedResults {
   }
 };
 
-// How many cells or claims have each verdict: "3 FAIL, 151 PASS".
-template <typename Item>
-std::string StatusCounts(const std::vector<Item>& items) {
-  std::map<std::string, int> counts;
-  for (const Item& item : items) ++counts[StatusName(item.status)];
-  std::string text;
-  for (const auto& [name, count] : counts) {
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
-  }
-  return text;
-}
-
 // A cell of the paper's tables, and what a grid has for it.
 struct PaperCell {
   std::string table, row, column;  // ids
@@ -71,8 +58,9 @@ std::optional<double> HalfWidth(const golden::Cell& mean);
 // for each.
 //
 // T2, and the clock times of T3 and T4, which no results file may hold, are
-// judged like the results. Per GPU means per GPU that the results name. Of
-// `judged` only those with this reading of accuracies.
+// judged like the results. Each run counts by its own GPUs; a throughput is the
+// mean of those of the runs. Of `judged` only those with this reading of
+// accuracies.
 std::vector<PaperCell> PaperCells(const GridOutcome& outcome,
                                   const std::vector<JudgedResults>& judged,
                                   const golden::Document& paper,

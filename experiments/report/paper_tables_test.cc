@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/report/paper_tables.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -260,20 +261,44 @@ TEST(PaperCells, SparseRowsActivateWhatTheyMust) {
 }
 
 // 12.5 s on eight GPUs.
-TEST(PaperCells, HoursOfGpusAreThoseThatTheResultsName) {
+TEST(PaperCells, HoursOfGpusAreThoseOfTheRuns) {
   GridOutcome outcome = ExampleOutcome({.paper_sizes = true});
   outcome.grid.table = "compute";
-  std::vector<JudgedResults> judged = JudgedOf(outcome);
-  for (golden::Field& field : judged[0].results.fields) {
-    if (field.name == "gpus") field.value = "8";
-  }
-  const auto cells = PaperCells(outcome, judged, Paper());
+  for (RunOutcome& run : outcome.runs) run.result->devices = 8;
+  const auto cells = CellsOf(outcome);
   const auto ours = [&](const char* column) {
     return Find(cells, "compute", "owt/sparse/k2", column).ours;
   };
   EXPECT_EQ(ours("gpus"), "8");
   EXPECT_EQ(ours("train_time"), "0.00");
   EXPECT_EQ(ours("gpu_hours"), "0.03");
+}
+
+// Seeds may have run on other numbers of GPUs: the hours of each are its own.
+TEST(PaperCells, EverySeedCountsItsOwnGpus) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}, .paper_sizes = true});
+  for (RunOutcome& run : outcome.runs) {
+    const bool first = run.run.seed == 1;
+    run.result->devices = first ? 8 : 4;
+    run.result->seconds = 3600 * (first ? 1 : 2);  // 8 GPU hours in any case
+    for (auto& step : run.result->steps) step.seconds = first ? 0.25 : 0.5;
+  }
+  const auto ours = [&](const char* table, const char* column) {
+    outcome.grid.table = table;
+    return Find(CellsOf(outcome), table, "owt/sparse/k2", column).ours;
+  };
+  EXPECT_EQ(ours("compute", "gpu_hours"), "8");
+  const TrainingConfig& training = outcome.runs[0].run.config.training;
+  const double tokens =
+      static_cast<double>(training.global_batch_sequences *
+                          outcome.runs[0].run.config.model.sequence_length);
+  // The second run took half as many steps a second, on half as many GPUs.
+  EXPECT_EQ(ours("throughput", "throughput"), fmt::format("{:g}", tokens / 2));
+  // One that ran on the CPU, or whose number is not known, has none.
+  RunOf(outcome, "sparse-2").result->devices = 0;
+  EXPECT_EQ(ours("throughput", "throughput"), "");
+  EXPECT_EQ(ours("compute", "gpu_hours"), "");
+  EXPECT_NE(ours("compute", "train_time"), "");
 }
 
 TEST(PaperCells, TheModelsSizeIsJudgedByItsConfiguration) {

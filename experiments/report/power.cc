@@ -99,8 +99,8 @@ std::string DescribePower(const DesignPower& power, int draws) {
       Wrap(
           fmt::format(
               "Probability of each verdict where this is the true "
-              "difference, by {} made-up records each, which the judge "
-              "himself judges: the runs that the frozen definitions plan, "
+              "difference, by {} made-up records each, which the real "
+              "judge judges: the runs that the frozen definitions plan, "
               "with means and deviations {}. What is not varied stays as it is "
               "known.",
               draws, power.basis),

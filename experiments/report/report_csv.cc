@@ -200,7 +200,7 @@ std::string RouterHealthCsv(const GridOutcome& outcome) {
     if (!run.result || !run.result->final_evaluations) continue;
     const auto& layers = run.result->final_evaluations->router_health;
     for (size_t l = 0; l < layers.size(); ++l) {
-      text += fmt::format("{},{}", CsvField(run.run.id), l);
+      text += fmt::format("{},{}", CsvField(run.run.id), l + 1);
       trainer::VisitHealthMetrics([&](const Metric&, auto member) {
         text += "," + Number(layers[l].*member);
       });

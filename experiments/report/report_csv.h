@@ -35,7 +35,7 @@ std::string StepsCsv(const GridOutcome& outcome, int64_t every = 1);
 std::string InferenceTauCsv(const GridOutcome& outcome);
 
 // One line for each layer of each finished run whose routers were measured:
-// run, layer (from 0), and the metrics of a router (truncated_mass is empty for
+// run, layer (from 1), and the metrics of a router (truncated_mass is empty for
 // the sparse one).
 std::string RouterHealthCsv(const GridOutcome& outcome);
 

@@ -81,6 +81,20 @@ TEST(ReportCsv, HasALineForEachStepOfFinishedRuns) {
   EXPECT_EQ(lines[1].find("foldoc/sparse-1/seed1234,1,"), 0u) << lines[1];
 }
 
+// As tables and figures do, and the results file.
+TEST(ReportCsv, CountsLayersFromOne) {
+  GridOutcome outcome = ExampleOutcome();
+  trainer::RouterHealth second;
+  second.dead_experts = 3;
+  EvaluationsOf(outcome.runs[0]).router_health = {{}, second};
+  const std::vector<std::string> lines = Lines(RouterHealthCsv(outcome));
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].find("run,layer,"), 0u);
+  EXPECT_EQ(lines[1].find("foldoc/sparse-1/seed1234,1,"), 0u) << lines[1];
+  EXPECT_EQ(lines[2].find("foldoc/sparse-1/seed1234,2,"), 0u) << lines[2];
+  EXPECT_TRUE(Says(lines[2], ",3,"));
+}
+
 TEST(ReportCsv, EveryNthStepAndTheLastAreKept) {
   GridOutcome outcome = ExampleOutcome();
   outcome.runs.erase(outcome.runs.begin() + 1, outcome.runs.end());

@@ -35,7 +35,25 @@ std::string TableMarkdown(const EvaluationTable& table) {
   return lines.Markdown();
 }
 
-std::string Markdown(const ReportItem& item, const std::string& part) {
+std::string FigureMarkdown(const Figure& figure, const Drawings& drawings) {
+  std::string images, points;
+  for (const Plot& plot : figure.plots) {
+    if (drawings.svgs.contains(plot.id)) {
+      images +=
+          fmt::format("![{}](plots/{}.svg)\n", Escaped(plot.title), plot.id);
+    } else {
+      points += fmt::format("{}plots/{}.csv", points.empty() ? "" : ", ",
+                            Escaped(plot.id));
+    }
+  }
+  if (!images.empty()) images += "\n";
+  if (!points.empty()) points = " Points: " + points + ".";
+  return fmt::format("{}**{}.** {}{}\n", images, Escaped(figure.title),
+                     Escaped(figure.caption), points);
+}
+
+std::string Markdown(const ReportItem& item, const std::string& part,
+                     const Drawings& drawings) {
   if (const auto* paragraph = std::get_if<Paragraph>(&item.content)) {
     return (paragraph->warning ? "> " : "") + Escaped(paragraph->text) + "\n";
   }
@@ -56,24 +74,21 @@ std::string Markdown(const ReportItem& item, const std::string& part) {
     if (!table->caption.empty()) text += Escaped(table->caption) + "\n\n";
     return text + TableMarkdown(*table);
   }
-  const auto& figure = std::get<Figure>(item.content);
-  std::string text;
-  for (const Plot& plot : figure.plots) {
-    text += fmt::format("![{}](plots/{}.svg)\n", Escaped(plot.title), plot.id);
-  }
-  return fmt::format("{}\n**{}.** {}\n", text, Escaped(figure.title),
-                     Escaped(figure.caption));
+  return FigureMarkdown(std::get<Figure>(item.content), drawings);
 }
 
 }  // namespace
 
-std::string MarkdownOf(const ReportPage& page) {
+std::string MarkdownOf(const ReportPage& page, const Drawings& drawings) {
   std::string text = fmt::format("# {}\n\n{}\n\n", Escaped(page.title),
                                  Escaped(page.subtitle));
+  if (!drawings.problem.empty()) {
+    text += Escaped("No plots: " + drawings.problem) + "\n\n";
+  }
   for (const ReportPart& part : page.parts) {
     if (!part.title.empty()) text += "## " + Escaped(part.title) + "\n\n";
     for (const ReportItem& item : part.items) {
-      text += Markdown(item, part.title) + "\n";
+      text += Markdown(item, part.title, drawings) + "\n";
     }
   }
   return text;

@@ -8,14 +8,16 @@
 #include <map>
 #include <string>
 
+#include "experiments/report/plot.h"
 #include "experiments/report/report_page.h"
 
 namespace softmoe::experiments {
 
 enum class ReportFormat { kHtml, kMarkdown, kCsv, kJson };
 
-// GitHub's Markdown; figures are links to the SVG files in plots/.
-std::string MarkdownOf(const ReportPage& page);
+// GitHub's Markdown; figures are links to the SVG files in plots/. A plot that
+// was not drawn is named by the file of its points, and the page says why.
+std::string MarkdownOf(const ReportPage& page, const Drawings& drawings);
 
 // {"title", "subtitle", "tables": [{"id", "title", "caption", "header",
 // "rows"}], "figures": [{"title", "caption", "rows", "corpora", "plots":

@@ -32,13 +32,22 @@ ReportPage ExamplePage() {
 }
 
 TEST(Markdown, HasEveryPartWithoutItsMarkup) {
-  const std::string text = MarkdownOf(ExamplePage());
+  const std::string text =
+      MarkdownOf(ExamplePage(), {{{"loss_0", "<svg></svg>"}}, ""});
   EXPECT_TRUE(Says(text, "# Grid \\*g\\*\n", "\n## Results\n",
                    "> Not \\<b\\>.\n", "- one\n- two\n",
                    "### T1: a & b\n\nA\\|caption\n\n| row | loss |\n|-|-|\n"
                    "| x\\|y, \"z\" | 1.5 ± 0.1 |\n",
                    "The command:\n\n```\ngrid run g\n```\n",
                    "(plots/loss_0.svg)", "**Loss.** Of a\\_b.\n"));
+}
+
+// No link leads nowhere.
+TEST(Markdown, NamesThePointsOfWhatWasNotDrawn) {
+  const std::string text = MarkdownOf(ExamplePage(), {{}, "no gnuplot"});
+  EXPECT_TRUE(Says(text, "A grid\n\nNo plots: no gnuplot\n\n",
+                   "**Loss.** Of a\\_b. Points: plots/loss\\_0.csv.\n"));
+  EXPECT_FALSE(Says(text, ".svg"));
 }
 
 TEST(Json, HasTheTextsOfTheTablesAndTheNumbersOfTheFigures) {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "experiments/report/report_curves.h"
+#include "experiments/report/plot.h"
 #include "experiments/report/report_page.h"
 
 namespace softmoe::experiments {

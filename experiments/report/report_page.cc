@@ -13,6 +13,7 @@
 #include "experiments/grids/grid_select.h"
 #include "experiments/plan/slurm_jobs.h"
 #include "experiments/report/paper_figures.h"
+#include "experiments/report/report_curves.h"
 #include "golden/verdict/miniature_report.h"
 #include "golden/verdict/regime_report.h"
 #include "golden/verdict/verdict_report.h"
@@ -56,9 +57,29 @@ ReportPart WhatThisIs(const Grid& grid) {
   return part;
 }
 
+// Whether the finished runs of these rows and corpora, or of all of them, were
+// trained on GPUs without the grid saying so.
+bool NeedsCuda(const GridOutcome& outcome, const Strings& rows,
+               const Strings& corpora) {
+  const auto has = [](const Strings& ids, const std::string& id) {
+    return ids.empty() || std::ranges::count(ids, id) > 0;
+  };
+  bool needs = false;
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.state != RunState::kFinished || !has(rows, run.run.row.id) ||
+        !has(corpora, run.run.corpus.id)) {
+      continue;
+    }
+    if (run.result->identity.backend != "cuda") return false;
+    needs |= run.run.runtime.device != "cuda";
+  }
+  return needs;
+}
+
 // The command line for these rows and corpora of a grid, or for all of them.
-Verbatim Command(const Grid& grid, const std::string& verb, const Strings& rows,
-                 const Strings& corpora) {
+Verbatim Command(const GridOutcome& outcome, const std::string& verb,
+                 const Strings& rows, const Strings& corpora) {
+  const Grid& grid = outcome.grid;
   Strings words = {"./bazelw", "run", "//:grid", "--", verb};
   for (const std::string& word : CommandWords(grid)) words.push_back(word);
   const auto add = [&](const char* option, const Strings& values) {
@@ -74,19 +95,24 @@ Verbatim Command(const Grid& grid, const std::string& verb, const Strings& rows,
   for (const std::string& assignment : grid.overrides) {
     add("--set", {assignment});
   }
+  if (verb == "run" && NeedsCuda(outcome, rows, corpora)) {
+    words.push_back("--device=cuda");
+  }
   for (std::string& word : words) word = ShellQuoted(word);
   return {fmt::format("{}", fmt::join(words, " "))};
 }
 
-ReportPart HowToMakeIt(const Grid& grid) {
-  return {"To make this again",
-          {{Paragraph{
-               "The first command trains, the second writes this report; both "
-               "with the --out and --from that were given for this one. "
-               "Trained runs are read, not trained again. Figures have their "
-               "points in plots/, as CSV and, drawn, as SVG."}},
-           {Verbatim{Command(grid, "run", {}, {}).text + "\n" +
-                     Command(grid, "report", {}, {}).text}}}};
+ReportPart HowToMakeIt(const GridOutcome& outcome) {
+  return {
+      "To make this again",
+      {{Paragraph{
+           "The first command trains, the second writes this report; both "
+           "with the --out and --from that were given for this one, the "
+           "first also with the --task-files, --tokens and --place of its "
+           "runs. Trained runs are read, not trained again. Figures have their "
+           "points in plots/, as CSV and, drawn, as SVG."}},
+       {Verbatim{Command(outcome, "run", {}, {}).text + "\n" +
+                 Command(outcome, "report", {}, {}).text}}}};
 }
 
 // ---- What was measured.
@@ -124,11 +150,13 @@ ReportPart TablePart(EvaluationTable table) {
 
 // Each figure with the command that trains what it shows.
 ReportPart FiguresPart(const std::string& title, const std::string& text,
-                       std::vector<Figure> figures, const Grid& grid) {
+                       std::vector<Figure> figures,
+                       const GridOutcome& outcome) {
   ReportPart part{title, {}};
   if (!text.empty()) part.items.push_back({Paragraph{text}});
   for (Figure& figure : figures) {
-    const Verbatim command = Command(grid, "run", figure.rows, figure.corpora);
+    const Verbatim command =
+        Command(outcome, "run", figure.rows, figure.corpora);
     part.items.push_back({std::move(figure)});
     part.items.push_back(Folded("The command for its runs", command));
   }
@@ -169,8 +197,8 @@ ReportPart PaperPart(const GridOutcome& outcome,
       // One without accuracies is the same by every reading.
       if (!shown.insert(table.title).second) continue;
       part.items.push_back({std::move(table)});
-      part.items.push_back(Folded("The command for its runs",
-                                  Command(outcome.grid, "run", {}, {})));
+      part.items.push_back(
+          Folded("The command for its runs", Command(outcome, "run", {}, {})));
     }
   }
   return part;
@@ -205,6 +233,9 @@ ReportPart VerdictsPart(const std::vector<JudgedResults>& judged,
     for (const golden::ClaimVerdict& claim : v.claims) {
       claims.rows.push_back(
           {claim.claim, StatusName(claim.status), golden::ReasonText(claim)});
+      for (const golden::ClaimCase& pair : claim.cases) {
+        claims.rows.push_back({pair.claim, "case", pair.reason});
+      }
     }
     part.items.push_back(Folded(claims.title, claims));
   }
@@ -341,11 +372,11 @@ ReportPage MakeReportPage(const GridOutcome& outcome,
                   "The paper printed them without their data, so nothing of "
                   "its own is drawn here. It does not say which k its curves "
                   "have: ASSUMED, the rows of its T4.",
-                  PaperFigures(outcome), grid));
-  add(FiguresPart("Training", "", MakeCurves(outcome), grid));
+                  PaperFigures(outcome), outcome));
+  add(FiguresPart("Training", "", MakeCurves(outcome), outcome));
   for (EvaluationTable& table : tables) add(TablePart(std::move(table)));
   add(VerdictsPart(judged, cells));
-  add(HowToMakeIt(grid));
+  add(HowToMakeIt(outcome));
   add(ProvenancePart(outcome, paper));
   return page;
 }

@@ -410,16 +410,22 @@ std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome) {
 double HoursOf(const RunResult& result) { return result.seconds / 3600; }
 
 double MillisecondsAStep(const RunResult& result) {
-  double seconds = 0;
-  for (const trainer::StepRecord& step : result.steps) seconds += step.seconds;
-  return 1e3 * seconds / static_cast<double>(result.steps.size());
+  if (result.steps.empty()) return std::nan("");
+  return 1e3 * MeanOverSteps(result, &trainer::StepRecord::seconds, 0,
+                             result.steps.back().step);
 }
 
+namespace {
+
+double TokensOfAStep(const Config& config) {
+  return static_cast<double>(config.training.global_batch_sequences *
+                             config.model.sequence_length);
+}
+
+}  // namespace
+
 double TokensASecond(const RunResult& result) {
-  const double tokens =
-      static_cast<double>(result.config.training.global_batch_sequences *
-                          result.config.model.sequence_length);
-  return 1e3 * tokens / MillisecondsAStep(result);
+  return 1e3 * TokensOfAStep(result.config) / MillisecondsAStep(result);
 }
 
 namespace {
@@ -430,14 +436,17 @@ EvaluationTable Times(const std::vector<RowSummary>& rows,
   table.title = "Time";
   table.caption =
       "By the clock of the machine, so only worth what else ran there: hours "
-      "of all sessions; ms and tokens of the steps alone. paper: GPU hours of "
-      "its own run, milliseconds of its steps, tokens per second and GPU.";
+      "of all sessions; ms of the steps alone, of a recorded run of the steps "
+      "it has, each weighed by those it stands for; tokens of a step in so "
+      "many ms. paper: GPU hours of its own run, milliseconds of its steps, "
+      "tokens per second and GPU.";
   table.header = {"row",         "runs",     metrics::kTrainAe.title,
                   "hours",       "ms/step",  "tokens/s",
                   "paper GPU h", "paper ms", "paper tok/s"};
   for (const RowSummary& row : rows) {
     const Sample hours = row.Over(HoursOf);
     if (hours.runs == 0) continue;
+    const double milliseconds = row.Over(MillisecondsAStep).mean;
     const auto printed = [&](const char* id, const char* column, int decimals) {
       std::optional<double> number;
       if (!row.corpus->paper_dataset.empty()) {
@@ -449,9 +458,9 @@ EvaluationTable Times(const std::vector<RowSummary>& rows,
         {Label(row), fmt::format("{}/{}", hours.runs, row.runs.size()),
          Shown(metrics::kTrainAe,
                row.Over([](const RunResult& r) { return r.train_ae; }).mean),
-         fmt::format("{:.3f}", hours.mean),
-         fmt::format("{:.1f}", row.Over(MillisecondsAStep).mean),
-         fmt::format("{:.0f}", row.Over(TokensASecond).mean),
+         fmt::format("{:.3f}", hours.mean), fmt::format("{:.1f}", milliseconds),
+         fmt::format("{:.0f}",
+                     1e3 * TokensOfAStep(row.config()) / milliseconds),
          printed("compute", "gpu_hours", 1),
          printed("throughput", "iteration_time", 2),
          printed("throughput", "throughput", 0)});

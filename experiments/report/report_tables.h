@@ -66,7 +66,8 @@ std::vector<EvaluationTable> ExperimentTables(const GridOutcome& outcome,
                                               const golden::Document& paper);
 
 // By the clock of the machine: all sessions of a run; one of its steps, without
-// validation, calibration and checkpoints; training tokens, of all ranks.
+// validation, calibration and checkpoints, of a recorded run of the steps that
+// it has (MeanOverSteps); training tokens, of all ranks.
 double HoursOf(const trainer::RunResult& result);
 double MillisecondsAStep(const trainer::RunResult& result);
 double TokensASecond(const trainer::RunResult& result);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/report/report_tables.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -257,10 +258,10 @@ TEST(EvaluationTables, ShowRouterHealthOverLayersAndSeeds) {
                    "50.0%", "12.5%", "0.750", "2/2"}));
 
   const std::string csv = RouterHealthCsv(outcome);
-  EXPECT_NE(csv.find("\nfoldoc/sparse-1/seed1,0,2,0.75,0,0.5,0.125,\n"),
+  EXPECT_NE(csv.find("\nfoldoc/sparse-1/seed1,1,2,0.75,0,0.5,0.125,\n"),
             std::string::npos)
       << csv;
-  EXPECT_NE(csv.find("\nfoldoc/soft-2/seed2,0,1.5,0.5,1,0.5,0.125,0.75\n"),
+  EXPECT_NE(csv.find("\nfoldoc/soft-2/seed2,1,1.5,0.5,1,0.5,0.125,0.75\n"),
             std::string::npos)
       << csv;
 }
@@ -297,9 +298,8 @@ TEST(ExperimentTables, TimesAreThoseOfTheClockBesideThePapers) {
     const double tokens =
         static_cast<double>(training.global_batch_sequences *
                             outcome.runs[0].run.config.model.sequence_length);
-    // Means of 250 and 500 ms, and the tokens processed per second.
-    const std::string rate = std::to_string(
-        static_cast<int64_t>((tokens / 0.25 + tokens / 0.5) / 2));
+    // The mean of 250 and 500 ms, and a step's tokens in so many.
+    const std::string rate = fmt::format("{:.0f}", tokens / 0.375);
     Texts expected = {"foldoc/sparse-2",
                       "2/2",
                       "2.00",
@@ -319,6 +319,26 @@ TEST(ExperimentTables, TimesAreThoseOfTheClockBesideThePapers) {
     EXPECT_EQ(tables[0].rows[1], expected);
     EXPECT_EQ(tables[0].header.size(), expected.size());
   }
+}
+
+// The first steps are slow, and a record has all of them, but few others.
+TEST(ExperimentTables, ARecordedStepWeighsThoseItStandsFor) {
+  trainer::RunResult result = *ExampleOutcome().runs[0].result;
+  result.steps.resize(4);
+  const int64_t at[] = {1, 2, 90, 100};
+  const double seconds[] = {2, 2, 0.5, 1};
+  for (size_t i = 0; i < result.steps.size(); ++i) {
+    result.steps[i].step = at[i];
+    result.steps[i].seconds = seconds[i];
+  }
+  // 2 steps of 2 s, 88 of 0.5 and 10 of 1.
+  EXPECT_DOUBLE_EQ(MillisecondsAStep(result), 580);
+  const double tokens =
+      static_cast<double>(result.config.training.global_batch_sequences *
+                          result.config.model.sequence_length);
+  EXPECT_DOUBLE_EQ(TokensASecond(result), tokens / 0.58);
+  result.steps.clear();
+  EXPECT_TRUE(std::isnan(MillisecondsAStep(result)));
 }
 
 TEST(ExperimentTables, ActiveExpertsAreSharesOfTheTokensOfALayer) {

@@ -11,12 +11,11 @@
 #include <string>
 
 #include "core/config/config.h"
-#include "core/config/config_fields.h"
-#include "core/config/config_text.h"
 #include "core/config/router_traits.h"
 #include "core/errors.h"
 #include "experiments/grids/cost_model.h"
 #include "experiments/report/results_columns.h"
+#include "experiments/report/results_fields.h"
 #include "experiments/report/row_summary.h"
 #include "experiments/report/task_comparison.h"
 #include "experiments/run/run_folder.h"
@@ -29,7 +28,6 @@ namespace {
 using golden::Cell;
 using golden::Column;
 using golden::Document;
-using golden::Field;
 using golden::FieldClass;
 using golden::Known;
 using golden::Table;
@@ -91,169 +89,6 @@ Cell MakeCell(const RowSummary& row, const ResultsColumn& measure) {
   return cell;
 }
 
-std::string JoinDistinct(const std::vector<std::string>& values) {
-  std::string text;
-  std::set<std::string> seen;
-  for (const std::string& value : values) {
-    if (!seen.insert(value).second) continue;
-    text += (text.empty() ? "" : ", ") + value;
-  }
-  return text;
-}
-
-// One text for the finished seeds of a row; "" if there is none.
-std::string OverSeeds(
-    const RowSummary& row,
-    const std::function<std::string(const RunResult&)>& read) {
-  std::vector<std::string> values;
-  for (const RunOutcome* run : row.Finished()) {
-    values.push_back(read(*run->result));
-  }
-  return JoinDistinct(values);
-}
-
-// tau as configured; if calibrated, with the result.
-std::string TauText(const RowSummary& row) {
-  if (row.config().router.tau) return TomlText(*row.config().router.tau);
-  const std::string used = OverSeeds(
-      row, [](const RunResult& r) { return fmt::format("{:.6g}", r.tau); });
-  return used.empty() ? "calibrated" : "calibrated: " + used;
-}
-
-std::string FrameworkText(const RunResult& result) {
-  const std::string& backend = result.identity.backend;
-  return fmt::format("the {} backend of this project", backend.empty() ? "CPU"
-                                                       : backend == "cuda"
-                                                           ? "CUDA"
-                                                           : backend);
-}
-
-std::string GpusText(const RunResult& result) {
-  if (result.identity.backend.empty()) return "0";
-  return result.devices > 0 ? std::to_string(result.devices) : "not recorded";
-}
-
-// Whether `corpus` is what the run trains on: another may be of the same text.
-bool IsCorpusOf(const GridRun& run, const trainer::PreparedCorpus& corpus) {
-  return corpus.prefix.filename() == CorpusRecord(run, "").filename();
-}
-
-// The corpus that a row was trained on. For a published one, what its documents
-// are, wherever they lay: the name if they are all, else what is missing.
-std::string CorpusField(const RowSummary& row,
-                        const std::vector<trainer::PreparedCorpus>& corpora) {
-  const std::string& name = row.config().data.corpus;
-  std::string text_of;
-  for (const trainer::PreparedCorpus& corpus : corpora) {
-    const bool own = IsCorpusOf(row.runs.front()->run, corpus);
-    if (own || (corpus.corpus == name && text_of.empty())) {
-      text_of = corpus.text_of;
-    }
-    if (own) break;
-  }
-  return TomlText(text_of.empty() ? name : text_of);
-}
-
-std::vector<Field> FieldsOf(
-    const RowSummary& row,
-    const std::vector<trainer::PreparedCorpus>& corpora) {
-  std::vector<Field> fields;
-  const auto add = [&](const std::string& name, const std::string& value,
-                       FieldClass field_class) {
-    const Known known = value.empty() ? Known::kUnknown : Known::kStated;
-    fields.push_back({name, value, field_class, known});
-  };
-  const Config& config = row.config();
-  VisitConfig(config, [&](const std::string& section, const std::string& key,
-                          const auto& value, const AllowedRange&) {
-    const std::string name = section + "." + key;
-    if (name == "training.seed" || name == "training.precision") return;
-    // At its default it changes nothing, and older results do not have it.
-    if (name == "data.normalise" && config.data.normalise == Normalise::kNone) {
-      return;
-    }
-    add(name,
-        name == "router.tau"    ? TauText(row)
-        : name == "data.corpus" ? CorpusField(row, corpora)
-                                : TomlText(value),
-        FieldClass::kMustMatch);
-  });
-  std::vector<std::string> seeds;
-  for (const RunOutcome* run : row.Finished()) {
-    seeds.push_back(std::to_string(run->run.seed));
-  }
-  add("training.seed", JoinDistinct(seeds), FieldClass::kIgnore);
-  add("config_hash",
-      OverSeeds(
-          row,
-          [](const RunResult& r) { return ConfigHash(r.identity.config); }),
-      FieldClass::kIgnore);
-  add("data.sha256",
-      OverSeeds(
-          row,
-          [](const RunResult& r) { return r.identity.tokens.data_sha256; }),
-      FieldClass::kReport);
-  add("data.tokenizer_sha256",
-      OverSeeds(row,
-                [](const RunResult& r) {
-                  return r.identity.tokens.tokenizer_sha256;
-                }),
-      FieldClass::kMustMatch);
-  const std::string bytes = OverSeeds(row, [](const RunResult& r) {
-    return r.val_bytes_per_token ? fmt::format("{:.4f}", *r.val_bytes_per_token)
-                                 : "unknown";
-  });
-  if (!bytes.empty() && bytes != "unknown") {
-    add(golden::kBytesField, bytes, FieldClass::kReport);
-  }
-  for (const AccuracyColumn& column : AccuracyColumns()) {
-    const std::string items = OverSeeds(row, [&](const RunResult& r) {
-      const auto* task = FindTask(r, column.split);
-      return task == nullptr ? "" : task->sha256;
-    });
-    if (items.empty()) continue;
-    add(fmt::format("eval.{}.sha256", column.split), items,
-        FieldClass::kReport);
-  }
-  add("code.version",
-      OverSeeds(row, [](const RunResult& r) { return r.code_version; }),
-      FieldClass::kReport);
-  add("precision",
-      config.training.precision == Precision::kFp32 ? "float32"
-                                                    : "bfloat16 and float32",
-      FieldClass::kReport);
-  // What really ran: a row whose seeds ran in several places names them all,
-  // and of one that has not run nothing is known.
-  add("framework", OverSeeds(row, FrameworkText), FieldClass::kReport);
-  add("gpus", OverSeeds(row, GpusText), FieldClass::kReport);
-  const std::string hardware =
-      OverSeeds(row, [](const RunResult& r) { return r.identity.device; });
-  if (!hardware.empty()) add("hardware", hardware, FieldClass::kReport);
-  return fields;
-}
-
-// Moves the fields that all rows share to the document.
-void HoistCommonFields(Document* document) {
-  std::vector<std::vector<Field>*> lists;
-  for (Table& table : document->tables) {
-    for (golden::Row& row : table.rows) lists.push_back(&row.fields);
-  }
-  if (lists.empty()) return;
-  for (const Field& field : *lists.front()) {
-    const bool common =
-        std::all_of(lists.begin(), lists.end(), [&](const auto* list) {
-          return std::find(list->begin(), list->end(), field) != list->end();
-        });
-    if (common) document->fields.push_back(field);
-  }
-  for (std::vector<Field>* list : lists) {
-    std::erase_if(*list, [&](const Field& field) {
-      const auto& shared = document->fields;
-      return std::find(shared.begin(), shared.end(), field) != shared.end();
-    });
-  }
-}
-
 // Parameters that one more active expert in each layer takes, in millions.
 double PerActiveExpert(const ModelConfig& model) {
   return (ActiveParameters(model, 1) - ActiveParameters(model, 0)) / 1e6;
@@ -295,6 +130,17 @@ Column MakeColumn(const Table& golden_table, const ResultsColumn& measure,
         measure.accuracy->metric);
   }
   return column;
+}
+
+// Whether the golden has this row, and of this tau: its id has only one digit
+// of it, and other tau have the same.
+bool HasTau(const Table& golden_table, const std::string& row, double tau) {
+  const golden::Row* found = golden_table.FindRow(row);
+  if (found == nullptr) return false;
+  const auto column = golden_table.FindColumn("infer_tau");
+  SOFTMOE_CHECK(column >= 0) << golden_table.id << " has no column infer_tau";
+  const double own = found->cells[static_cast<size_t>(column)].value;
+  return std::abs(tau - own) <= 1e-9 * own;  // a product, rounded
 }
 
 // The grid's name for a corpus that was prepared.
@@ -377,13 +223,13 @@ class Builder {
     for (const double factor : factors) {
       std::vector<std::string> ids;
       for (size_t r = 0; r < rows_.size(); ++r) {
-        const auto tau = rows_[r].config().router.tau;
-        const std::string paper_id = fmt::format(
-            "{}/infer_tau{:.1f}", table_ids_[r], factor * tau.value_or(0));
-        const bool known = tau && golden_table.FindRow(paper_id) != nullptr;
-        ids.push_back(known ? paper_id
-                            : fmt::format("{}/infer_tau_x{}", table_ids_[r],
-                                          Setting(factor)));
+        const double tau = factor * rows_[r].config().router.tau.value_or(0);
+        const std::string paper_id =
+            fmt::format("{}/infer_tau{:.1f}", table_ids_[r], tau);
+        ids.push_back(
+            HasTau(golden_table, paper_id, tau)
+                ? paper_id
+                : fmt::format("{}/infer_tau_x{}", table_ids_[r], factor));
       }
       const size_t before = table.rows.size();
       AddRows(measures_at(factor), &RouterTraits::cutoff, ids, &table);

@@ -6,7 +6,6 @@
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_RESULTS_DOCUMENT_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_RESULTS_DOCUMENT_H_
 
-#include <filesystem>
 #include <string>
 #include <vector>
 

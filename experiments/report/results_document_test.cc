@@ -389,10 +389,10 @@ TEST(ResultsDocument, CorporaOfOneTextAreToldApart) {
   part.run.corpus.stands_for = "";
   part.run.config.data.max_bytes = 1000;
   trainer::PreparedCorpus& whole = outcome.corpora.front();
-  whole.prefix = CorpusRecord(outcome.runs.front().run, "");
+  whole.prefix = CorpusPrefix(outcome.runs.front().run, "");
   whole.text_of = "all";
   trainer::PreparedCorpus less = whole;
-  less.prefix = CorpusRecord(part.run, "");
+  less.prefix = CorpusPrefix(part.run, "");
   less.text_of = "some";
   outcome.corpora.insert(outcome.corpora.begin(), less);
   outcome.runs.push_back(part);
@@ -540,6 +540,28 @@ TEST(ResultsDocument, HasInferenceAtOtherTau) {
           .value,
       4.5);
   EXPECT_EQ(document.FindTable(id)->rows.size(), 4u);
+}
+
+// The paper's rows give tau with one digit, which other tau share: 1.52 * 1.2
+// and 1.48 * 1.2 are 1.8 as printed. 1.5 * 1.2 is 1.8 but for the rounding.
+TEST(ResultsDocument, InferenceIsThePapersOnlyAtItsTau) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.grid.table = "inference_tau_ablation";
+  for (RunOutcome& run : outcome.runs) {
+    run.run.evaluations.inference_tau_factors = {1.48, 1.5, 1.52, 1.5200001};
+  }
+  RunOutcome& run = RunOf(outcome, "soft-2");
+  run.run.config.router.tau = run.result->tau = 1.2;
+  const Document document = Results(outcome);
+  const Table& table = *document.FindTable(outcome.grid.table);
+  std::vector<std::string> rows;
+  for (const golden::Row& row : table.rows) {
+    if (row.id.starts_with("owt/softmoe/")) rows.push_back(row.id);
+  }
+  const std::string id = "owt/softmoe/k2/a2/infer_tau";
+  EXPECT_EQ(rows,
+            (std::vector<std::string>{id + "_x1.48", id + "1.8", id + "_x1.52",
+                                      id + "_x1.5200001"}));
 }
 
 trainer::TaskResult Answered(const std::string& name, size_t items,

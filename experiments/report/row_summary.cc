@@ -90,6 +90,20 @@ double PercentActive(const trainer::RunResult& result, size_t layer, size_t n) {
          static_cast<double>(validation.num_tokens);
 }
 
+double MeanOverSteps(const trainer::RunResult& result,
+                     double trainer::StepRecord::*member, int64_t after,
+                     int64_t last) {
+  double sum = 0;
+  int64_t previous = 0;
+  for (const trainer::StepRecord& point : result.steps) {
+    const int64_t steps =
+        std::min(point.step, last) - std::max(previous, after);
+    if (steps > 0) sum += static_cast<double>(steps) * point.*member;
+    previous = point.step;
+  }
+  return sum / static_cast<double>(last - after);
+}
+
 int64_t ExpertBudget(const RowSummary& row) {
   const Sample infer = row.Over([](const trainer::RunResult& r) {
     return r.final_validation.active_experts;

@@ -53,6 +53,13 @@ size_t MostActive(const RowSummary& row);
 // from 0.
 double PercentActive(const trainer::RunResult& result, size_t layer, size_t n);
 
+// The mean of a number of the log over the steps after `after`, up to `last`. A
+// recorded run has only some of its steps: each stands for those since the one
+// before it.
+double MeanOverSteps(const trainer::RunResult& result,
+                     double trainer::StepRecord::*member, int64_t after,
+                     int64_t last);
+
 // Experts per token that a row may use, as the paper groups its tables: its
 // mean Infer-AE, rounded up but for rounding errors. At least 1; 0 if nothing
 // is finished.

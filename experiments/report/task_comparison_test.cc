@@ -166,10 +166,10 @@ TEST(FlipShare, IsTheMeanOverPairsOfSeeds) {
   EXPECT_FALSE(FlipShare({&a, &other}, TaskMeasure::kAcc));
 }
 
-// Made-up runs of two rows that are equally good: an item is answered rightly
+// Made-up runs of two rows that are equally good: an item is answered correctly
 // with its own probability, which is `shift` higher or lower (uniform) for all
-// items of a run. How often p of one seed and of the mean of three is below 5
-// %.
+// items of a run. How often p of one seed and of the mean of three is below
+// 5 %.
 struct Rejections {
   double one_seed = 0, mean = 0;
 };

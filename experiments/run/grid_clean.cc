@@ -160,8 +160,8 @@ void AddOwnRun(const GridRun& run, const fs::path& folder,
       items->push_back({.kind = StaleKind::kCheckpoint,
                         .path = entry.path(),
                         .bytes = static_cast<int64_t>(entry.file_size()),
-                        .reason = "of a finished run; only //:evaluate and "
-                                  "evaluations that a grid comes to list "
+                        .reason = "of a finished run; only //:evaluate, or "
+                                  "evaluations added to the grid later, "
                                   "would read it"});
     }
   }

@@ -295,10 +295,11 @@ TEST_F(GridTasks, GiveTheSameBitsLaterAndWithAnyRanks) {
   // Without their items it is refused before anything is measured.
   options_.task_files = "";
   more.inference_tau_factors = {4};
-  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { Run("later", more); }),
-                   "the tasks arc_easy_validation, hellaswag, piqa are",
-                   "--task-files",
-                   "is asked again with what else it lacks: leave that out"));
+  EXPECT_TRUE(
+      Says(MessageOf<EnvironmentError>([&] { Run("later", more); }),
+           "the tasks arc_easy_validation, hellaswag, piqa were not given",
+           "--task-files",
+           "is asked again with what else it lacks: leave that out"));
   EXPECT_EQ(lines_, "");
 }
 

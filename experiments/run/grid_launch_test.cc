@@ -221,9 +221,9 @@ TEST_F(GridLaunch, RanksOfATaskFindEachOther) {
 TEST_F(GridLaunch, WhatSlurmRefusesEndsWithFive) {
   Pretend("squeue", "");
   Pretend("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1");
-  EXPECT_TRUE(EndedWith(Grid(slurm_), 5,
-                        "runs/micro/slurm/softmoe-micro-text.sh",
-                        "ended with 1", "invalid partition", "[cluster]"));
+  EXPECT_TRUE(EndedWith(
+      Grid(slurm_), 5, "runs/micro/slurm/softmoe-micro-text.sh", "ended with 1",
+      "invalid partition", "go into sbatch = [...] of [cluster]"));
   Pretend("sbatch", "echo 'Submitted, in a way'");
   EXPECT_TRUE(
       EndedWith(Grid(slurm_), 5, "ended with 0 and said: Submitted, in a way"));

@@ -30,6 +30,7 @@
 #include "trainer/results/metrics_log.h"
 #include "trainer/run/resources.h"
 #include "trainer/tokens/prepare.h"
+#include "trainer/tokens/token_disk.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -46,7 +47,7 @@ trainer::PreparedCorpus OpenTokens(const Config& config,
 }
 
 // What its token files will take, for messages.
-std::string TokenDisk(const Config& config, const RuntimeConfig& runtime) {
+std::string TokenDiskText(const Config& config, const RuntimeConfig& runtime) {
   const trainer::CorpusSize size = trainer::SizeOfCorpus(
       config.data.corpus, CacheFolder(), trainer::PlacesOf(runtime));
   return fmt::format("; its token files take {} in {}, where {} are free",
@@ -94,7 +95,7 @@ std::vector<size_t> RecordedCorpora(const GridOutcome& found,
   std::set<fs::path> corpora;
   for (const size_t r : options.selected) {
     const GridRun& run = found.runs[r].run;
-    const fs::path corpus = CorpusRecord(run, options.folder);
+    const fs::path corpus = CorpusPrefix(run, options.folder);
     if (!HasEnded(found.runs[r].state) &&
         options.record->Find(RunIdentityKey(run)) != nullptr &&
         !fs::exists(corpus.string() + ".json") &&
@@ -188,11 +189,11 @@ void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
     }
     const Config& config = run.run.config;
     if (!options.tokens.contains(config.data.corpus) &&
-        asked.insert("corpus " + CorpusRecord(run.run, "").string()).second) {
+        asked.insert("corpus " + CorpusName(run.run)).second) {
       const size_t before = missing.size();
       ask("corpus", [&] { (void)FindTokens(run.run, options); });
       if (missing.size() > before) {
-        missing += TokenDisk(config, run.run.runtime);
+        missing += TokenDiskText(config, run.run.runtime);
       }
     }
     const RunCost cost =

@@ -74,9 +74,9 @@ void CheckCheckpoint(const RunOutcome& outcome) {
   }
 }
 
-trainer::PreparedCorpus ReadRecord(const fs::path& record) {
+trainer::PreparedCorpus ReadCorpusRecord(const fs::path& prefix) {
   try {
-    return trainer::ReadPreparedCorpus(record);
+    return trainer::ReadPreparedCorpus(prefix);
   } catch (const DataError& error) {
     throw DataError(
         fmt::format("{}. Or delete it: `run` writes it again", error.what()));
@@ -130,7 +130,7 @@ GridOutcome ReadGrid(const Grid& grid, const fs::path& grid_folder,
   GridOutcome outcome;
   outcome.grid = grid;
   std::string damaged;
-  std::set<fs::path> records;
+  std::set<fs::path> prefixes;
   const auto collect = [&](const auto& read) {
     try {
       read();
@@ -147,10 +147,10 @@ GridOutcome ReadGrid(const Grid& grid, const fs::path& grid_folder,
         CheckCheckpoint(read);
       }
     });
-    const fs::path record = CorpusRecord(run, grid_folder);
-    if (!records.insert(record).second) continue;
-    if (!fs::exists(record.string() + ".json")) continue;
-    collect([&] { outcome.corpora.push_back(ReadRecord(record)); });
+    const fs::path prefix = CorpusPrefix(run, grid_folder);
+    if (!prefixes.insert(prefix).second) continue;
+    if (!fs::exists(prefix.string() + ".json")) continue;
+    collect([&] { outcome.corpora.push_back(ReadCorpusRecord(prefix)); });
   }
   if (!damaged.empty()) throw DataError(damaged);
   return outcome;
@@ -161,7 +161,7 @@ void RequireSameTokens(const GridOutcome& outcome) {
     const trainer::TokenIdentity* identity;
     std::string of;
   };
-  std::map<std::string, Tokens> known;  // by CorpusRecord
+  std::map<std::string, Tokens> known;  // by CorpusName
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
     known.try_emplace(corpus.prefix.filename().string(),
                       Tokens{&corpus.tokens, corpus.prefix.string() + ".json"});
@@ -169,9 +169,8 @@ void RequireSameTokens(const GridOutcome& outcome) {
   for (const RunOutcome& run : outcome.runs) {
     if (run.state != RunState::kFinished) continue;
     const trainer::TokenIdentity& there = run.result->identity.tokens;
-    const auto [first, is_new] =
-        known.try_emplace(CorpusRecord(run.run, "").string(),
-                          Tokens{&there, "run " + run.run.id});
+    const auto [first, is_new] = known.try_emplace(
+        CorpusName(run.run), Tokens{&there, "run " + run.run.id});
     if (is_new) continue;
     const std::string other =
         trainer::DescribeTokenDifferences(there, *first->second.identity);
@@ -194,10 +193,17 @@ void ForgetProblem(const fs::path& run_folder) {
   fs::remove(run_folder / kProblemName, none);
 }
 
-fs::path CorpusRecord(const GridRun& run, const fs::path& grid_folder) {
+std::string CorpusName(const GridRun& run) {
   const std::string key = Sha256Hex(TokensKey(run.config));
-  return grid_folder /
-         fmt::format("corpus-{}-{}", run.corpus.id, key.substr(0, 8));
+  return fmt::format("corpus-{}-{}", run.corpus.id, key.substr(0, 8));
+}
+
+fs::path CorpusPrefix(const GridRun& run, const fs::path& grid_folder) {
+  return grid_folder / CorpusName(run);
+}
+
+bool IsCorpusOf(const GridRun& run, const trainer::PreparedCorpus& corpus) {
+  return corpus.prefix.filename() == CorpusName(run);
 }
 
 }  // namespace softmoe::experiments

@@ -18,6 +18,7 @@
 
 #include "experiments/grids/grid_file.h"
 #include "experiments/run/run_outcome.h"
+#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::experiments {
 
@@ -57,9 +58,17 @@ void RecordProblem(const std::filesystem::path& run_folder,
                    const std::string& problem);
 void ForgetProblem(const std::filesystem::path& run_folder);
 
-// corpus-CORPUS-KEY.json, shared by runs that train on the same tokens.
-std::filesystem::path CorpusRecord(const GridRun& run,
+// "corpus-foldoc-01234567": CORPUS and KEY, the same for all runs that train on
+// the same tokens.
+std::string CorpusName(const GridRun& run);
+
+// The PREFIX of corpus-CORPUS-KEY.json.
+std::filesystem::path CorpusPrefix(const GridRun& run,
                                    const std::filesystem::path& grid_folder);
+
+// Whether `corpus`, of a GridOutcome, is what the run trains on: another may be
+// of the same text.
+bool IsCorpusOf(const GridRun& run, const trainer::PreparedCorpus& corpus);
 
 }  // namespace softmoe::experiments
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,23 +19,18 @@
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
 #include "experiments/grids/experiment.h"
+#include "experiments/run/grid_corpora.h"
 #include "experiments/run/grid_progress.h"
 #include "experiments/run/grid_ranks.h"
 #include "experiments/run/grid_requirements.h"
 #include "experiments/run/grid_workers.h"
-#include "experiments/run/run_device.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
 #include "optimized/device.h"
-#include "trainer/corpora/corpus.h"
 #include "trainer/evaluation/final_evaluations.h"
-#include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result.h"
-#include "trainer/results/run_result_file.h"
 #include "trainer/run/trainer.h"
-#include "trainer/tokens/prepare.h"
-#include "trainer/tokens/prepared_corpus.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -56,13 +50,6 @@ std::optional<fs::file_time_type> ProblemTime(const fs::path& run_folder) {
   const auto time = fs::last_write_time(run_folder / kProblemName, missing);
   if (missing) return std::nullopt;
   return time;
-}
-
-// The ranks of a run: processes, or threads of this one.
-int NumRanks(const GridRunOptions& options) {
-  const int processes =
-      options.processes == nullptr ? 1 : options.processes->size();
-  return options.ranks * processes;
 }
 
 // The options that all ranks of a run share, except for the tokens, which rank
@@ -117,7 +104,7 @@ class GridRunner {
   GridRunner(GridOutcome found, std::vector<std::string> parts,
              const GridRunOptions& options)
       : options_(options),
-        paper_scale_(found.grid.scale == "paper"),
+        corpora_(options_, /*only_find=*/found.grid.scale == "paper"),
         outcome_(WithRecord(std::move(found))),
         progress_(outcome_, options.selected, Quiet(options.quiet)) {
     std::ranges::move(parts, std::back_inserter(notes_));
@@ -129,7 +116,9 @@ class GridRunner {
 
   GridOutcome Run() {
     MakeFolder(options_.folder);
-    RequireDevices();
+    for (const size_t r : options_.selected) {
+      corpora_.RequireDevice(outcome_.runs[r]);
+    }
     NoteOtherBits();
     RequireDiskSpace();
     for (const std::string& note : notes_) progress_.Note(note);
@@ -137,13 +126,15 @@ class GridRunner {
     {
       const auto lock = LockFolder();
       ReadAgain();  // another command may have begun while this one waited
-      PrepareCorpora();
-      CheckFinishedRuns();
-      WriteCorpusRecords();
+      corpora_.Prepare(
+          outcome_, [this] { StopIfAsked(); },
+          [this](const std::string& line) { progress_.Note(line); });
+      corpora_.CheckFinishedRuns(outcome_, OnlyReads());
+      corpora_.WriteRecords();
     }
     TrainSelected();
     ReadAgain();
-    CheckFinishedRuns();
+    corpora_.CheckFinishedRuns(outcome_, OnlyReads());
     return outcome_;
   }
 
@@ -155,16 +146,12 @@ class GridRunner {
       const RunOutcome& run = outcome.runs[r];
       if (run.state == RunState::kFailed ||
           options_.record->Find(RunIdentityKey(run.run)) == nullptr) {
-        RequireDevice(run);
+        corpora_.RequireDevice(run);
       }
     }
     // A recorded run counts only if its tokens are the ones here.
     for (const size_t r : RecordedCorpora(outcome, options_)) {
-      const RunOutcome& run = outcome.runs[r];
-      const fs::path corpus = CorpusRecord(run.run, options_.folder);
-      if (!prepared_.contains(corpus)) Prepare(run, corpus);
-      outcome.corpora.push_back(prepared_.at(corpus));
-      outcome.corpora.back().prefix = corpus;
+      outcome.corpora.push_back(corpora_.CorpusOf(outcome.runs[r].run));
     }
     notes_ = TakeRecordedRuns(*options_.record, outcome);
     return outcome;
@@ -232,75 +219,10 @@ class GridRunner {
     });
   }
 
-  // Prepares every corpus that a run still needs for training or evaluation,
-  // whose record is missing, or that --tokens replaces: what is finished must
-  // have been trained on those tokens.
-  void PrepareCorpora() {
-    for (size_t r : options_.selected) {
-      const RunOutcome& run = outcome_.runs[r];
-      const fs::path record = CorpusRecord(run.run, options_.folder);
-      if (prepared_.contains(record)) continue;
-      const bool recorded = fs::exists(record.string() + ".json");
-      if (run.state == RunState::kFinished && recorded &&
-          !options_.tokens.contains(run.run.config.data.corpus) &&
-          !CanBeMeasured(run)) {
-        continue;
-      }
-      StopIfAsked();
-      Prepare(run, record);
-    }
-  }
-
-  // At the paper's scale nothing is prepared while GPUs wait.
-  void Prepare(const RunOutcome& run, const fs::path& record) {
-    const Config& config = run.run.config;
-    if (options_.tokens.contains(config.data.corpus)) {
-      prepared_[record] = FindTokens(run.run, options_);
-      return;
-    }
-    trainer::PrepareOptions options;
-    options.threads = run.run.runtime.threads;
-    options.places = trainer::PlacesOf(run.run.runtime);
-    options.quiet = options_.quiet;
-    options.only_find = paper_scale_;
-    prepared_[record] =
-        trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
-  }
-
   // True if nothing is left to train and nothing was trained in this session.
   bool OnlyReads() const {
     return !trained_ && CountSelected(RunState::kFinished) ==
                             static_cast<int64_t>(options_.selected.size());
-  }
-
-  // Where finished runs must have been computed: where the user asks, or else
-  // where later runs will be or this session's runs were. nullopt if that is
-  // open: reading uses no kernels.
-  std::optional<optimized::DeviceIdentity> RequiredPlace(
-      const RunOutcome& run) {
-    const RuntimeConfig& asked = run.run.runtime;
-    if (asked.isa.empty() && asked.device.empty() && OnlyReads()) {
-      return std::nullopt;
-    }
-    return PlaceOf(asked);
-  }
-
-  const optimized::DeviceIdentity& PlaceOf(const RuntimeConfig& asked) {
-    const auto [place, is_new] = places_.try_emplace({asked.device, asked.isa});
-    if (is_new) place->second = IdentifyDevice(asked);
-    return place->second;
-  }
-
-  // Fails before a corpus is prepared if a device is missing or cannot train in
-  // the run's precision.
-  void RequireDevice(const RunOutcome& run) {
-    if (run.state == RunState::kFinished) return;
-    optimized::CheckPrecision(run.run.config, run.run.runtime);
-    (void)PlaceOf(run.run.runtime);
-  }
-
-  void RequireDevices() {
-    for (const size_t r : options_.selected) RequireDevice(outcome_.runs[r]);
   }
 
   // Notes, once for all runs to be trained, that the ranks give other bits.
@@ -313,58 +235,6 @@ class GridRunner {
           trainer::OtherBitsOfRanks(run.run.config, NumRanks(options_));
       if (other_bits.empty() || !said.insert(other_bits).second) continue;
       notes_.push_back(other_bits);
-    }
-  }
-
-  // Refuses runs on other tokens, or with other kernels than later runs: they
-  // do not belong to this grid.
-  void CheckFinishedRuns() {
-    for (const RunOutcome& run : outcome_.runs) {
-      // Recorded runs may have been computed anywhere; they say where.
-      if (run.state != RunState::kFinished || run.recorded) continue;
-      const trainer::RunIdentity& there = run.result->identity;
-      trainer::RunIdentity here = there;  // ReadRun compared the configuration
-      const auto corpus =
-          prepared_.find(CorpusRecord(run.run, options_.folder));
-      if (corpus != prepared_.end()) here.tokens = corpus->second.tokens;
-      if (const auto place = RequiredPlace(run)) {
-        trainer::SetPlace(*place, here);
-      }
-      // If runs are only read, one rank is the default and constrains nothing.
-      if (const int ranks = NumRanks(options_); ranks > 1 || !OnlyReads()) {
-        here.ranks = trainer::RanksInIdentity(run.run.config, ranks);
-      }
-      trainer::RequireSameRun(
-          run.folder / trainer::kResultName, there, here,
-          {.config = "",
-           .tokens = fmt::format(
-               "Corpus '{}' has other tokens now: use another folder (--out), "
-               "or delete that file to train the run again",
-               run.run.config.data.corpus),
-           .place = fmt::format("{}, or use another folder (--out)",
-                                trainer::HowToGoOn(there, here))});
-    }
-    RequireSameTokens(outcome_);
-    // Runs of other seeds may be there, too, which this grid does not read.
-    for (const trainer::PreparedCorpus& there : outcome_.corpora) {
-      const auto here = prepared_.find(there.prefix);
-      if (here == prepared_.end()) continue;
-      const std::string other =
-          trainer::DescribeTokenDifferences(there.tokens, here->second.tokens);
-      if (other.empty()) continue;
-      throw ConfigError(fmt::format(
-          "{}.json: corpus '{}' has other tokens now: {}; use another folder "
-          "(--out), or delete that file and what was trained on its tokens",
-          there.prefix.string(), there.corpus, other));
-    }
-  }
-
-  void WriteCorpusRecords() const {
-    for (const auto& [record, corpus] : prepared_) {
-      trainer::PreparedCorpus copy = corpus;
-      copy.prefix = record;
-      copy.from_cache = false;
-      trainer::WritePreparedCorpus(copy);
     }
   }
 
@@ -505,8 +375,7 @@ class GridRunner {
   // Trains the run, or measures what a finished run lacks.
   trainer::RunResult CallTrainer(const RunOutcome& run) {
     trainer::RunOptions options = OptionsOfRun(run.run, run.folder, options_);
-    options.tokens =
-        prepared_.at(CorpusRecord(run.run, options_.folder)).prefix;
+    options.tokens = corpora_.TokensOf(run.run);
     options.on_step = [this](const trainer::StepRecord& record) {
       progress_.Step(record);
     };
@@ -591,12 +460,8 @@ class GridRunner {
   }
 
   const GridRunOptions options_;
-  const bool paper_scale_;
   const StopSignal stop_;
-  // Keyed by runtime.device and runtime.isa; cached, since asking takes time.
-  std::map<std::pair<std::string, std::string>, optimized::DeviceIdentity>
-      places_;
-  std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
+  GridCorpora corpora_;
   std::vector<std::string> notes_;  // to be said before anything begins
   GridOutcome outcome_;
   GridProgress progress_;
@@ -610,6 +475,12 @@ class GridRunner {
 };
 
 }  // namespace
+
+int NumRanks(const GridRunOptions& options) {
+  const int processes =
+      options.processes == nullptr ? 1 : options.processes->size();
+  return options.ranks * processes;
+}
 
 GridOutcome RunGrid(Grid grid, const GridRunOptions& options) {
   SOFTMOE_CHECK(options.processes == nullptr || options.jobs == 1)

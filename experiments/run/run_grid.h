@@ -43,6 +43,9 @@ struct GridRunOptions {
   trainer::ExchangeChoice exchange = trainer::ExchangeChoice::kAuto;
 };
 
+// The ranks of each run: processes, or threads of this one.
+int NumRanks(const GridRunOptions& options);
+
 // Prepares the corpora, then trains the selected runs that are not finished:
 // interrupted runs continue, failed ones are retried. Returns the outcome of
 // all runs of the grid, whoever trained them. The same grid gives the same

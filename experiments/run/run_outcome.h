@@ -44,8 +44,8 @@ struct RunOutcome {
 struct GridOutcome {
   Grid grid;
   std::vector<RunOutcome> runs;
-  // One for each prepared corpus; found by PreparedCorpus::corpus ==
-  // Config::data.corpus.
+  // One for each prepared corpus; found by the file name of its prefix, that of
+  // CorpusPrefix.
   std::vector<trainer::PreparedCorpus> corpora;
   // From the record that `runs` were taken from, if any: the definitions of the
   // claims in miniature under which it was begun, and its benchmark.

@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// run_record.cc - kind "run-record":
-//
-//   /            attrs: margins_sha256
-//   /planned/id, key     strings, [planned runs]
-//   /planned/diverged    strings: keys, if there are any
-//   /corpora/NAME        attrs: json, as in NAME.json
-//   /runs/{0000,...}     run_result_file.h; attrs besides: id, key,
-//                        training_sha256, num_points
-//   /curves/layersL/*    step_table.h: the points of all runs with L layers,
-//                        one run after the other; long columns, since only
-//                        those are compressed
-//   /bench/json          u8: RunRecord::bench, if there is one
-//   /miniature, /results recorded_results.h
 #include "experiments/run/run_record.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/errors.h"
-#include "core/hdf5/hdf5_file.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/run/bench_samples.h"
 #include "experiments/run/run_folder.h"
@@ -34,8 +23,6 @@
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/run_digest.h"
-#include "trainer/results/run_result_file.h"
-#include "trainer/results/step_table.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -45,19 +32,12 @@ using trainer::InferenceTau;
 using trainer::StepRecord;
 using trainer::TaskResult;
 
-constexpr char kBench[] = "/bench/json";
-constexpr char kDiverged[] = "/planned/diverged";
-
 // The experiment, and the scale at which its runs are judged.
 constexpr char kRegime[] = "regime";
 constexpr char kRegimeScale[] = "mini";
 
 constexpr size_t kFirstPoints = 10;
 constexpr size_t kEvenPoints = kRecordedPoints - kFirstPoints;
-
-std::string CurvesGroup(int64_t num_layers) {
-  return fmt::format("/curves/layers{}", num_layers);
-}
 
 int64_t Seed(const RecordedRun& run) { return run.result.config.training.seed; }
 
@@ -75,144 +55,6 @@ void RequireOneReading(const RunRecord& record, const RecordedRun& run,
           trainer::CompareConfigs(there, run.result.identity.config))));
 }
 
-void CheckRuns(const RunRecord& record) {
-  std::map<std::string, const RecordedRun*> ids, keys, bits, rows;
-  for (const RecordedRun& run : record.runs) {
-    const bool new_id = ids.emplace(run.id, &run).second;
-    const auto [same, new_key] = keys.emplace(run.key, &run);
-    if (!new_id || !new_key) {
-      throw DataError(fmt::format(
-          "{}: holds a run twice: {} ({}){}; record the finished runs anew, in "
-          "another file",
-          record.path.string(), run.id, run.key,
-          new_id ? fmt::format(", also as {}", same->second->id) : ""));
-    }
-    const std::string row = run.id.substr(0, run.id.rfind('/'));
-    RequireOneReading(record, run, *rows.emplace(row, &run).first->second);
-    const auto [twin, new_bits] = bits.emplace(run.training_sha256, &run);
-    if (!new_bits && Seed(*twin->second) != Seed(run)) {
-      throw Error(
-          ExitCode::kMistrusted,
-          fmt::format("{}: MISTRUSTED: {} and {} have the same bits, and two "
-                      "seeds never give the same: one of them is not what its "
-                      "name says. Nothing was recorded; delete the result.h5 "
-                      "of both in the folder of the grid, `run` them again, "
-                      "and record that",
-                      record.path.string(), twin->second->id, run.id));
-    }
-  }
-  for (const std::string& key : record.diverged) {
-    const bool planned =
-        std::ranges::find(record.planned, key, &PlannedRun::key) !=
-        record.planned.end();
-    if (planned && record.Find(key) == nullptr) continue;
-    throw DataError(fmt::format("{}: says that {} diverged, which {}",
-                                record.path.string(), key,
-                                planned ? "is finished" : "is not planned"));
-  }
-}
-
-// Reads the points of each run from the curves of all runs, checked.
-class CurveReader {
- public:
-  explicit CurveReader(const Hdf5Reader& file) : file_(file) {}
-
-  std::vector<StepRecord> Next(const RecordedRun& run, int64_t num_points) {
-    const int64_t layers = run.result.config.model.num_layers;
-    auto [entry, first] = curves_.try_emplace(layers);
-    Curve& curve = entry->second;
-    if (first) {
-      curve.points = trainer::ReadSomeSteps(file_, CurvesGroup(layers), layers);
-    }
-    const auto left = static_cast<int64_t>(curve.points.size() - curve.next);
-    if (num_points < 1 || num_points > left) {
-      Refuse(run, fmt::format("{} points of {}", num_points, left));
-    }
-    const auto begin =
-        curve.points.begin() + static_cast<std::ptrdiff_t>(curve.next);
-    const std::vector<StepRecord> steps(begin, begin + num_points);
-    curve.next += static_cast<size_t>(num_points);
-    int64_t last = 0;
-    for (const StepRecord& step : steps) {
-      if (step.step <= last) {
-        Refuse(run, fmt::format("step {} after {}", step.step, last));
-      }
-      last = step.step;
-    }
-    if (last != run.result.config.training.steps) {
-      Refuse(run, fmt::format("a curve that ends at step {} of {}", last,
-                              run.result.config.training.steps));
-    }
-    return steps;
-  }
-
- private:
-  struct Curve {
-    std::vector<StepRecord> points;
-    size_t next = 0;
-  };
-
-  [[noreturn]] void Refuse(const RecordedRun& run, const std::string& what) {
-    throw DataError(
-        fmt::format("{}: {} has {}", file_.path().string(), run.id, what));
-  }
-
-  const Hdf5Reader& file_;
-  std::map<int64_t, Curve> curves_;
-};
-
-// What a run's group holds besides its result; `num_points` is the number of
-// its steps.
-template <typename File, typename Run>
-void VisitRun(File& file, const std::string& group, Run& run,
-              int64_t& num_points) {
-  file.Attribute(group, "id", run.id);
-  file.Attribute(group, "key", run.key);
-  file.Attribute(group, "training_sha256", run.training_sha256);
-  file.Attribute(group, "num_points", num_points);
-}
-
-RunRecord Read(const fs::path& path) {
-  const Hdf5Reader file(path, golden::RunRecordKind());
-  RunRecord record;
-  record.path = path;
-  record.margins_sha256 = file.ReadString("/", "margins_sha256");
-  const auto ids = file.ReadDataset<std::string>("/planned/id").values;
-  const auto keys = file.ReadDataset<std::string>("/planned/key").values;
-  if (ids.size() != keys.size()) {
-    throw DataError(fmt::format("{}: /planned has {} ids and {} keys",
-                                path.string(), ids.size(), keys.size()));
-  }
-  for (size_t i = 0; i < ids.size(); ++i) {
-    record.planned.push_back({.id = ids[i], .key = keys[i]});
-  }
-  if (file.Has(kDiverged)) {
-    const auto diverged = file.ReadDataset<std::string>(kDiverged).values;
-    record.diverged = {diverged.begin(), diverged.end()};
-  }
-  for (const std::string& name : file.Children("/corpora")) {
-    record.corpora[name] = trainer::ParsePreparedCorpus(
-        file.ReadString("/corpora/" + name, "json"), path);
-  }
-  if (file.Has(kBench)) file.Bytes(kBench, record.bench);
-  CurveReader curves(file);
-  for (const std::string& name : file.Children("/runs")) {
-    const std::string group = "/runs/" + name;
-    RecordedRun run;
-    int64_t num_points = 0;
-    VisitRun(file, group, run, num_points);
-    run.result = trainer::ReadResultGroup(file, group);
-    if (!run.key.ends_with("/" + ConfigHash(run.result.identity.config))) {
-      throw DataError(fmt::format("{}: {} has another configuration than {}",
-                                  path.string(), run.id, run.key));
-    }
-    run.result.steps = curves.Next(run, num_points);
-    record.runs.push_back(std::move(run));
-  }
-  CheckRuns(record);
-  return record;
-}
-
 // How many runs have each value: "v3" -> 12.
 using Counts = std::map<std::string, size_t>;
 std::string Listed(const Counts& counts) {
@@ -225,9 +67,9 @@ std::string Listed(const Counts& counts) {
 
 // The local tokens of `run`; nullptr if nothing is known about them.
 const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
-                                         const std::string& corpus_record) {
+                                         const GridRun& run) {
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
-    if (corpus.prefix.filename() == corpus_record) return &corpus.tokens;
+    if (IsCorpusOf(run, corpus)) return &corpus.tokens;
   }
   return nullptr;
 }
@@ -393,6 +235,43 @@ std::vector<std::string> RunRecord::Missing() const {
   return missing;
 }
 
+void CheckRuns(const RunRecord& record) {
+  std::map<std::string, const RecordedRun*> ids, keys, bits, rows;
+  for (const RecordedRun& run : record.runs) {
+    const bool new_id = ids.emplace(run.id, &run).second;
+    const auto [same, new_key] = keys.emplace(run.key, &run);
+    if (!new_id || !new_key) {
+      throw DataError(fmt::format(
+          "{}: holds a run twice: {} ({}){}; record the finished runs anew, in "
+          "another file",
+          record.path.string(), run.id, run.key,
+          new_id ? fmt::format(", also as {}", same->second->id) : ""));
+    }
+    const std::string row = run.id.substr(0, run.id.rfind('/'));
+    RequireOneReading(record, run, *rows.emplace(row, &run).first->second);
+    const auto [twin, new_bits] = bits.emplace(run.training_sha256, &run);
+    if (!new_bits && Seed(*twin->second) != Seed(run)) {
+      throw Error(
+          ExitCode::kMistrusted,
+          fmt::format("{}: MISTRUSTED: {} and {} have the same bits, and two "
+                      "seeds never give the same: one of them is not what its "
+                      "name says. Nothing was recorded; delete the result.h5 "
+                      "of both in the folder of the grid, `run` them again, "
+                      "and record that",
+                      record.path.string(), twin->second->id, run.id));
+    }
+  }
+  for (const std::string& key : record.diverged) {
+    const bool planned =
+        std::ranges::find(record.planned, key, &PlannedRun::key) !=
+        record.planned.end();
+    if (planned && record.Find(key) == nullptr) continue;
+    throw DataError(fmt::format("{}: says that {} diverged, which {}",
+                                record.path.string(), key,
+                                planned ? "is finished" : "is not planned"));
+  }
+}
+
 std::vector<StepRecord> ThinnedSteps(const std::vector<StepRecord>& steps) {
   if (steps.size() <= kRecordedPoints) return steps;
   std::set<size_t> kept;  // counted from 1
@@ -403,72 +282,6 @@ std::vector<StepRecord> ThinnedSteps(const std::vector<StepRecord>& steps) {
   std::vector<StepRecord> points;
   for (const size_t step : kept) points.push_back(steps[step - 1]);
   return points;
-}
-
-void WriteRunRecord(const RunRecord& record) {
-  CheckRuns(record);
-  Hdf5Writer file(record.path, golden::RunRecordKind());
-  file.WriteAttribute("/", "margins_sha256", record.margins_sha256);
-  std::vector<std::string> ids, keys;
-  for (const PlannedRun& plan : record.planned) {
-    ids.push_back(plan.id);
-    keys.push_back(plan.key);
-  }
-  file.WriteDataset("/planned/id", ids);
-  file.WriteDataset("/planned/key", keys);
-  if (!record.diverged.empty()) {
-    file.WriteDataset(kDiverged,
-                      std::vector<std::string>(record.diverged.begin(),
-                                               record.diverged.end()));
-  }
-  file.CreateGroup("/corpora");
-  for (const auto& [name, corpus] : record.corpora) {
-    file.CreateGroup("/corpora/" + name);
-    file.WriteAttribute("/corpora/" + name, "json",
-                        trainer::PreparedCorpusText(corpus));
-  }
-  file.CreateGroup("/runs");
-  std::map<int64_t, std::vector<StepRecord>> curves;
-  for (size_t i = 0; i < record.runs.size(); ++i) {
-    const RecordedRun& run = record.runs[i];
-    const std::string group = fmt::format("/runs/{:04}", i);
-    trainer::WriteResultGroup(run.result, group, file);
-    auto num_points = static_cast<int64_t>(run.result.steps.size());
-    VisitRun(file, group, run, num_points);
-    std::vector<StepRecord>& all = curves[run.result.config.model.num_layers];
-    all.insert(all.end(), run.result.steps.begin(), run.result.steps.end());
-  }
-  for (const auto& [num_layers, points] : curves) {
-    trainer::WriteStepTable(points, num_layers, CurvesGroup(num_layers), file);
-  }
-  if (!record.bench.empty()) file.Bytes(kBench, record.bench);
-  if (!record.results.documents.empty()) {
-    try {
-      golden::WriteRecordedResults(record.results, file);
-    } catch (const EnvironmentError& error) {  // from a temporary folder
-      throw EnvironmentError(fmt::format("{}: not recorded: {}",
-                                         record.path.string(), error.what()));
-    }
-  }
-  file.Commit();
-}
-
-RunRecord ReadRunRecord(const fs::path& path) {
-  try {
-    return Read(path);
-  } catch (const DataError& error) {
-    throw DataError(fmt::format(
-        "{} (A record is never mended: get it from version control again, or "
-        "`record` the finished runs into another file.)",
-        error.what()));
-  }
-}
-
-RunRecord OpenRunRecord(const fs::path& path) {
-  if (fs::exists(path)) return ReadRunRecord(path);
-  RunRecord record;
-  record.path = path;
-  return record;
 }
 
 bool IsRegime(const Grid& grid) {
@@ -535,8 +348,7 @@ RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
     }
     if (run.state != RunState::kFinished) continue;
     grown.diverged.erase(key);
-    const auto corpus =
-        grown.corpora.find(CorpusRecord(run.run, "").filename().string());
+    const auto corpus = grown.corpora.find(CorpusName(run.run));
     if (corpus != grown.corpora.end()) {
       RequireTokens(run.result->identity.tokens, corpus->second, record.path);
     }
@@ -620,8 +432,8 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
         (run.state != RunState::kWaiting || !record.diverged.contains(key))) {
       continue;
     }
-    const std::string corpus = CorpusRecord(run.run, "").filename().string();
-    const auto* here = TokensHere(outcome, corpus);
+    const std::string corpus = CorpusName(run.run);
+    const auto* here = TokensHere(outcome, run.run);
     const auto known = record.corpora.find(corpus);
     const auto* there = recorded != nullptr ? &recorded->result.identity.tokens
                         : known != record.corpora.end() ? &known->second.tokens

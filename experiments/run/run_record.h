@@ -45,7 +45,7 @@ struct RunRecord {
   std::vector<RecordedRun> runs;  // by id
   // Keys of planned runs that diverged, which left no result.
   std::set<std::string> diverged;
-  // The runs' corpora, keyed by CorpusRecord.
+  // The runs' corpora, keyed by CorpusName.
   std::map<std::string, trainer::PreparedCorpus> corpora;
   // The unmodified output of //:bench at the mini grid's size; "": none.
   std::string bench;
@@ -64,14 +64,18 @@ struct RunRecord {
 std::vector<trainer::StepRecord> ThinnedSteps(
     const std::vector<trainer::StepRecord>& steps);
 
+// Throws DataError if the record holds a run twice, or a row with different
+// settings, or says that a run diverged that is finished or not planned; Error
+// with ExitCode::kMistrusted if two runs with different seeds have the same
+// bits.
+void CheckRuns(const RunRecord& record);
+
 // Throws EnvironmentError if the file cannot be written; then the old one is
-// intact. Refuses what ReadRunRecord refuses.
+// intact; and what CheckRuns throws.
 void WriteRunRecord(const RunRecord& record);
 
 // Throws EnvironmentError if the file is missing; DataError with the remedy if
-// it is damaged, holds a run twice, or says that one diverged that is finished
-// or not planned; Error with ExitCode::kMistrusted if two runs with different
-// seeds have the same bits.
+// it is damaged; and what CheckRuns throws, with the remedy.
 RunRecord ReadRunRecord(const std::filesystem::path& path);
 
 // Does what ReadRunRecord does; gives an empty record if there is no file.

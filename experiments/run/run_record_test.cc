@@ -51,7 +51,7 @@ GridOutcome FinishedGrid() {
     measured.router_health.assign(result.allocation.size(), health);
   }
   for (trainer::PreparedCorpus& corpus : outcome.corpora) {
-    corpus.prefix = CorpusRecord(outcome.grid.runs[0], "");
+    corpus.prefix = CorpusName(outcome.grid.runs[0]);
     corpus.tokens = outcome.runs[0].result->identity.tokens;
   }
   return outcome;
@@ -570,7 +570,7 @@ TEST(RunRecord, OfTheMiniGridHasAtMostFiveMebibytes) {
     }
   }
   const fs::path path = FreshFolder("small") / "mini.h5";
-  outcome.corpora[0].prefix = CorpusRecord(outcome.runs[0].run, "");
+  outcome.corpora[0].prefix = CorpusName(outcome.runs[0].run);
   outcome.corpora[0].tokens = outcome.runs[0].result->identity.tokens;
   EXPECT_EQ(Recorded(outcome, path).runs.size(), 76u);
   EXPECT_LE(fs::file_size(path), 5u << 20);

@@ -125,7 +125,7 @@ SlurmJobId SubmitScript(const std::filesystem::path& script) {
   }
   throw EnvironmentError(fmt::format(
       "sbatch {} ended with {} and said: {}. Options that this cluster asks "
-      "for, such as \"--account=me\", belong into sbatch = [...] of [cluster] "
+      "for, such as \"--account=me\", go into sbatch = [...] of [cluster] "
       "in the grid's file",
       script.string(), result.exit_status, OneLine(result.output)));
 }
@@ -201,19 +201,20 @@ struct Submitted {
 };
 
 // The record of a job, kept in a file beside its script for later calls.
-std::string RecordLine(const Submitted& submitted) {
+std::string JobRecordLine(const Submitted& submitted) {
   return JsonLine({{"job", submitted.id.number},
                    {"cluster", submitted.id.cluster},
                    {"rows", submitted.job.rows},
                    {"command", submitted.job.command}});
 }
 
-fs::path RecordPath(const SlurmJob& job, const SlurmJobId& id) {
+fs::path JobRecordPath(const SlurmJob& job, const SlurmJobId& id) {
   return fs::path(job.logs) / fmt::format("{}-{}.json", job.name, id.number);
 }
 
 // Empty if the file is not such a record, or belongs to another command.
-std::optional<Submitted> ReadRecord(const fs::path& path, const SlurmJob& job) {
+std::optional<Submitted> ReadJobRecord(const fs::path& path,
+                                       const SlurmJob& job) {
   const auto record = ParseJsonObject(ReadWholeFile(path));
   Submitted submitted;
   submitted.job = job;
@@ -294,7 +295,7 @@ class SlurmLauncher {
     std::ranges::sort(records);
     for (const fs::path& path : records) {
       if (!path.filename().string().starts_with(job->name + "-")) continue;
-      const auto submitted = ReadRecord(path, *job);
+      const auto submitted = ReadJobRecord(path, *job);
       if (!submitted) continue;
       const std::vector<SlurmTask> tasks = AskNow(submitted->id);
       if (tasks.empty()) {
@@ -355,7 +356,8 @@ class SlurmLauncher {
         FollowCommand(submitted.id), CancelCommand(submitted.id));
     std::fflush(stdout);
     try {
-      WriteFileAtomically(RecordPath(job, submitted.id), RecordLine(submitted));
+      WriteFileAtomically(JobRecordPath(job, submitted.id),
+                          JobRecordLine(submitted));
     } catch (const EnvironmentError& error) {
       throw EnvironmentError(fmt::format(
           "{}. Job {} goes on, but is not recorded, and the same command would "
@@ -488,7 +490,7 @@ void AddTokensHere(const GridRunOptions& options, GridOutcome* found) {
     const GridRun& run = found->runs[r].run;
     try {
       found->corpora.push_back(FindTokens(run, options));
-      found->corpora.back().prefix = CorpusRecord(run, options.folder);
+      found->corpora.back().prefix = CorpusPrefix(run, options.folder);
     } catch (const EnvironmentError&) {
       fmt::print("tokens of {} are not here: not compared with the record's\n",
                  run.config.data.corpus);

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <regex>
@@ -81,6 +82,20 @@ bool GoesOn(const fs::path& folder) {
   } catch (const DataError&) {
     return false;  // of another format, or damaged
   }
+}
+
+// The ranks that train the run again: their number, if it affects the bits.
+int RanksOf(const RunRecord& record, const RecordedRun& run) {
+  const std::string& text = run.result.identity.ranks;
+  if (text.empty()) return 1;
+  int ranks = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, ranks);
+  if (error == std::errc() && stop == end && ranks > 0) return ranks;
+  throw DataError(fmt::format(
+      "{}: {} was trained by '{}' ranks, which is not a number of them: the "
+      "record was changed; get it from version control again",
+      record.path.string(), run.id, text));
 }
 
 }  // namespace
@@ -193,6 +208,7 @@ void RequireInChangelog(const std::string& commit, const std::string& text) {
 RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options) {
   const trainer::RunIdentity& there = run.result.identity;
+  const int ranks = RanksOf(record, run);
   // Where the run was computed, unless the user says otherwise.
   RuntimeConfig runtime = options.runtime;
   if (runtime.isa.empty() && runtime.device.empty()) {
@@ -222,8 +238,7 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
   train.folder = options.folder;
   train.tokens = corpus.prefix;
   train.runtime = runtime;
-  // The number of ranks, if it affects the bits.
-  if (!there.ranks.empty()) train.ranks = std::stoi(there.ranks);
+  train.ranks = ranks;
   train.quiet = options.quiet;
   // Everything that was measured on the recorded run's final model.
   train.evaluations =

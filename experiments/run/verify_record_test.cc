@@ -118,6 +118,20 @@ TEST(VerifyRecord, JudgesTheNumbersThatTheRecordHolds) {
          ExitCode::kDone, "same bits");
 }
 
+TEST(VerifyRecord, RefusesRanksThatAreNoNumber) {
+  const RunRecord record = ExampleRecord();
+  for (const char* ranks :
+       {"two", "3x", " 3", "0", "-1", "99999999999999999999"}) {
+    RecordedRun forged = record.runs[0];
+    forged.result.identity.ranks = ranks;
+    EXPECT_TRUE(Says(
+        MessageOf(ExitCode::kUsage,
+                  [&] { VerifyRecordedRun(record, forged, {}); }),
+        "a.h5: text/a/seed1 was trained by '" + std::string(ranks) + "' ranks",
+        "get it from version control again"));
+  }
+}
+
 TEST(VerifyRecord, TakesCommitsFromTheChangelogOnly) {
   const std::string text = "- 0123456789ab: dropout is off.\n";
   RequireInChangelog("0123456", text);

@@ -90,6 +90,25 @@ std::string PublishedVerdict(const Document& document, const Claim& claim) {
                    ResolvedDifference(left, right));
 }
 
+std::string PublishedOfMost(const std::vector<std::string>& pairs) {
+  const auto count = [&](const char* verdict) {
+    return static_cast<size_t>(std::ranges::count(pairs, verdict));
+  };
+  const size_t needed = pairs.size() / 2 + 1;
+  if (count("HOLDS") >= needed) return "HOLDS";
+  if (count("REFUTED") > pairs.size() - needed) return "REFUTED";
+  const bool none = count("NO_DATA") == pairs.size();
+  return none ? "NO_DATA" : "NOT_RESOLVED_BY_PAPER";
+}
+
+double ComparableWidth(const Document& document, const Claim& claim) {
+  if (claim.op != kNotWorse) return 0;
+  const ClaimSide left = FindSide(document, claim, claim.left);
+  const ClaimSide right = FindSide(document, claim, claim.right);
+  if (!left.has_value() || !right.has_value()) return 0;
+  return ResolvedDifference(left, right);
+}
+
 PublishedEvidence EvidenceOf(const Document& document, const Claim& claim) {
   PublishedEvidence evidence;
   evidence.as_printed = evidence.resolved = PublishedVerdict(document, claim);

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "golden/document/decimal.h"
 #include "golden/document/document.h"
@@ -37,6 +38,17 @@ ClaimSide FindSide(const Document& document, const Claim& claim,
 // comparable width is kResolvedErrors binomial standard errors of the
 // difference, 0 if the numbers are not percentages of counted items.
 std::string PublishedVerdict(const Document& document, const Claim& claim);
+
+// What such verdicts on the pairs of a claim on most of them come to: "HOLDS"
+// if more than half of them hold, "REFUTED" if so many are refuted that more
+// than half cannot, "NO_DATA" if no pair has data, else
+// "NOT_RESOLVED_BY_PAPER".
+std::string PublishedOfMost(const std::vector<std::string>& pairs);
+
+// How far below the right side the left one still counts as comparable, by the
+// numbers of `document`: what PublishedVerdict allows for ">~", 0 for all other
+// operators.
+double ComparableWidth(const Document& document, const Claim& claim);
 
 // A difference counts as resolved above this many standard errors.
 inline constexpr double kResolvedErrors = 1.96;

@@ -133,6 +133,43 @@ TEST(EvidenceOf, PercentagesAreResolvedAboveTheNoiseOfTheirItems) {
   EXPECT_EQ(OfPercentages(51.2, ">", 50, 1'000'000).resolved, "HOLDS");
 }
 
+TEST(PublishedOfMost, NeedsMoreThanHalfOrThatHalfAreRefuted) {
+  const std::string holds = "HOLDS", refuted = "REFUTED", no_data = "NO_DATA";
+  EXPECT_EQ(PublishedOfMost({holds, holds, refuted}), holds);
+  EXPECT_EQ(PublishedOfMost({holds, refuted, refuted}), refuted);
+  EXPECT_EQ(PublishedOfMost({holds, holds, refuted, refuted}), refuted);
+  EXPECT_EQ(PublishedOfMost({holds, holds, holds, refuted}), holds);
+  EXPECT_EQ(PublishedOfMost({holds, holds, refuted, kOpen}), kOpen);
+  EXPECT_EQ(PublishedOfMost({holds, refuted, no_data}), kOpen);
+  EXPECT_EQ(PublishedOfMost({holds, holds, no_data}), holds);
+  EXPECT_EQ(PublishedOfMost({no_data, no_data}), no_data);
+  EXPECT_EQ(PublishedOfMost({no_data, kOpen}), kOpen);
+}
+
+// By the printed numbers of the document, as in PublishedVerdict.
+TEST(ComparableWidth, IsThatOfThePublishedVerdictAndOnlyForThatOperator) {
+  Document document = TwoCells({49.995, 50.005}, {49.995, 50.005});
+  std::vector<Cell>& cells = document.tables[0].rows[0].cells;
+  for (Cell& cell : cells) {
+    cell.value = 50;
+    cell.proportion = Proportion{10'000, {}};
+  }
+  Claim claim;
+  claim.scope = "t";
+  claim.left = "r:a";
+  claim.right = "r:b";
+  for (const char* op : {"<", "<=", ">", ">=", "=="}) {
+    claim.op = op;
+    EXPECT_EQ(ComparableWidth(document, claim), 0) << op;
+  }
+  claim.op = ">~";
+  EXPECT_NEAR(ComparableWidth(document, claim), 1.96 * std::sqrt(0.5), 1e-12);
+  claim.right = "50";  // has no noise
+  EXPECT_NEAR(ComparableWidth(document, claim), 1.96 * 0.5, 1e-12);
+  cells[0] = {};
+  EXPECT_EQ(ComparableWidth(document, claim), 0);
+}
+
 // Two losses, or a loss and a number, in a column with this `lane`.
 PublishedEvidence OfLosses(Interval left, const std::string& op, Interval right,
                            Lane lane = Lane::kStatistical,

@@ -343,6 +343,29 @@ bool IsCell(const Table& table, std::string_view reference) {
          table.FindColumn(std::string(reference.substr(colon + 1))) >= 0;
 }
 
+// Pairs of which most must hold are several, all written so, and no claim has
+// their common id.
+void CheckClaimsOnMost(const std::vector<Claim>& claims) {
+  for (size_t i = 0; i < claims.size(); ++i) {
+    if (claims[i].of_cases != Quantifier::kMost) continue;
+    const std::string place = fmt::format("/claims/of_cases[{}]", i);
+    const std::string group = claims[i].group();
+    size_t pairs = 0;
+    for (const Claim& other : claims) {
+      if (other.group() != group) continue;
+      ++pairs;
+      if (other.of_cases != Quantifier::kMost || other.id == group) {
+        Fail(place, fmt::format("is 'most', but {} is no such pair", other.id),
+             "say 'most' of all pairs ID.1, ID.2, ..., or of none");
+      }
+    }
+    if (pairs < 2) {
+      Fail(place, fmt::format("is 'most' of one pair, {}", claims[i].id),
+           "say 'every', or give several pairs");
+    }
+  }
+}
+
 // Everything named by claims must be in the document.
 void CheckClaims(const Document& document) {
   static const std::set<std::string> kOperators = {"<",  "<=", ">",
@@ -381,7 +404,9 @@ void CheckClaims(const Document& document) {
            fmt::format("is '{}'", claim.published_verdict),
            "use HOLDS, REFUTED, NOT_RESOLVED_BY_PAPER or NO_DATA");
     }
+    CheckEnum(place("of_cases"), claim.of_cases);
   }
+  CheckClaimsOnMost(document.claims);
 }
 
 bool IsTableOrPart(const Document& document, const std::string& place) {

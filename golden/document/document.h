@@ -127,9 +127,13 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
+// How many of the pairs that are written as one claim must hold: with kEvery
+// each is a claim of its own, with kMost more than half of them, together.
+enum class Quantifier { kEvery, kMost };
+
 // A statement that data can refute: "left OP right" about cells.
 struct Claim {
-  std::string id;
+  std::string id;  // "ID", or of several pairs "ID.1", "ID.2", ...
   std::string text;
   std::string left;  // "owt/softmoe_star/k1.5/a2:val_loss"
   // "<", "<=", ">", ">=", "==", or ">~": higher, equal, or lower by no more
@@ -140,6 +144,10 @@ struct Claim {
   // What the source's own rounded numbers say about the claim: "HOLDS",
   // "REFUTED", "NOT_RESOLVED_BY_PAPER", "NO_DATA".
   std::string published_verdict;
+  Quantifier of_cases = Quantifier::kEvery;
+
+  // The ID that the pairs share.
+  std::string group() const { return id.substr(0, id.rfind('.')); }
   bool operator==(const Claim&) const = default;
 };
 

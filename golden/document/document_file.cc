@@ -455,6 +455,12 @@ void VisitClaims(Group& group, Claims& claims) {
   group.Column("rhs", claims, &Claim::right);
   group.Column("scope", claims, &Claim::scope);
   group.Column("published_verdict", claims, &Claim::published_verdict);
+  const bool most = std::ranges::any_of(claims, [](const Claim& claim) {
+    return claim.of_cases == Quantifier::kMost;
+  });
+  if (group.Has("of_cases", most)) {
+    group.Column("of_cases", claims, &Claim::of_cases);
+  }
 }
 
 template <typename Group>

@@ -58,6 +58,12 @@ struct EnumNames<golden::Direction> {
       {golden::Direction::kNone, "none"}};
 };
 template <>
+struct EnumNames<golden::Quantifier> {
+  static constexpr std::pair<golden::Quantifier, const char*> kNames[] = {
+      {golden::Quantifier::kEvery, "every"},
+      {golden::Quantifier::kMost, "most"}};
+};
+template <>
 struct EnumNames<golden::Rounding> {
   static constexpr std::pair<golden::Rounding, const char*> kNames[] = {
       {golden::Rounding::kNearest, "nearest"},

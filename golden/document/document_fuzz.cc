@@ -15,11 +15,11 @@ void FuzzOne(std::string_view input) {
     golden::WriteDocument(golden::ExampleDocument(), good);
     return good;
   }());
-  const auto path = ScratchFolder() / "hostile.h5";
-  if (!hostile.Write(path, Choices(input))) return;
   golden::Document document;
-  if (!Accepts([&] { document = golden::ReadDocument(path); })) {
-    return Require(!input.empty(), "the good file is refused");
+  if (!FuzzHostileFile(hostile, input, [&](const auto& path) {
+        document = golden::ReadDocument(path);
+      })) {
+    return;
   }
   Require(golden::FirstProblem(document).empty(),
           "accepted: " + golden::FirstProblem(document));

@@ -494,6 +494,35 @@ TEST(FirstProblem, ClaimsCompareACellWithACellOrANumber) {
                    "'/notes/id[1]' occurs twice: 'N1'"));
 }
 
+TEST(FirstProblem, NamesClaimsOnMostThatAreNoSeveralPairs) {
+  const auto problem_of = [](const std::string& first,
+                             const std::string& second, bool both) {
+    return ProblemOf([&](Document* d) {
+      d->notes.clear();
+      for (Row& row : d->tables[0].rows) {
+        for (Cell& cell : row.cells) cell.notes.clear();
+      }
+      d->claims[0].id = first;
+      d->claims[1].id = second;
+      d->claims[0].of_cases = Quantifier::kMost;
+      if (both) d->claims[1].of_cases = Quantifier::kMost;
+    });
+  };
+  EXPECT_EQ(problem_of("a.1", "a.2", true), "");
+  EXPECT_TRUE(Says(problem_of("a.1", "b.1", true),
+                   "'/claims/of_cases[0]' is 'most' of one pair, a.1; say "
+                   "'every'"));
+  EXPECT_TRUE(Says(problem_of("a.1", "a.2", false),
+                   "'/claims/of_cases[0]' is 'most', but a.2 is no such pair; "
+                   "say 'most' of all pairs"));
+  EXPECT_TRUE(Says(problem_of("a.1", "a", false), "but a is no such pair"));
+  EXPECT_TRUE(Says(problem_of("a.1", "a", true), "but a is no such pair"));
+  EXPECT_TRUE(Says(ProblemOf([](Document* d) {
+                     d->claims[1].of_cases = static_cast<Quantifier>(9);
+                   }),
+                   "'/claims/of_cases[1]' has a value outside"));
+}
+
 TEST(FirstProblem, FindsNothingInAGoodDocument) {
   EXPECT_EQ(FirstProblem(ExampleDocument()), "");
 }

@@ -48,6 +48,24 @@ TEST(Document, SharesOfFlipsAreInTheFileOnlyWhereOneIsKnown) {
   EXPECT_EQ(ReadDocument(folder / "unknown.h5"), document);
 }
 
+TEST(Document, QuantifiersAreInTheFileOnlyWhereOneIsMost) {
+  const fs::path folder = FreshFolder("quantifiers");
+  Document document = ExampleDocument();
+  const auto written = [&](const char* name) {
+    WriteDocument(document, folder / name);
+    return Hdf5Reader(folder / name, GoldenKind()).Has("/claims/of_cases");
+  };
+  EXPECT_FALSE(written("every.h5"));
+  Claim pair = document.claims[0];
+  pair.of_cases = Quantifier::kMost;
+  for (const char* id : {"most.1", "most.2"}) {
+    pair.id = id;
+    document.claims.push_back(pair);
+  }
+  EXPECT_TRUE(written("most.h5"));
+  EXPECT_EQ(ReadDocument(folder / "most.h5"), document);
+}
+
 TEST(Document, EmptyDocumentReadsBack) {
   const fs::path path = FreshFolder("empty") / "a.h5";
   Document document;

@@ -3,11 +3,16 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <type_traits>
+
+#include "core/config/config.h"
+#include "core/config/config_fields.h"
+#include "core/config/config_text.h"
 
 namespace softmoe::golden {
 namespace {
@@ -37,6 +42,55 @@ std::optional<double> Number(const std::string& text) {
 std::string Setting(const std::string& value) {
   constexpr std::string_view kCalibrated = "calibrated";
   return value.starts_with(kCalibrated) ? std::string(kCalibrated) : value;
+}
+
+struct KeyDefault {
+  std::string value;
+  bool later = false;  // a LaterKey: its default is what is done without it
+};
+
+// What a configuration has that sets nothing, by field.
+const std::map<std::string, KeyDefault>& KeyDefaults() {
+  static const std::map<std::string, KeyDefault> defaults = [] {
+    std::map<std::string, KeyDefault> by_name;
+    const Config unset;
+    VisitConfig(unset, [&](const std::string& section, const std::string& key,
+                           const auto& value, const auto& range) {
+      using Range = std::decay_t<decltype(range)>;
+      by_name[section + "." + key] = {TomlText(value),
+                                      std::is_same_v<Range, LaterKey>};
+    });
+    return by_name;
+  }();
+  return defaults;
+}
+
+// What a run had whose fields lack `name`: the default of a key that was added
+// later; "" if that cannot be known.
+std::string WithoutField(const std::string& name) {
+  const auto found = KeyDefaults().find(name);
+  const bool later = found != KeyDefaults().end() && found->second.later;
+  return later ? found->second.value : "";
+}
+
+// What the golden, which lacks the field `own` of the results, has in its
+// place. A run of ours says every key that its program knew. The paper's rows
+// and those of others lack what their router does not use, too: at its default
+// that needs no mention, and any other value is assumed.
+Field MissingFromGolden(const Field& own, Origin golden_origin) {
+  Field field = {own.name, "", FieldClass::kIgnore, Known::kUnknown};
+  if (own.field_class != FieldClass::kMustMatch || own.value.empty()) {
+    return field;
+  }
+  if (golden_origin == Origin::kOurRun) {
+    return {own.name, WithoutField(own.name), FieldClass::kMustMatch,
+            Known::kStated};
+  }
+  const auto found = KeyDefaults().find(own.name);
+  const bool at_default =
+      found != KeyDefaults().end() && SameValue(found->second.value, own.value);
+  if (!at_default) field.field_class = FieldClass::kMustMatch;
+  return field;
 }
 
 }  // namespace
@@ -71,12 +125,20 @@ bool SameValue(const std::string& a, const std::string& b) {
 }
 
 FingerprintComparison CompareFingerprints(const std::vector<Field>& ours,
-                                          const std::vector<Field>& golden) {
+                                          const std::vector<Field>& golden,
+                                          Origin golden_origin) {
+  std::vector<Field> fields = golden;
+  for (const Field& own : ours) {
+    if (Find(golden, own.name) == nullptr) {
+      fields.push_back(MissingFromGolden(own, golden_origin));
+    }
+  }
   FingerprintComparison result;
-  for (const Field& field : golden) {
+  for (const Field& field : fields) {
     if (field.field_class == FieldClass::kIgnore) continue;
     const Field* own = Find(ours, field.name);
-    const std::string value = own == nullptr ? "" : own->value;
+    const std::string value =
+        own == nullptr ? WithoutField(field.name) : own->value;
     const FieldDifference difference = {field.name, field.value, value};
     const bool same = !value.empty() && SameValue(field.value, value);
     if (field.field_class == FieldClass::kReport) {

@@ -44,9 +44,13 @@ struct FingerprintComparison {
   bool comparable() const { return differences.empty(); }
 };
 
-// Compares the fields of `golden`, which alone says what must match.
+// Compares the fields of both sides. The golden says what must match; where it
+// lacks a field, the results do. Theirs is then a difference if the golden is a
+// run of ours, unless it is the default of a key that was added later, and is
+// otherwise assumed, unless it is the key's default (FORMAT.md, "Fields").
 FingerprintComparison CompareFingerprints(const std::vector<Field>& ours,
-                                          const std::vector<Field>& golden);
+                                          const std::vector<Field>& golden,
+                                          Origin golden_origin);
 
 // "640 in the golden, 64 here".
 std::string DescribeDifference(const FieldDifference& difference);

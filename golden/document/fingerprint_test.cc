@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace softmoe::golden {
 namespace {
 
@@ -68,8 +71,9 @@ TEST(FieldsOf, RowsOverrideTheirDocument) {
 }
 
 TEST(CompareFingerprints, ADifferenceInAStatedFieldForbids) {
-  const auto comparison = CompareFingerprints(
-      {Must("d", "64"), Must("n", "10")}, {Must("d", "640"), Must("n", "10")});
+  const auto comparison =
+      CompareFingerprints({Must("d", "64"), Must("n", "10")},
+                          {Must("d", "640"), Must("n", "10")}, Origin::kPaper);
   EXPECT_FALSE(comparison.comparable());
   EXPECT_EQ(comparison.differences, (Differences{{"d", "640", "64"}}));
   EXPECT_EQ(DescribeDifference(comparison.differences[0]),
@@ -77,7 +81,8 @@ TEST(CompareFingerprints, ADifferenceInAStatedFieldForbids) {
 }
 
 TEST(CompareFingerprints, SilenceIsNoAgreement) {
-  const auto comparison = CompareFingerprints({}, {Must("d", "640")});
+  const auto comparison =
+      CompareFingerprints({}, {Must("d", "640")}, Origin::kPaper);
   EXPECT_FALSE(comparison.comparable());
   EXPECT_EQ(DescribeDifference(comparison.differences[0]),
             "640 in the golden, not said here");
@@ -88,7 +93,8 @@ TEST(CompareFingerprints, WhatTheGoldenLeavesOpenIsAssumed) {
       CompareFingerprints({Must("tau", "calibrated"), Must("aux", "0.01")},
                           {Must("tau", "1.8", Known::kAssumed),
                            Must("aux", "0.01", Known::kAssumed),
-                           Must("noise", "", Known::kUnknown)});
+                           Must("noise", "", Known::kUnknown)},
+                          Origin::kPaper);
   EXPECT_TRUE(comparison.comparable());
   // Listed even if both agree: the paper's own value is unknown.
   EXPECT_EQ(comparison.open, (Differences{{"tau", "1.8", "calibrated"},
@@ -100,7 +106,8 @@ TEST(CompareFingerprints, WhatTheGoldenLeavesOpenIsAssumed) {
 // departs from the statement, but forbids nothing.
 TEST(CompareFingerprints, NoneOfWhatIsStatedWithoutAValueDeparts) {
   const auto describe = [](const Field& ours, const Field& golden) {
-    const auto comparison = CompareFingerprints({ours}, {golden});
+    const auto comparison =
+        CompareFingerprints({ours}, {golden}, Origin::kPaper);
     EXPECT_TRUE(comparison.comparable());
     return DescribeDifference(comparison.open.at(0));
   };
@@ -121,9 +128,10 @@ TEST(CompareFingerprints, ReportsAndIgnores) {
   const auto comparison = CompareFingerprints(
       {{"gpu", "none", FieldClass::kMustMatch, Known::kStated},
        {"time", "2", FieldClass::kMustMatch, Known::kStated},
-       {"more", "3", FieldClass::kMustMatch, Known::kStated}},
+       {"more", "3", FieldClass::kReport, Known::kStated}},
       {{"gpu", "GH200", FieldClass::kReport, Known::kStated},
-       {"time", "1", FieldClass::kIgnore, Known::kStated}});
+       {"time", "1", FieldClass::kIgnore, Known::kStated}},
+      Origin::kOurRun);
   EXPECT_TRUE(comparison.comparable());
   EXPECT_TRUE(comparison.open.empty());
   EXPECT_EQ(comparison.reported, (Differences{{"gpu", "GH200", "none"}}));
@@ -131,11 +139,72 @@ TEST(CompareFingerprints, ReportsAndIgnores) {
   const auto silent = CompareFingerprints(
       {{"gpu", "GH200", FieldClass::kMustMatch, Known::kStated}},
       {{"gpu", "GH200", FieldClass::kReport, Known::kAssumed},
-       {"cpu", "", FieldClass::kReport, Known::kUnknown}});
+       {"cpu", "", FieldClass::kReport, Known::kUnknown}},
+      Origin::kPaper);
   EXPECT_EQ(silent.reported, (Differences{{"cpu", "", ""}}));
   EXPECT_TRUE(silent.open.empty());
   EXPECT_EQ(DescribeDifference(silent.reported[0]),
             "not known in the golden, not said here");
+}
+
+// What the paper leaves out its rows do not have, so that defaults need no
+// mention; but what was set is an assumption of every verdict.
+TEST(CompareFingerprints, WhatOthersLackIsAssumedUnlessItIsTheDefault) {
+  for (const Origin origin : {Origin::kPaper, Origin::kOtherImplementation}) {
+    const auto comparison = CompareFingerprints(
+        {Must("router.temperature_start", "5.0"),
+         Must("router.fallback", "top1"),
+         Must("router.tau", "calibrated: 1.067"),
+         Must("data.normalise", "none"),
+         Must("router.noise_amplitude", "0.05"),
+         Must("no.key", "1"),
+         Must("another", "", Known::kUnknown),
+         {"hardware", "a CPU", FieldClass::kReport, Known::kStated},
+         {"training.seed", "7", FieldClass::kIgnore, Known::kStated}},
+        {}, origin);
+    EXPECT_TRUE(comparison.comparable());
+    EXPECT_EQ(comparison.open,
+              (Differences{{"router.fallback", "", "top1"},
+                           {"router.noise_amplitude", "", "0.05"},
+                           {"no.key", "", "1"}}));
+    EXPECT_TRUE(comparison.reported.empty());
+  }
+}
+
+// Two runs of ours are comparable whichever is the golden. Results lack a key
+// that was added later if they are older than it, or if it has its default.
+TEST(CompareFingerprints, WhatOneOfOurRunsLacksForbidsBothWays) {
+  struct Case {
+    Field field;
+    Differences as_golden, as_results;  // where the other has no such field
+  };
+  const std::vector<Case> cases = {
+      {Must("data.normalise", "\"hf_openwebtext\""),
+       {{"data.normalise", "\"hf_openwebtext\"", "\"none\""}},
+       {{"data.normalise", "\"none\"", "\"hf_openwebtext\""}}},
+      {Must("router.init_std", "0.177"),
+       {{"router.init_std", "0.177", "0.0"}},
+       {{"router.init_std", "0.0", "0.177"}}},
+      {Must("data.normalise", "none"), {}, {}},
+      {Must("router.init_std", "0"), {}, {}},
+      // Every run says these, so there is no telling what the other had.
+      {Must("model.d_model", "640"),
+       {{"model.d_model", "640", ""}},
+       {{"model.d_model", "", "640"}}},
+      {Must("no.key", "1"), {{"no.key", "1", ""}}, {{"no.key", "", "1"}}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.field.name + " = " + c.field.value);
+    const auto as_golden = CompareFingerprints({}, {c.field}, Origin::kOurRun);
+    EXPECT_EQ(as_golden.differences, c.as_golden);
+    EXPECT_TRUE(as_golden.open.empty());
+    const auto as_results = CompareFingerprints({c.field}, {}, Origin::kOurRun);
+    EXPECT_EQ(as_results.differences, c.as_results);
+    EXPECT_TRUE(as_results.open.empty());
+  }
+  // A value that nobody knows says as little as no field.
+  EXPECT_TRUE(CompareFingerprints({Must("no.key", "", Known::kUnknown)}, {},
+                                  Origin::kOurRun)
+                  .comparable());
 }
 
 }  // namespace

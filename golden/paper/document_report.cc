@@ -132,6 +132,9 @@ std::string DescribeClaims(const Document& document, const Table* table) {
   TextTable claims({"published verdict", "claim", "left", "op", "right",
                     "difference", "resolved above", "with sampling error",
                     "lost to seeds from"});
+  // Of claims on most of their pairs, what is published on these, in order.
+  Strings groups;
+  std::map<std::string, Strings> published;
   // For claims about percentages: the number of pairs, of those that hold as
   // printed, and of those that are resolved.
   struct Count {
@@ -141,6 +144,11 @@ std::string DescribeClaims(const Document& document, const Table* table) {
   for (const Claim& claim : document.claims) {
     if (table != nullptr && claim.scope != table->id) continue;
     const PublishedEvidence evidence = EvidenceOf(document, claim);
+    if (claim.of_cases == Quantifier::kMost) {
+      Strings& pairs = published[claim.group()];
+      if (pairs.empty()) groups.push_back(claim.group());
+      pairs.push_back(claim.published_verdict);
+    }
     const bool has_data = evidence.as_printed != "NO_DATA";
     claims.Add(
         {claim.published_verdict, claim.id, claim.left, claim.op, claim.right,
@@ -150,13 +158,22 @@ std::string DescribeClaims(const Document& document, const Table* table) {
          evidence.deviation ? fmt::format("{:.2g}", *evidence.deviation)
                             : "-"});
     if (!evidence.sampling) continue;
-    Count& count = counts[claim.id.substr(0, claim.id.rfind('.'))];
+    Count& count = counts[claim.group()];
     ++count.pairs;
     count.printed += evidence.as_printed == "HOLDS";
     count.resolved += evidence.resolved == "HOLDS";
   }
   if (claims.num_rows() == 0) return "no claims\n";
   std::string text = claims.Text();
+  TextTable most({"published verdict", "claim on most pairs", "pairs", "hold",
+                  "are refuted"});
+  for (const std::string& group : groups) {
+    const Strings& pairs = published[group];
+    most.Add({PublishedOfMost(pairs), group, std::to_string(pairs.size()),
+              std::to_string(std::ranges::count(pairs, "HOLDS")),
+              std::to_string(std::ranges::count(pairs, "REFUTED"))});
+  }
+  if (most.num_rows() > 0) text += "\n" + most.Text();
   TextTable summary({"claim on percentages", "pairs", "hold as printed",
                      "with sampling error"});
   for (const auto& [claim, count] : counts) {

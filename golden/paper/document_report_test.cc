@@ -170,6 +170,22 @@ the unit of the numbers.
             std::string::npos);
 }
 
+TEST(DescribeClaims, CountsThePairsOfClaimsOnMost) {
+  Document document = Shown();
+  for (Claim& claim : document.claims) {
+    if (claim.group() == "share") claim.of_cases = Quantifier::kMost;
+  }
+  const std::string text = DescribeClaims(document, nullptr);
+  EXPECT_NE(text.find(R"(
+published verdict  claim on most pairs  pairs  hold  are refuted
+-----------------  -------------------  -----  ----  -----------
+HOLDS              share                    3     2            1
+
+claim on percentages )"),
+            std::string::npos)
+      << text;
+}
+
 TEST(DescribeArithmetic, ListsWhatIsInconsistentAndCountsAll) {
   const std::vector<ArithmeticCheck> checks = {
       {"z", "main/a/c", "1", "2", false, "N1", "by hand"},

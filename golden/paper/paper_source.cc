@@ -136,17 +136,18 @@ void AddNoteToCells(const Note& note, const std::string& place, Table* table) {
 Strings Places(const std::string& place, const Document& document) {
   Strings places;
   for (const Claim& claim : document.claims) {
-    const std::string name = "claim/" + claim.id;
-    if (name.substr(0, name.rfind('.')) == place) places.push_back(name);
+    if ("claim/" + claim.group() == place) {
+      places.push_back("claim/" + claim.id);
+    }
   }
   return places.empty() ? Strings{place} : places;
 }
 
 // Adds the claims of the file at `path` to `document`, which must already have
 // its tables: ID, or ID.1, ID.2, ... if there are several pairs. Throws
-// DataError, FILE:LINE:COLUMN, for a published verdict that the tables
-// contradict and for missing or unknown keys; EnvironmentError if there is no
-// file.
+// DataError, FILE:LINE:COLUMN, for a published verdict, of a pair or of most of
+// them, that the tables contradict, and for missing or unknown keys;
+// EnvironmentError if there is no file.
 void AddClaims(const std::filesystem::path& path, Document* document) {
   const toml::table source = ParseTomlFile(path);
   TomlReader reader(&source);
@@ -157,8 +158,12 @@ void AddClaims(const std::filesystem::path& path, Document* document) {
     claim.text = claim_reader.Text("text");
     claim.scope = claim_reader.Text("scope");
     claim.op = claim_reader.Text("op");
+    claim.of_cases = ReadEnum<Quantifier>(&claim_reader, "of_cases");
+    const bool of_most = claim.of_cases == Quantifier::kMost;
     const std::vector<Strings> pairs = claim_reader.TextLists("pairs");
     const Strings published = claim_reader.Texts("published");
+    const std::string published_most =
+        of_most ? claim_reader.Text("published_most") : "";
     if (pairs.empty() || published.size() != pairs.size()) {
       claim_reader.FailAt("published",
                           fmt::format("has {} verdicts for {} pairs",
@@ -182,6 +187,13 @@ void AddClaims(const std::filesystem::path& path, Document* document) {
                         claim.op, claim.right));
       }
       document->claims.push_back(claim);
+    }
+    if (!of_most) continue;
+    if (const std::string verdict = PublishedOfMost(published);
+        verdict != published_most) {
+      claim_reader.FailAt("published_most",
+                          fmt::format("says {} of {}, but its pairs give {}",
+                                      published_most, id, verdict));
     }
   }
   reader.Finish();

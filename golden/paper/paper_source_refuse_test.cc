@@ -123,6 +123,19 @@ TEST(BuildPaper, RefusesClaimsAndNotesThatSayNothing) {
                       "must be pairs [LEFT, RIGHT]");
   ExpectSourceRefused("too_few", "claims.toml", "\"HOLDS\",\n", "",
                       "has 5 verdicts for 6 pairs");
+  ExpectSourceRefused("quantifier", "claims.toml", "of_cases = \"every\"",
+                      "of_cases = \"all\"",
+                      "is 'all', but 'every' or 'most' is needed");
+  ExpectSourceRefused("no_quantifier", "claims.toml", "of_cases = \"every\"\n",
+                      "", "of_cases");
+  ExpectSourceRefused("most", "claims.toml", "published_most = \"HOLDS\"",
+                      "published_most = \"REFUTED\"",
+                      "says REFUTED of soft_piqa_not_lower, but its pairs give "
+                      "HOLDS");
+  ExpectSourceRefused("no_most", "claims.toml", "published_most = \"HOLDS\"\n",
+                      "", "published_most");
+  ExpectSourceRefused("not_most", "claims.toml", "of_cases = \"most\"",
+                      "of_cases = \"every\"", "unknown key 'published_most'");
   ExpectSourceRefused("no_place", "notes.toml",
                       "concerns = [\"main_results/active_params\", "
                       "\"model_size/all/total_params\"]",

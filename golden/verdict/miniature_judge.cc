@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/verdict/miniature_judge.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>
@@ -15,6 +15,7 @@
 #include "golden/verdict/miniature_cases.h"
 #include "golden/verdict/miniature_evidence.h"
 #include "golden/verdict/miniature_noise.h"
+#include "golden/verdict/miniature_reason.h"
 #include "golden/verdict/statistics.h"
 
 namespace softmoe::golden {
@@ -138,7 +139,7 @@ class MiniatureJudge {
           verdict.seeds_needed = SeedsNeeded(
               measure, verdict.cases, verdict.cases_needed, LevelOfOne());
         }
-        verdict.reason = Reason(measure, verdict);
+        verdict.reason = ReasonOf(measure, verdict, verdicts_.equal_seeds);
       }
     }
     AddResolution();
@@ -292,128 +293,6 @@ class MiniatureJudge {
         measure.status = MiniatureStatus::kUndecided;
       }
     }
-  }
-
-  std::string Reason(const MiniatureMeasure& definition,
-                     const MiniatureMeasureVerdict& measure) const {
-    size_t tested = 0, holding = 0;
-    for (const MiniatureCase& each : measure.cases) {
-      if (!each.problem.empty()) continue;
-      ++tested;
-      if (PointsToClaim(definition, each.estimate)) ++holding;
-    }
-    std::string text;
-    switch (measure.status) {
-      case MiniatureStatus::kMistrusted:
-        return fmt::format(
-            "two seeds gave the same bits ({}): are the seeds "
-            "different?",
-            fmt::join(verdicts_.equal_seeds, ", "));
-      case MiniatureStatus::kNotTestable:
-        return ProblemsOf(measure.cases);
-      case MiniatureStatus::kReported:
-        return Reported(measure.cases) + Deviations(measure);
-      default:
-        text = fmt::format("{} of {} cases point to the claim, {} needed",
-                           holding, tested, measure.cases_needed);
-        if (tested < measure.cases.size()) {
-          text += fmt::format(" (of {}, not all of which can be tested)",
-                              measure.cases.size());
-        }
-    }
-    if (measure.status == MiniatureStatus::kUndecided) {
-      text += fmt::format("; leans to {}",
-                          measure.leans_to_shown ? "shown" : "contradicted");
-    }
-    return text + CapsAlone(measure) + Deviations(measure);
-  }
-
-  static std::string Reported(const std::vector<MiniatureCase>& cases) {
-    double least = std::numeric_limits<double>::infinity(), most = -least;
-    size_t tested = 0;
-    for (const MiniatureCase& each : cases) {
-      if (!each.problem.empty()) continue;
-      ++tested;
-      least = std::min(least, each.estimate);
-      most = std::max(most, each.estimate);
-    }
-    if (tested == 0) return "reported, not judged: " + ProblemsOf(cases);
-    return fmt::format("reported, not judged: {:+.3g} to {:+.3g} in {} case{}",
-                       least, most, tested, tested == 1 ? "" : "s");
-  }
-
-  // The rise of active experts if every token filled its cap.
-  static std::string CapsAlone(const MiniatureMeasureVerdict& measure) {
-    std::vector<std::string> rises;
-    for (const MiniatureCase& each :
-         measure.parts.empty() ? measure.cases : measure.parts) {
-      if (!each.cap_rise || !each.problem.empty()) continue;
-      rises.push_back(fmt::format("{:+.2f} ({}: {})", *each.cap_rise,
-                                  each.corpus, each.label));
-    }
-    if (rises.empty()) return "";
-    std::string text = fmt::format("; rounding of caps alone gives {}",
-                                   fmt::join(rises, ", "));
-    const MiniatureCase& deciding = measure.cases[measure.deciding];
-    if (deciding.cap_rise && deciding.problem.empty()) {
-      text += fmt::format(", which is {:.2f} of the effect",
-                          *deciding.cap_rise / deciding.estimate);
-    }
-    return text;
-  }
-
-  // Which deviations were not pooled, and how much depends on pooling the
-  // others.
-  static std::string Deviations(const MiniatureMeasureVerdict& measure) {
-    std::set<std::string> out, unequal;
-    for (const MiniatureCase& each :
-         measure.parts.empty() ? measure.cases : measure.parts) {
-      const std::string corpus = each.corpus.empty() ? "" : each.corpus + "/";
-      for (const std::string& row : each.left_out) out.insert(corpus + row);
-      if (each.not_pooled) {
-        unequal.insert(fmt::format(
-            "{}p = {:.2g}", each.corpus.empty() ? "" : each.corpus + ": ",
-            each.bartlett));
-      }
-    }
-    std::string text;
-    if (!out.empty()) {
-      text += fmt::format("; left out of the pool: {}", fmt::join(out, ", "));
-    }
-    if (!unequal.empty()) {
-      text += fmt::format(
-          "; not pooled, for the rows scatter unequally (Bartlett, {})",
-          fmt::join(unequal, ", "));
-    }
-    if (measure.p_not_pooled) {
-      text += fmt::format(
-          "; p {:.2g}, and by each difference's own deviation {:.2g}",
-          measure.p, *measure.p_not_pooled);
-    }
-    return text;
-  }
-
-  // Lists each problem once, since most cases have the same.
-  static std::string ProblemsOf(const std::vector<MiniatureCase>& cases) {
-    constexpr size_t kMost = 2;
-    std::vector<std::string> problems;
-    for (const MiniatureCase& each : cases) {
-      if (each.problem.empty()) continue;
-      const std::string problem =
-          (each.corpus.empty() ? "" : each.corpus + ": ") + each.problem;
-      if (std::find(problems.begin(), problems.end(), problem) ==
-          problems.end()) {
-        problems.push_back(problem);
-      }
-    }
-    const size_t others = problems.size() - std::min(kMost, problems.size());
-    problems.resize(problems.size() - others);
-    std::string text = fmt::format("{}", fmt::join(problems, "; "));
-    if (others > 0) {
-      text +=
-          fmt::format("; and {} more reason{}", others, others > 1 ? "s" : "");
-    }
-    return text;
   }
 
   void DecideClaim(MiniatureVerdict* claim) const {

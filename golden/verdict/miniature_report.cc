@@ -7,12 +7,12 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "core/text/text_table.h"
+#include "golden/verdict/miniature_reason.h"
 #include "golden/verdict/statistics.h"
 
 namespace softmoe::golden {
@@ -109,6 +109,21 @@ std::string LeftOutRows(const MiniatureVerdicts& verdicts, const char* bullet) {
   return text;
 }
 
+// A row for each corpus, with the difference of losses that it can resolve.
+TextTable ResolutionTable(const MiniatureVerdicts& verdicts) {
+  TextTable table({"corpus", "rows", "seeds", "deviation", "paired",
+                   "gain of pairing", "one test", "all measures"});
+  for (const MiniatureResolution& each : verdicts.resolution) {
+    table.Add({each.corpus, fmt::format("{}", each.rows),
+               fmt::format("{}", each.seeds), fmt::format("{:.3g}", each.plain),
+               fmt::format("{:.3g}", each.paired),
+               fmt::format("{:.2f}", std::pow(each.plain / each.paired, 2)),
+               fmt::format("{:.3g}", each.one_test),
+               fmt::format("{:.3g}", each.family)});
+  }
+  return table;
+}
+
 std::string Resolution(const MiniatureVerdicts& verdicts) {
   if (verdicts.resolution.empty()) return "";
   return Wrap(
@@ -119,8 +134,7 @@ std::string Resolution(const MiniatureVerdicts& verdicts) {
              "rows that is found in 80 % of cases, by one test and among all "
              "measures:",
              kWidth, 0) +
-         "\n" + MiniatureResolutionTable(verdicts).Text() +
-         LeftOutRows(verdicts, "");
+         "\n" + ResolutionTable(verdicts).Text() + LeftOutRows(verdicts, "");
 }
 
 // "own deviation: a; rounding of caps alone: +0.45": what else a reader of a
@@ -305,12 +319,8 @@ TextTable MiniatureDesignTable(const MiniatureVerdicts& verdicts) {
           measure.could_be_shown) {
         continue;
       }
-      std::set<std::string> problems;
-      for (const MiniatureCase& each : measure.cases) {
-        if (each.problem.empty()) continue;
-        problems.insert((each.corpus.empty() ? "" : each.corpus + ": ") +
-                        each.problem);
-      }
+      std::vector<std::string> problems = ProblemTexts(measure.cases);
+      std::ranges::sort(problems);
       reasons.push_back(
           fmt::format("{}: {}", measure.id, fmt::join(problems, "; ")));
     }
@@ -398,20 +408,6 @@ TextTable MiniatureCaseTable(const MiniatureVerdicts& verdicts) {
   return table;
 }
 
-TextTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts) {
-  TextTable table({"corpus", "rows", "seeds", "deviation", "paired",
-                   "gain of pairing", "one test", "all measures"});
-  for (const MiniatureResolution& each : verdicts.resolution) {
-    table.Add({each.corpus, fmt::format("{}", each.rows),
-               fmt::format("{}", each.seeds), fmt::format("{:.3g}", each.plain),
-               fmt::format("{:.3g}", each.paired),
-               fmt::format("{:.2f}", std::pow(each.plain / each.paired, 2)),
-               fmt::format("{:.3g}", each.one_test),
-               fmt::format("{:.3g}", each.family)});
-  }
-  return table;
-}
-
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
   std::string text = Wrap(MiniatureDisclaimer(), kWidth, 0) + "\n";
   text += fmt::format("margins  {}, {}\n", verdicts.hash,
@@ -447,10 +443,6 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
   const std::string resolution = Resolution(verdicts);
   if (!resolution.empty()) text += "\n" + resolution;
   return text;
-}
-
-std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts) {
-  return MiniatureCaseTable(verdicts).Text();
 }
 
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
@@ -507,7 +499,7 @@ std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
   add(MiniatureClaimTable(verdicts, /*of_paper=*/false));
   add(MiniatureMeasureTable(verdicts));
   text += "\n" + Wrap(MiniatureMeasureLegend(), kWidth, 0) + "\n";
-  add(MiniatureResolutionTable(verdicts));
+  add(ResolutionTable(verdicts));
   const std::string remarks =
       LeftOutRows(verdicts, "- ") + Changes(verdicts, "- ");
   if (!remarks.empty()) text += "\n" + remarks;

@@ -21,12 +21,10 @@ TextTable MiniatureDesignTable(const MiniatureVerdicts& verdicts);
 
 // A row for each claim of the paper, or for each hypothesis of this project,
 // with its verdict under earlier definitions, if there are any; for each
-// measure, with the case that decides it; for each case of every measure; for
-// each corpus, with the difference of losses that it can resolve.
+// measure, with the case that decides it; for each case of every measure.
 TextTable MiniatureClaimTable(const MiniatureVerdicts& verdicts, bool of_paper);
 TextTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts);
 TextTable MiniatureCaseTable(const MiniatureVerdicts& verdicts);
-TextTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts);
 
 // "gcide/sparse-1/seed1234, gcide/sparse-2/seed1234 and 3 more": the first six.
 std::string MissingText(const std::vector<std::string>& runs,
@@ -54,16 +52,13 @@ std::string ClaimStatusText(const MiniatureVerdicts& verdicts,
 // resolve. Equal verdicts give equal text.
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
 
-// Prints MiniatureCaseTable.
-std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts);
-
 // Mean and deviation over seeds of every planned row that has runs; rows that
 // enter no claim are included and marked.
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                   const MiniatureResults& results);
 
 // For a document, in Markdown: how many runs are in, all these tables but that
-// of cases, and how to read them.
+// of cases, how to read them, and what difference each corpus can resolve.
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.

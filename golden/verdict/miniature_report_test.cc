@@ -246,9 +246,9 @@ TEST(DescribeMiniature, SixMissingRunsAreAllNamed) {
       text, "missing: g/a/1 g/a/2 g/a/3 g/a/4 g/a/5 g/a/6\nequal bits under"));
 }
 
-TEST(DescribeMiniatureCases, WritesEverything) {
+TEST(MiniatureCaseTable, SaysEverything) {
   EXPECT_EQ(
-      DescribeMiniatureCases(WholeMiniature()),
+      MiniatureCaseTable(WholeMiniature()).Text(),
       R"(measure         corpus  case       effect   from         to  seeds  p holds  p reversed  remarks
 --------------  ------  ---------  ------  -----  ---------  -----  -------  ----------  ------------------------------------------------------------------------------------------------------------------------------------------------
 C1.one          gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -267,14 +266,14 @@ class RegimeJudge {
                      seeds.size(), seeds.size() == 1 ? "" : "s");
   }
 
-  // Once all runs are in, the first control that could not be asked: without
+  // Once all runs are in, the first control that could not be checked: without
   // it nobody knows whether it would have failed.
   std::string ControlProblem() const {
     if (!verdicts_.missing.empty()) return "";
     for (const RegimeControl& control : verdicts_.controls) {
       if (control.id == "left_out" || control.problem.empty()) continue;
-      return fmt::format("a control could not be asked, whether {}: {}",
-                         control.text, control.problem);
+      return fmt::format("it could not be checked whether {}: {}", control.text,
+                         control.problem);
     }
     return "";
   }

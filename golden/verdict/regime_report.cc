@@ -124,7 +124,7 @@ Texts ControlTexts(const RegimeVerdicts& verdicts) {
     if (!control.problem.empty()) {
       texts.push_back(fmt::format(
           "{}: {}, {}", control.text,
-          verdicts.missing.empty() ? "cannot be said" : "not yet to be said",
+          verdicts.missing.empty() ? "cannot be said" : "not known yet",
           control.problem));
       continue;
     }
@@ -353,7 +353,7 @@ std::string DescribeRegime(const RegimeVerdicts& verdicts) {
   if (!remarks.empty()) text += "\n" + remarks;
   text += "\nControls, whose answer is known:\n" +
           Lines(ControlTexts(verdicts), "");
-  text += "\nStays impossible to show here:\n" + Lines(StaysImpossible(), "");
+  text += "\nCannot be shown here:\n" + Lines(StaysImpossible(), "");
   return text;
 }
 
@@ -366,8 +366,7 @@ std::string RegimeMarkdown(const RegimeVerdicts& verdicts) {
   if (!remarks.empty()) text += remarks + "\n";
   text += "Controls, whose answer is known:\n\n" +
           Lines(ControlTexts(verdicts), "- ");
-  text +=
-      "\nStays impossible to show here:\n\n" + Lines(StaysImpossible(), "- ");
+  text += "\nCannot be shown here:\n\n" + Lines(StaysImpossible(), "- ");
   return text;
 }
 

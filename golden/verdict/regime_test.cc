@@ -633,7 +633,7 @@ TEST(RegimeJudge, WithoutAControlThePrimaryIsNotTestable) {
   EXPECT_EQ(EstimateOf(verdicts, "primary.new_seeds").status,
             RegimeStatus::kNotTestable);
   EXPECT_TRUE(Says(EstimateOf(verdicts, "primary.new_seeds").reason,
-                   "a control could not be asked, whether sparse-3, called",
+                   "it could not be checked whether sparse-3, called",
                    "run gcide/sparse-2/seed1235 gave no number"));
   EXPECT_TRUE(Says(DescribeRegime(verdicts), "is found superior: cannot be "));
   // The halves are read at Infer-AE alone.
@@ -651,7 +651,7 @@ TEST(RegimeJudge, WithoutAControlThePrimaryIsNotTestable) {
   verdicts = JudgeRuns(runs);
   EXPECT_EQ(EstimateOf(verdicts, "primary.train_ae").leaning,
             RegimeStatus::kSuperior);
-  EXPECT_TRUE(Says(DescribeRegime(verdicts), "not yet to be said"));
+  EXPECT_TRUE(Says(DescribeRegime(verdicts), "not known yet"));
 }
 
 TEST(RegimeJudge, ReportsTheErrorOfTheCurveAndFailsNothing) {

@@ -35,7 +35,8 @@ void CompareSetUps(const Document& results, const Document& golden,
       const Row* row = table->FindRow(golden_row.id);
       if (row == nullptr) continue;
       const FingerprintComparison comparison = CompareFingerprints(
-          FieldsOf(results, *row), FieldsOf(golden, golden_row));
+          FieldsOf(results, *row), FieldsOf(golden, golden_row),
+          golden.provenance.origin);
       const std::string place = golden_table.id + "/" + golden_row.id;
       for (const auto& field : comparison.differences) {
         internal::AddDifference(field, place,

@@ -50,12 +50,20 @@ struct CellVerdict {
   std::vector<std::string> notes;  // ids of the golden's notes on the cell
 };
 
+// What our own runs say of one of the pairs of which most must hold: it has no
+// verdict of its own.
+struct ClaimCase {
+  std::string claim;  // its id: "ID.3"
+  std::string reason;
+};
+
 // Our own runs' verdict on one claim.
 struct ClaimVerdict {
-  std::string claim;  // id
+  std::string claim;  // id; of pairs of which most must hold, what they share
   Status status = Status::kInconclusive;
   std::string reason;
-  std::vector<size_t> assumptions;  // its rows' and columns'
+  std::vector<size_t> assumptions = {};  // its rows' and columns'
+  std::vector<ClaimCase> cases = {};     // those pairs
 };
 
 // The full result of Judge, in the golden's order.
@@ -90,12 +98,13 @@ struct Verdicts {
 // defined otherwise. A cell that only the golden has is UNSUPPORTED,
 // which counts as INCONCLUSIVE; so are rows that only the golden has, unless it
 // is the paper, of which no grid has them all. FAIL and claims are corrected
-// for their number by Holm's procedure. Measurements whose runs all gave the
-// same bits are MISTRUSTED: they are evidence for neither side. Losses per
-// token are judged in the paper's tokens by cells, and by claims that compare
-// them with a number. A verdict reached while the golden leaves fields or
-// definitions open names its assumptions; a strict claim (< or >) is then
-// INCONCLUSIVE.
+// for their number by Holm's procedure. Of pairs of which most must hold, the
+// claim alone counts. Measurements whose runs all gave the same bits are
+// MISTRUSTED: they are evidence for neither side. Losses per token are judged
+// in the paper's tokens by cells, and by claims that compare them with a number
+// or with a row in tokens of another size. A verdict reached while the golden
+// leaves fields or definitions open names its assumptions; a strict claim (< or
+// >) is then INCONCLUSIVE.
 // FirstProblem must accept both documents.
 Verdicts Judge(const Document& results, const Document& golden);
 

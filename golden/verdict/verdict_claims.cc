@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests claims one-sided on our own runs, never on the golden's numbers, which
-// give the claim's published verdict.
+// give the claim's published verdict and what is comparable.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "golden/document/claims.h"
+#include "golden/verdict/miniature.h"
+#include "golden/verdict/miniature_evidence.h"
+#include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/statistics.h"
 #include "golden/verdict/verdict_judge.h"
 
@@ -38,7 +46,14 @@ class ClaimJudge {
       : results_(results), golden_(golden), verdicts_(*verdicts) {}
 
   void Run() {
-    for (const Claim& claim : golden_.claims) JudgeClaim(claim);
+    std::set<std::string> groups;
+    for (const Claim& claim : golden_.claims) {
+      if (claim.of_cases == Quantifier::kEvery) {
+        JudgeClaim(claim);
+      } else if (groups.insert(claim.group()).second) {
+        JudgeMost(claim.group());
+      }
+    }
     ApplyHolm();
   }
 
@@ -48,16 +63,119 @@ class ClaimJudge {
     double p_value;
     bool holds;  // which direction p_value is about
     bool capped;
+    Status undecided = Status::kInconclusive;  // without a decision
+  };
+
+  // One pair. Where the claim is not decided without Holm's procedure
+  // (`has_noise`), `verdict.reason` is what follows the test's.
+  struct JudgedPair {
+    ClaimVerdict verdict;
+    ClaimTest test;          // {1, 1}: it says nothing
+    bool is_tested = false;  // `test` has been made
+    bool has_noise = false;
+    bool capped = false;  // a strict claim under open fields
+
+    // Of both directions, each at half the level.
+    bool holds() const { return test.p_holds <= test.p_refuted; }
+    double p_value() const {
+      return std::min(1.0, 2 * std::min(test.p_holds, test.p_refuted));
+    }
   };
 
   void JudgeClaim(const Claim& claim) {
+    std::optional<JudgedPair> pair = JudgePair(claim);
+    if (!pair) return;
+    if (pair->has_noise) {
+      tested_.push_back({verdicts_.claims.size(), pair->p_value(),
+                         pair->holds(), pair->capped});
+    }
+    verdicts_.claims.push_back(std::move(pair->verdict));
+  }
+
+  // More than half of all pairs must hold, whether or not the results have
+  // them: as in a measure of claims in miniature.
+  void JudgeMost(const std::string& group) {
+    ClaimVerdict verdict;
+    verdict.claim = group;
+    std::vector<MiniatureCase> cases;
+    std::vector<std::string> published;
+    std::set<Status> statuses;  // of pairs that are not tested
+    int64_t tested = 0, pointing = 0;
+    bool capped = false;
+    for (const Claim& claim : golden_.claims) {
+      if (claim.of_cases == Quantifier::kEvery || claim.group() != group) {
+        continue;
+      }
+      published.push_back(claim.published_verdict);
+      MiniatureCase& each = cases.emplace_back();
+      const std::optional<JudgedPair> pair = JudgePair(claim);
+      if (!pair) {
+        statuses.insert(Status::kUnsupported);
+        continue;
+      }
+      each.p_shown = pair->test.p_holds;
+      each.p_contradicted = pair->test.p_refuted;
+      Merge(pair->verdict.assumptions, &verdict.assumptions);
+      verdict.cases.push_back({claim.id, CaseReason(*pair)});
+      if (!pair->is_tested) {
+        statuses.insert(pair->verdict.status);
+        continue;
+      }
+      ++tested;
+      if (each.p_shown < each.p_contradicted) ++pointing;
+      capped |= pair->capped;
+    }
+    if (verdict.cases.empty()) return;  // not about these results
+    const auto pairs = static_cast<int64_t>(cases.size());
+    MiniatureMeasure most;
+    most.of_cases = OfCases::kMost;
+    const int64_t needed = most.CasesNeeded(pairs);
+    if (statuses.contains(Status::kMistrusted)) {
+      verdict.status = Status::kMistrusted;
+      verdict.reason = kEqualRuns;
+    } else if (tested < std::min(needed, pairs - needed + 1)) {
+      verdict.status = WhyNotTested(statuses);
+      verdict.reason = fmt::format("{} of {} pairs can be tested, {} needed",
+                                   tested, pairs, needed);
+    } else {
+      const MeasureTest test = Combine(cases, needed);
+      tested_.push_back(
+          {verdicts_.claims.size(), test.p, test.leans_to_shown, capped,
+           tested < needed ? WhyNotTested(statuses) : Status::kInconclusive});
+      verdict.reason = fmt::format("; {} of {} pairs point to it, {} needed",
+                                   pointing, pairs, needed);
+      if (tested < pairs) {
+        verdict.reason += fmt::format(" ({} can be tested)", tested);
+      }
+    }
+    verdict.reason += "; the published numbers: " + PublishedOfMost(published);
+    verdicts_.claims.push_back(std::move(verdict));
+  }
+
+  // The status of a claim too many of whose pairs were not tested.
+  static Status WhyNotTested(const std::set<Status>& statuses) {
+    for (const Status status : {Status::kNotComparable, Status::kUnsupported}) {
+      if (statuses.contains(status)) return status;
+    }
+    return Status::kInconclusive;
+  }
+
+  static std::string CaseReason(const JudgedPair& pair) {
+    if (!pair.has_noise) return pair.verdict.reason;
+    return fmt::format("points to {} (p = {:.2g}){}",
+                       pair.holds() ? "holding" : "not holding", pair.p_value(),
+                       pair.verdict.reason);
+  }
+
+  // nullopt if the results lack one of its rows: it is not about them.
+  std::optional<JudgedPair> JudgePair(const Claim& claim) {
     const ClaimSide left = FindSide(results_, claim, claim.left);
     const ClaimSide right = FindSide(results_, claim, claim.right);
-    // We have no such row: the claim is not about these results.
     if (left.row == nullptr || (right.row == nullptr && !right.is_number)) {
-      return;
+      return std::nullopt;
     }
-    ClaimVerdict verdict;
+    JudgedPair pair;
+    ClaimVerdict& verdict = pair.verdict;
     verdict.claim = claim.id;
     std::vector<std::string> differences;  // names of fields
     std::vector<FieldDifference> open;
@@ -66,7 +184,8 @@ class ClaimJudge {
       const Row* golden_row =
           golden_.FindTable(claim.scope)->FindRow(side->row->id);
       const FingerprintComparison comparison = CompareFingerprints(
-          FieldsOf(results_, *side->row), FieldsOf(golden_, *golden_row));
+          FieldsOf(results_, *side->row), FieldsOf(golden_, *golden_row),
+          golden_.provenance.origin);
       Merge(FieldNames(comparison.differences), &differences);
       Merge(comparison.open, &open);
     }
@@ -85,14 +204,13 @@ class ClaimJudge {
       AssumeDefinitions(claim, left, right, &verdict);
       const bool assumes = !verdict.assumptions.empty();
       if (right.is_number) {
-        TestAgainstNumber(claim, left, right, assumes, &verdict);
+        TestAgainstNumber(claim, left, right, assumes, &pair);
       } else {
-        TestRows(claim, left, right, assumes, &verdict);
+        TestRows(claim, left, right, assumes, &pair);
       }
     }
-    // For claims that await Holm's procedure, the test's text precedes it.
     verdict.reason += Published(claim);
-    verdicts_.claims.push_back(std::move(verdict));
+    return pair;
   }
 
   // "" if both sides are in the golden's units, and what it says they are.
@@ -145,42 +263,40 @@ class ClaimJudge {
 
   // A number is in the paper's tokens, as its cells are.
   void TestAgainstNumber(const Claim& claim, const ClaimSide& left,
-                         const ClaimSide& right, bool open,
-                         ClaimVerdict* verdict) {
+                         const ClaimSide& right, bool open, JudgedPair* pair) {
     const auto tokens = TokensOf(claim, left);
     if (!tokens) {
-      Test(claim, left, right, NoiseOf(claim, left), open, verdict);
+      Test(claim, left, right, NoiseOf(claim, left), open, pair);
       return;
     }
     ClaimSide judged = left;
     Cell cell;
     const PooledDeviation noise =
-        Convert(claim, *tokens, &judged, &cell, verdict);
-    Test(claim, judged, right, noise, open || tokens->converts(), verdict);
-    verdict->reason += "; " + DescribeTokens(*tokens, *left.cell);
+        Convert(claim, *tokens, &judged, &cell, &pair->verdict);
+    Test(claim, judged, right, noise, open || tokens->converts(), pair);
+    pair->verdict.reason += "; " + DescribeTokens(*tokens, *left.cell);
   }
 
   // Rows in tokens of two sizes are compared in the paper's, as cells are.
   void TestRows(const Claim& claim, const ClaimSide& left,
-                const ClaimSide& right, bool open, ClaimVerdict* verdict) {
+                const ClaimSide& right, bool open, JudgedPair* pair) {
     const auto tokens = TokensOf(claim, left);
     const auto other_tokens = TokensOf(claim, right);
     // Where one size is unknown, the numbers are compared as they are.
     if (!tokens || !other_tokens || !tokens->known || !other_tokens->known ||
         !DifferInSize(tokens->factor, other_tokens->factor)) {
       Test(claim, left, right,
-           Larger(NoiseOf(claim, left), NoiseOf(claim, right)), open, verdict);
+           Larger(NoiseOf(claim, left), NoiseOf(claim, right)), open, pair);
       return;
     }
     ClaimSide judged = left, other = right;
     Cell cell, other_cell;
     const PooledDeviation noise =
-        Convert(claim, *tokens, &judged, &cell, verdict);
+        Convert(claim, *tokens, &judged, &cell, &pair->verdict);
     const PooledDeviation other_noise =
-        Convert(claim, *other_tokens, &other, &other_cell, verdict);
-    Test(claim, judged, other, Larger(noise, other_noise), /*open=*/true,
-         verdict);
-    verdict->reason += fmt::format(
+        Convert(claim, *other_tokens, &other, &other_cell, &pair->verdict);
+    Test(claim, judged, other, Larger(noise, other_noise), /*open=*/true, pair);
+    pair->verdict.reason += fmt::format(
         "; {}: {}; {}: {}", left.row->id, DescribeTokens(*tokens, *left.cell),
         right.row->id, DescribeTokens(*other_tokens, *right.cell));
   }
@@ -197,13 +313,18 @@ class ClaimJudge {
 
   // Strict claims are capped if the golden leaves fields open (ruling 2).
   void Test(const Claim& claim, const ClaimSide& left, const ClaimSide& right,
-            const PooledDeviation& noise, bool open, ClaimVerdict* verdict) {
+            const PooledDeviation& noise, bool open, JudgedPair* pair) {
     const Column& column = GoldenColumn(claim, *left.column);
-    const bool capped = open && claim.op != "==" && claim.op.size() == 1;
+    const double width = ComparableWidth(golden_, claim);
+    ClaimVerdict* verdict = &pair->verdict;
+    pair->capped = open && claim.op != "==" && claim.op.size() == 1;
     if (column.lane == Lane::kExact || claim.op == "==") {
-      TestExactly(claim, left, right, column, verdict);
+      TestExactly(claim, left, right, column, width, verdict);
+      pair->is_tested = true;
+      if (verdict->status == Status::kPass) pair->test.p_holds = 0;
+      if (verdict->status == Status::kFail) pair->test.p_refuted = 0;
       const bool decided = verdict->status != Status::kInconclusive;
-      if (capped && decided) {
+      if (pair->capped && decided) {
         verdict->status = Status::kInconclusive;
         verdict->reason += "; a strict claim is not decided under open fields";
       }
@@ -216,12 +337,8 @@ class ClaimJudge {
       verdict->status = Status::kMistrusted;
       verdict->reason = kEqualRuns;
     } else {
-      const ClaimTest test = TestWithNoise(claim, left, right, noise);
-      // Two directions, each at half the level.
-      const bool holds = test.p_holds <= test.p_refuted;
-      const double p =
-          std::min(1.0, 2 * std::min(test.p_holds, test.p_refuted));
-      tested_.push_back({verdicts_.claims.size(), p, holds, capped});
+      pair->test = TestWithNoise(claim, left, right, width, noise);
+      pair->is_tested = pair->has_noise = true;
     }
   }
 
@@ -287,10 +404,10 @@ class ClaimJudge {
   // in every run.
   static void TestExactly(const Claim& claim, const ClaimSide& left,
                           const ClaimSide& right, const Column& column,
-                          ClaimVerdict* verdict) {
+                          double width, ClaimVerdict* verdict) {
     const Interval a = OverRuns(left), b = OverRuns(right);
     const double tolerance = 0.5 * std::pow(10.0, -column.decimals);
-    const double low = a.low - b.high, high = a.high - b.low;
+    const double low = a.low - b.high + width, high = a.high - b.low + width;
     const bool equal = low >= -tolerance && high <= tolerance;
     const bool apart = low > tolerance || high < -tolerance;
     std::optional<bool> holds;
@@ -325,11 +442,11 @@ class ClaimJudge {
   }
 
   static ClaimTest TestWithNoise(const Claim& claim, const ClaimSide& left,
-                                 const ClaimSide& right,
+                                 const ClaimSide& right, double width,
                                  const PooledDeviation& noise) {
     const double sign = claim.op[0] == '<' ? -1 : 1;
     const double value = right.is_number ? right.number : right.cell->value;
-    const double advantage = sign * (left.cell->value - value);
+    const double advantage = sign * (left.cell->value - value) + width;
     const double variance =
         1.0 / static_cast<double>(left.cell->runs) +
         (right.is_number ? 0.0 : 1.0 / static_cast<double>(right.cell->runs));
@@ -366,7 +483,7 @@ class ClaimJudge {
       ClaimVerdict& verdict = verdicts_.claims[tested.claim];
       const std::string rest = verdict.reason;
       if (!rejected[i]) {
-        verdict.status = Status::kInconclusive;
+        verdict.status = tested.undecided;
         verdict.reason = fmt::format(
             "leans towards {} (p = {:.2g}), not decided among {} claims",
             tested.holds ? "holding" : "not holding", tested.p_value,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// verdict_judge.h - shared by the judging of cells and of claims.
+// verdict_judge.h - shared by the judging of cells (verdict_cells.cc) and of
+// claims (verdict_claims.cc).
 #ifndef SOFTMOE_GOLDEN_VERDICT_VERDICT_JUDGE_H_
 #define SOFTMOE_GOLDEN_VERDICT_VERDICT_JUDGE_H_
 
@@ -15,6 +16,16 @@
 #include "golden/verdict/verdict.h"
 
 namespace softmoe::golden::internal {
+
+// The field over whose rows of one value seed noise is pooled.
+inline constexpr char kCorpusField[] = "data.corpus";
+
+// Whether two cells are one piece of evidence, not two.
+bool AreTheSameRuns(const Cell& one, const Cell& other);
+
+// Whether the golden's number is a setting, or computed from one, such as
+// top-k's k active experts.
+bool IsSetting(const Document& golden, const Cell& golden_cell);
 
 // Seed noise of a column, pooled over the rows of `results` with the corpus of
 // `row` (field data.corpus; rows that do not say it count as one corpus), and

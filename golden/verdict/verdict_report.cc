@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/text/text_table.h"
 #include "golden/document/fingerprint.h"
@@ -87,15 +87,8 @@ std::string AllowedText(const std::set<Status>& allowed) {
 // "154 cells: 3 FAIL, 151 PASS".
 template <typename Item>
 std::string Counts(const std::string& what, const std::vector<Item>& items) {
-  std::map<std::string, int> counts;
-  for (const Item& item : items) ++counts[StatusName(item.status)];
-  std::string text = fmt::format("{} {}", items.size(), what);
-  std::string separator = ": ";
-  for (const auto& [name, count] : counts) {
-    text += separator + fmt::format("{} {}", count, name);
-    separator = ", ";
-  }
-  return text;
+  return fmt::format("{} {}{}{}", items.size(), what, items.empty() ? "" : ": ",
+                     StatusCounts(items));
 }
 
 Json CellJson(const Verdicts& verdicts, const CellVerdict& cell, bool judged) {
@@ -170,6 +163,9 @@ std::string DescribeVerdicts(const Verdicts& verdicts,
     TextTable table({"claim", "verdict", "reason"});
     for (const ClaimVerdict& claim : verdicts.claims) {
       table.Add({claim.claim, StatusName(claim.status), ReasonText(claim)});
+      for (const ClaimCase& each : claim.cases) {
+        table.Add({each.claim, "case", each.reason});
+      }
     }
     text += table.Text() + "\n";
   }
@@ -208,9 +204,14 @@ Json VerdictsJson(const Verdicts& verdicts, const std::set<Status>& allowed) {
   }
   json["claims"] = Json::array();
   for (const ClaimVerdict& claim : verdicts.claims) {
-    json["claims"].push_back({{"claim", claim.claim},
-                              {"status", StatusName(claim.status)},
-                              {"reason", ReasonText(claim)}});
+    Json of_claim = {{"claim", claim.claim},
+                     {"status", StatusName(claim.status)},
+                     {"reason", ReasonText(claim)}};
+    for (const ClaimCase& each : claim.cases) {
+      of_claim["cases"].push_back(
+          {{"claim", each.claim}, {"reason", each.reason}});
+    }
+    json["claims"].push_back(std::move(of_claim));
   }
   return json;
 }

@@ -4,6 +4,7 @@
 #ifndef SOFTMOE_GOLDEN_VERDICT_VERDICT_REPORT_H_
 #define SOFTMOE_GOLDEN_VERDICT_VERDICT_REPORT_H_
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
@@ -13,6 +14,18 @@
 #include "golden/verdict/verdict.h"
 
 namespace softmoe::golden {
+
+// How many cells or claims have each verdict: "3 FAIL, 151 PASS".
+template <typename Item>
+std::string StatusCounts(const std::vector<Item>& items) {
+  std::map<std::string, int> counts;
+  for (const Item& item : items) ++counts[StatusName(item.status)];
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  }
+  return text;
+}
 
 // One line per difference: "model.d_model: 640 in the golden, 64 here
 // (main_results/owt/sparse/k1 and 8 more)".
@@ -30,13 +43,15 @@ std::vector<std::string> RecordLines(const Verdicts& verdicts);
 std::string ReasonText(const CellVerdict& verdict);
 std::string ReasonText(const ClaimVerdict& verdict);
 
-// Differences of set-up, assumptions, one line per cell and claim, and the
-// overall verdict with its exit code, which mentions `allowed`.
+// Differences of set-up, assumptions, one line per cell and claim ("case": one
+// of the pairs of which most must hold, below its claim), and the overall
+// verdict with its exit code, which mentions `allowed`.
 std::string DescribeVerdicts(const Verdicts& verdicts,
                              const std::set<Status>& allowed);
 
 // All of this as one JSON object with all digits. A cell without our value has
-// neither "ours" nor "difference"; recorded cells have status RECORDED.
+// neither "ours" nor "difference"; recorded cells have status RECORDED. Claims
+// on most of their pairs alone have "cases".
 nlohmann::ordered_json VerdictsJson(const Verdicts& verdicts,
                                     const std::set<Status>& allowed);
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "core/testing/message_test_util.h"
 
@@ -112,6 +113,36 @@ OVERALL INCONCLUSIVE (exit code 4)
   verdicts.claims = {{"lower", Status::kPass, "", {}}};
   EXPECT_EQ(DescribeVerdicts(verdicts, {}).find("nothing was judged"),
             std::string::npos);
+}
+
+// Below their claim, and not among the claims that are counted.
+TEST(DescribeVerdicts, ShowsThePairsOfWhichMostMustHold) {
+  Verdicts verdicts;
+  verdicts.claims = {
+      {"most",
+       Status::kPass,
+       "holds",
+       {},
+       {{"most.1", "points to holding"}, {"most.2", "no value"}}},
+      {"lower", Status::kPass, "", {}}};
+  EXPECT_EQ(DescribeVerdicts(verdicts, {}),
+            R"(claim   verdict  reason
+------  -------  -----------------
+most    PASS     holds
+most.1  case     points to holding
+most.2  case     no value
+lower   PASS
+
+0 cells
+2 claims: 2 PASS
+OVERALL PASS (exit code 0)
+)");
+  const nlohmann::ordered_json json = VerdictsJson(verdicts, {});
+  ASSERT_EQ(json.at("claims").size(), 2u);
+  EXPECT_EQ(json.at("claims").at(0).at("cases").dump(),
+            R"([{"claim":"most.1","reason":"points to holding"},)"
+            R"({"claim":"most.2","reason":"no value"}])");
+  EXPECT_FALSE(json.at("claims").at(1).contains("cases"));
 }
 
 TEST(VerdictsJson, WritesEverything) {

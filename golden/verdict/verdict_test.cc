@@ -10,6 +10,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -51,7 +53,7 @@ TEST(Judge, APerfectReproductionPassesUnderAssumptions) {
   // Sparse rows depend on fewer assumptions; labels are those of the list.
   EXPECT_EQ(ReasonText(Verdict(verdicts, "owt/sparse/k1", "val_loss")),
             "4.40 bytes per token in the golden, 4.40 here; under assumptions "
-            "A1-A12");
+            "A1-A13");
   const auto tau =
       std::find_if(verdicts.assumptions.begin(), verdicts.assumptions.end(),
                    [](const SetUpDifference& one) {
@@ -211,6 +213,48 @@ TEST(Judge, AnotherModelIsNotComparableWhateverItsNumbers) {
             "model.d_model: 640 in the golden, 64 here "
             "(main_results/owt/sparse/k1 and 17 more)");
   EXPECT_EQ(verdicts.exit_code(), ExitCode::kNotComparable);
+}
+
+// Results have the key only where it is not the default. The paper says nothing
+// of it, so there it is one more assumption.
+TEST(Judge, AnotherTextIsNotComparableWhicheverSideSaysSo) {
+  Document plain = Reproduction(5, 0.05);
+  for (const Claim& claim : Paper().claims) {
+    if (claim.scope == "main_results") plain.claims.push_back(claim);
+  }
+  Document normalised = plain;
+  normalised.fields.push_back({"data.normalise", "\"hf_openwebtext\"",
+                               FieldClass::kMustMatch, Known::kStated});
+  for (const auto& [results, golden] :
+       {std::pair{&plain, &normalised}, std::pair{&normalised, &plain}}) {
+    const Verdicts verdicts = Judge(*results, *golden);
+    ASSERT_FALSE(verdicts.cells.empty());
+    for (const CellVerdict& cell : verdicts.cells) {
+      EXPECT_EQ(cell.status, Status::kNotComparable) << cell.row;
+      EXPECT_EQ(cell.reason, "differs in data.normalise");
+    }
+    ASSERT_FALSE(verdicts.claims.empty());
+    for (const ClaimVerdict& claim : verdicts.claims) {
+      EXPECT_EQ(claim.status, Status::kNotComparable) << claim.claim;
+    }
+    ASSERT_EQ(verdicts.fingerprint_differences.size(), 1u);
+    EXPECT_EQ(verdicts.fingerprint_differences[0].rows.size(), 18u);
+  }
+
+  const Verdicts verdicts = Judge(normalised, Paper());
+  const FieldDifference assumed = {"data.normalise", "", "\"hf_openwebtext\""};
+  const auto found =
+      std::ranges::find(verdicts.assumptions, assumed, &SetUpDifference::field);
+  ASSERT_NE(found, verdicts.assumptions.end());
+  const auto index = static_cast<size_t>(found - verdicts.assumptions.begin());
+  for (const CellVerdict& cell : verdicts.cells) {
+    EXPECT_EQ(cell.status, Status::kPass) << cell.row << " " << cell.reason;
+    EXPECT_EQ(std::ranges::count(cell.assumptions, index), 1) << cell.row;
+  }
+  ASSERT_FALSE(verdicts.claims.empty());
+  for (const ClaimVerdict& claim : verdicts.claims) {
+    EXPECT_EQ(std::ranges::count(claim.assumptions, index), 1) << claim.claim;
+  }
 }
 
 TEST(Judge, CalibratedTauIsNotComparableOnlyWhereTauIsStated) {
