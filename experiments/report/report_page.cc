@@ -226,17 +226,10 @@ ReportPart VerdictsPart(const std::vector<JudgedResults>& judged,
       part.items.push_back(
           Folded("For the record" + reading, TextList{record}));
     }
-    EvaluationTable claims{"Every claim" + reading,
-                           "The paper's statements about these rows.",
-                           {"claim", "verdict", "reason"},
-                           {}};
-    for (const golden::ClaimVerdict& claim : v.claims) {
-      claims.rows.push_back(
-          {claim.claim, StatusName(claim.status), golden::ReasonText(claim)});
-      for (const golden::ClaimCase& pair : claim.cases) {
-        claims.rows.push_back({pair.claim, "case", pair.reason});
-      }
-    }
+    const EvaluationTable claims{"Every claim" + reading,
+                                 "The paper's statements about these rows.",
+                                 {"claim", "verdict", "reason"},
+                                 golden::ClaimRows(v)};
     part.items.push_back(Folded(claims.title, claims));
   }
   for (const auto& [accuracies, own] : cells) {

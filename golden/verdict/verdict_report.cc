@@ -150,6 +150,17 @@ std::string ReasonText(const ClaimVerdict& verdict) {
   return ReasonText(verdict.reason, verdict.status, verdict.assumptions);
 }
 
+std::vector<std::vector<std::string>> ClaimRows(const Verdicts& verdicts) {
+  std::vector<std::vector<std::string>> rows;
+  for (const ClaimVerdict& claim : verdicts.claims) {
+    rows.push_back({claim.claim, StatusName(claim.status), ReasonText(claim)});
+    for (const ClaimCase& each : claim.cases) {
+      rows.push_back({each.claim, "case", each.reason});
+    }
+  }
+  return rows;
+}
+
 std::string DescribeVerdicts(const Verdicts& verdicts,
                              const std::set<Status>& allowed) {
   std::string text = List("Set-up that differs (must match):",
@@ -161,12 +172,7 @@ std::string DescribeVerdicts(const Verdicts& verdicts,
                      CellTable(verdicts.recorded, false);
   if (!verdicts.claims.empty()) {
     TextTable table({"claim", "verdict", "reason"});
-    for (const ClaimVerdict& claim : verdicts.claims) {
-      table.Add({claim.claim, StatusName(claim.status), ReasonText(claim)});
-      for (const ClaimCase& each : claim.cases) {
-        table.Add({each.claim, "case", each.reason});
-      }
-    }
+    for (auto& row : ClaimRows(verdicts)) table.Add(std::move(row));
     text += table.Text() + "\n";
   }
   if (verdicts.cells.empty() && verdicts.claims.empty()) {

@@ -43,9 +43,12 @@ std::vector<std::string> RecordLines(const Verdicts& verdicts);
 std::string ReasonText(const CellVerdict& verdict);
 std::string ReasonText(const ClaimVerdict& verdict);
 
-// Differences of set-up, assumptions, one line per cell and claim ("case": one
-// of the pairs of which most must hold, below its claim), and the overall
-// verdict with its exit code, which mentions `allowed`.
+// Claim, verdict and reason of every claim; "case" is the verdict of one of the
+// pairs of which most must hold, below its claim.
+std::vector<std::vector<std::string>> ClaimRows(const Verdicts& verdicts);
+
+// Differences of set-up, assumptions, one line per cell, ClaimRows, and the
+// overall verdict with its exit code, which mentions `allowed`.
 std::string DescribeVerdicts(const Verdicts& verdicts,
                              const std::set<Status>& allowed);
 
