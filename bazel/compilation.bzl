@@ -31,14 +31,18 @@ ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 # sandbox: in /tmp, they would be those of its neighbours.
 #
 # nvcc says what it reads for the host, so no include may depend on __CUDA_ARCH__.
+#
+# Where the list of what was read cannot be written, as on a full disk, compiling
+# fails: what it lacks would count as unused, and be changed without effect.
 _COMPILE = """
+    set -o pipefail
     TMPDIR=$(mktemp -d) || exit; export TMPDIR
     trap 'rm -rf "$TMPDIR"' EXIT
     inputs=$1 unused=$2 report=${3:-$TMPDIR/report}; shift 3
     "$@" -MD -MF "$TMPDIR/read.d" 2> "$report" || status=$?
     grep -v -e '^ptxas info' -e '^    [0-9]* bytes stack frame' "$report" >&2
     [ -z "$status" ] || exit "$status"
-    tr -s ' \\\\' '\\n' < "$TMPDIR/read.d" | sed 's|^\\./||' | sort -u > "$TMPDIR/read"
+    tr -s ' \\\\' '\\n' < "$TMPDIR/read.d" | sed 's|^\\./||' | sort -u > "$TMPDIR/read" || exit
     sort "$inputs" | comm -23 - "$TMPDIR/read" > "$unused" """
 
 def listed_inputs(ctx, inputs):

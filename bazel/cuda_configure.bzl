@@ -60,8 +60,10 @@ def _find_toolkit(ctx):
         if chosen:
             print("no nvcc in $CUDA_HOME/bin (%s): building without CUDA" % chosen)
         return None
-    for file in ["include/cuda_runtime.h", "lib64/libcudart_static.a"]:
-        if not ctx.path(home + "/" + file).exists:
+    for file in ["include/cuda_runtime.h", "include/cublasLt.h", "lib64/libcudart_static.a"]:
+        # Mostly one of the two folders of headers is a link to the other.
+        folders = ["/", "/targets/x86_64-linux/"] if file.endswith(".h") else ["/"]
+        if not any([ctx.path(home + folder + file).exists for folder in folders]):
             print("%s has nvcc but not %s: building without CUDA" % (home, file))
             return None
     release, version = _release(ctx, home + "/bin/nvcc")

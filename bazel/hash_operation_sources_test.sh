@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# hash_operation_sources_test.sh HASH_OPERATION_SOURCES - what changes a hash,
-# and what is refused.
+# What changes a hash of hash_operation_sources.sh, and what is refused.
 set -euo pipefail
-script=$PWD/$1
+script=$PWD/bazel/hash_operation_sources.sh
 cd "$TEST_TMPDIR"
 mkdir -p cuda
 echo '#include "deep.h"' >shared.h

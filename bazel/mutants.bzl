@@ -197,7 +197,7 @@ code_aspect = aspect(
 def _flags(ctx):
     """The flags of every compilation. They optimise less than those of programs
     for use: mutants are counted, not timed. Warnings are for sources that
-    people write."""
+    people write. clang takes these flags, too, and has no use for --param."""
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     of_toolchain = cc_common.get_memory_inefficient_command_line(
@@ -211,7 +211,8 @@ def _flags(ctx):
     kept = [
         flag
         for flag in ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts
-        if not flag.startswith("-O") and not flag.startswith("-g")
+        if not flag.startswith("-O") and not flag.startswith("-g") and
+           not flag.startswith("--param")
     ]
     return of_toolchain + kept + ["-O1", "-iquote", "."]
 

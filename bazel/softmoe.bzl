@@ -26,6 +26,25 @@ _COPTS = [
 _PROGRAM_COPTS = ["-O1"]
 _TEST_COPTS = ["-O0"]
 
+# Rooms that read files, check them and write text: compilers take a third less
+# time for them, too, and no command takes longer.
+_LIGHT_ROOMS = [
+    "core/config",
+    "core/process",
+    "experiments/grids",
+    "experiments/plan",
+    "experiments/run",
+    "golden/gpu_runs",
+    "golden/paper",
+    "property_tests/gpu",
+    "property_tests/mutation",
+    "property_tests/mutation/sampled",
+    "trainer/results",
+    "trainer/run",
+    "trainer/tasks",
+]
+_LIGHT_COPTS = ["-O1"]
+
 # Bazel does not hash what -l finds; the key on the command line does.
 LINK_KEY = ["-Wl,--build-id=0x" + BUILD_KEY]
 
@@ -61,7 +80,13 @@ def softmoe_cc_library(
         )
         srcs = [source for source in srcs if source not in units] + [":%s_units" % name]
     kwargs = kwargs if in_shared_library else dict(kwargs, **_ONE_OBJECT)
-    native.cc_library(name = name, srcs = srcs, copts = _COPTS + copts, **kwargs)
+    light = native.package_name() in _LIGHT_ROOMS
+    native.cc_library(
+        name = name,
+        srcs = srcs,
+        copts = _COPTS + (_LIGHT_COPTS if light else []) + copts,
+        **kwargs
+    )
 
 # Where a program of //:gpu_bundle finds the libraries that lie beside it. Of the
 # old kind, which holds for the libraries that libraries need, too.

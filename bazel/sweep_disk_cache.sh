@@ -13,6 +13,11 @@ cache=$1
 limit=$2
 stamp=$cache.swept
 
+# What is no number would be 0 to awk, and the whole cache too much.
+if ! [[ $limit =~ ^[0-9]*\.?[0-9]+$ ]]; then
+  echo "sweep_disk_cache.sh: no number of gigabytes: '$limit'" >&2
+  exit 2
+fi
 [ -d "$cache" ] || exit 0
 [ -z "$(find "$stamp" -mtime -1 2>/dev/null)" ] || exit 0
 touch "$stamp"

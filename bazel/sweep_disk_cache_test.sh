@@ -20,6 +20,10 @@ expect() { # what is there now
 }
 
 "$sweep" "$cache" 1 || fail "no cache is no error"
+for number in none 1O 20GB 1e3 -1 . ''; do
+  ! "$sweep" "$cache" "$number" 2>refusal || fail "'$number' is a number"
+  grep -q "no number of gigabytes: '$number'" refusal || fail "silent on '$number'"
+done
 
 mkdir -p "$cache"/{ac,cas}
 touch a  # what the folder's name begins with

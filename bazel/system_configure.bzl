@@ -2,10 +2,11 @@
 
 Headers are found under /usr/include without flags, so a target only says what
 to link, and a library of headers alone has none. BUILD_KEY is a digest of
-everything outside the source tree that can change an object file (compiler,
-library versions, resolved ISA): the macros of //bazel:softmoe.bzl put it on
-every command line, so a disk cache that several machines or clones share never
-serves an object made with something else.
+everything outside the source tree that can change an object file (compilers,
+library versions, resolved ISA, headers of /usr/local/include that hide those of
+/usr/include): the macros of //bazel:softmoe.bzl put it on every command line, so a
+disk cache that several machines or clones share never serves an object made with
+something else.
 """
 
 # name -> (link options, header that must exist)
@@ -50,15 +51,17 @@ def _system_configure_impl(ctx):
         fail("\n\nThese headers are not installed: %s\n".replace("%s", ", ".join(missing)) +
              "Build through ./bazelw: it installs what is missing, or says what to install.\n")
 
+    for _, header in _LIBRARIES.values():
+        if ctx.path("/usr/local/include/" + header).exists:
+            print("compilers take /usr/local/include/%s, not the one that Debian installed" % header)
+
     # bazelw passes its own digest of the same facts (SOFTMOE_TOOLCHAIN), which
     # makes Bazel run this rule again when they change; what is read here also
     # covers somebody who calls bazel directly.
     facts = [
         ctx.os.environ.get("SOFTMOE_TOOLCHAIN", ""),
-        _output(ctx, ["c++", "--version"]),
-        _output(ctx, ["clang++", "--version"]),
+        _output(ctx, ["bash", ctx.path(Label("//bazel:toolchain_facts.sh"))]),
         _output(ctx, ["c++", "-march=native", "-Q", "--help=target"]),
-        _output(ctx, ["sh", "-c", "dpkg-query -W -f '${Package} ${Version}\\n' 'lib*-dev' 'libc6' 'binutils' | sort"]),
     ]
     digest = ctx.execute(
         ["sh", "-c", "printf %s \"$FACTS\" | sha256sum | cut -c1-32"],

@@ -10,7 +10,7 @@
 # a time, and begins none after SECONDS (600); prints findings, Bazel's errors,
 # and how many sources are in batches without either. Ends with 1 on either, at
 # once if Bazel cannot say what compiles a source, and with 5 without clang-tidy;
-# running out of time is no finding.
+# running out of time is no finding, but what was found by then is one.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,17 +40,23 @@ labels_of() {
   for file in "$@"; do
     folder=$(dirname "$file")
     while [ ! -f "$folder/BUILD" ]; do folder=$(dirname "$folder"); done
-    echo "//${folder#.}:${file#"$folder"/} "
+    echo "//${folder#.}:${file#"$folder"/}"
   done
 }
 
 # The targets that compile sources with these labels: rules of a file's own
-# package, some through a target of together.bzl.
+# package, some through a target of together.bzl. Those that need a CUDA toolkit
+# cannot be named without one, even with -k.
 targets_of() {
   ./bazelw query --noshow_progress "let users = same_pkg_direct_rdeps(set($1))
-    in kind('cc_(library|binary|test) rule',
-      \$users + same_pkg_direct_rdeps(kind('together rule', \$users)))"
+    in let targets = kind('cc_(library|binary|test) rule',
+      \$users + same_pkg_direct_rdeps(kind('together rule', \$users)))
+    in \$targets except attr(target_compatible_with, no_toolkit, \$targets)"
 }
+
+finding='^[^ ]+:[0-9]+:[0-9]+: (error|warning)'
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
 
 status=0 next=0 clean=0
 while [ "$next" -lt "${#sources[@]}" ]; do
@@ -58,25 +64,32 @@ while [ "$next" -lt "${#sources[@]}" ]; do
   [ "$left" -gt 0 ] || break
   batch=("${sources[@]:next:at_a_time}")
   next=$((next + at_a_time))
-  labels=$(labels_of "${batch[@]}")
-  found=$(targets_of "$labels") || exit 1
+  mapfile -t labels < <(labels_of "${batch[@]}")
+  found=$(targets_of "${labels[*]}") || exit 1
+  compiled=""
   if [ -n "$found" ]; then
-    mapfile -t targets <<<"$found"
     compiled=$(./bazelw query --noshow_progress \
-      "set($labels) intersect deps(set($found), 2)" | wc -l)
-    timeout --signal=INT "$left" ./bazelw build -k --noshow_progress \
-      --aspects=//bazel:tidy.bzl%tidy \
-      --output_groups="$(printf 'tidy/%s,' "${batch[@]}")" "${targets[@]}" 2>&1 |
-      grep -E '^[^ ]+:[0-9]+:[0-9]+: (error|warning)|^ERROR|^bazelw:' |
-      sed 's|^/.*/execroot/softmoe/||'
-    case ${PIPESTATUS[0]} in
-      0) clean=$((clean + compiled)) ;;
-      124) break ;;  # these were not all checked
-      *) status=1 ;;
-    esac
-  else
-    echo "tidy: no target compiles any of ${batch[*]}"
+      "set(${labels[*]}) intersect deps(set($found), 2)") || exit 1
   fi
+  for i in "${!batch[@]}"; do
+    grep -qxF -e "${labels[i]}" <<<"$compiled" ||
+      echo "tidy: not checked, since nothing that is built here compiles it: ${batch[i]}"
+  done
+  [ -n "$compiled" ] || continue
+  mapfile -t targets <<<"$found"
+  timeout --signal=INT "$left" ./bazelw build --config=full -k --noshow_progress \
+    --aspects=//bazel:tidy.bzl%tidy \
+    --output_groups="$(printf 'tidy/%s,' "${batch[@]}")" "${targets[@]}" 2>&1 |
+    grep -E "$finding|^ERROR|^bazelw:" |
+    sed 's|^/.*/execroot/softmoe/||' | tee "$said"
+  case ${PIPESTATUS[0]} in
+    0) clean=$((clean + $(wc -l <<<"$compiled"))) ;;
+    124)  # not all were checked; an ERROR may only say that it was interrupted
+      ! grep -qE "$finding" "$said" || status=1
+      break
+      ;;
+    *) status=1 ;;
+  esac
 done
 echo "tidy: $clean of ${#sources[@]} sources that changed since $since found clean in $SECONDS s"
 exit $status
