@@ -5,7 +5,9 @@
 // Two configurations with the same ConfigHash produce the same bits on one
 // backend and ISA level, with one version of the C library (DESIGN.md,
 // "Determinism"). Whatever does not change results (threads, output
-// folder, logging interval) is in RuntimeConfig and stays out of the hash.
+// folder, logging interval) is in RuntimeConfig and stays out of the hash. Two
+// keys of TrainingConfig change none, either, and are in it, since they shape
+// the computation and its log: micro_batch_sequences and eval_every.
 //
 // Field names are the keys of the TOML files. Adding a field means adding it
 // to VisitConfig (config_fields.h), which alone drives parsing, printing and

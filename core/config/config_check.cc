@@ -205,6 +205,12 @@ void CheckRouter(const Config& config, Checker* checker) {
                  "has no effect with router.noise = \"none\"",
                  "set router.noise, or the amplitude to 0");
   }
+  if (r.noise != NoiseKind::kNone && r.noise_amplitude == 0) {
+    checker->Add(
+        "router.noise_amplitude",
+        fmt::format("is no noise, with router.noise = {}", TomlText(r.noise)),
+        "set the amplitude, or router.noise to \"none\"");
+  }
   if (r.noise == NoiseKind::kInputJitter && r.noise_amplitude >= 1) {
     checker->Add("router.noise_amplitude",
                  "must be in [0, 1) for router.noise = \"input_jitter\", "

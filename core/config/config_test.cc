@@ -99,6 +99,9 @@ std::vector<BadCase> BadCases() {
          c.router.noise = NoiseKind::kInputJitter;
          c.router.noise_amplitude = 1;
        }},
+      {"router.noise_amplitude = 0.0",
+       "is no noise, with router.noise = \"logit_gauss\"; set the amplitude",
+       [](C& c) { c.router.noise = NoiseKind::kLogitGauss; }},
       {"model.num_experts = 257", "must be in [1, 256]",
        [](C& c) { c.model.num_experts = 257; }},
       {"model.num_heads = 7", "must divide model.d_model = 640",

@@ -307,7 +307,7 @@ toml::table ParseToml(const std::string& text, const std::string& name) {
 }
 
 toml::table ParseTomlFile(const std::filesystem::path& path) {
-  return ParseToml(ReadWholeFile(path), path.string());
+  return ParseToml(ReadSmallText(path), path.string());
 }
 
 ConfigDraft LoadConfig(const std::filesystem::path& path,

@@ -48,7 +48,8 @@ struct ConfigDraft {
 // ConfigError with position.
 toml::table ParseToml(const std::string& text, const std::string& name);
 
-// Like ParseToml, for a file. Throws EnvironmentError if it cannot be read.
+// Like ParseToml, for a file. Throws EnvironmentError if it cannot be read, and
+// DataError if it is too long for such a text.
 toml::table ParseTomlFile(const std::filesystem::path& path);
 
 // Defaults, then the file, then the overrides; validated.

@@ -321,6 +321,8 @@ TEST(LoadConfig, ReadsFilesAndNamesMissingOnes) {
   EXPECT_THROW(LoadConfig(folder / "absent.toml", {}), EnvironmentError);
   WriteFileAtomically(folder / "binary.toml", std::string("\0\xff\xfe", 3));
   EXPECT_THROW(LoadConfig(folder / "binary.toml", {}), ConfigError);
+  EXPECT_TRUE(Says(MessageOf<DataError>([] { LoadConfig("/dev/zero", {}); }),
+                   "/dev/zero: over 64 MiB, so no configuration"));
 }
 
 RC_GTEST_PROP(ParseConfig, IsTheInverseOfConfigToToml, ()) {

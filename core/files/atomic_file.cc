@@ -2,12 +2,14 @@
 #include "core/files/atomic_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kMaxSmallText = size_t{64} << 20;
 
 // A name that no other writer uses: hidden, so that listings of finished
 // files do not show it, and marked with the process, so that the leftover of a
@@ -56,6 +59,28 @@ TemporaryNameParts SplitTemporaryName(std::string_view name) {
   }
   if (name.size() < 2) return {};
   return {name.substr(1), numbers[1]};
+}
+
+// The content of a file; of one that is longer than `limit`, a beginning that
+// is longer, too.
+std::string ReadBeginning(const fs::path& path, size_t limit) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw FileError("read", path, errno);
+  std::string content;
+  std::vector<char> buffer(size_t{64} << 10);
+  ssize_t size;
+  while (content.size() <= limit &&
+         (size = read(descriptor, buffer.data(), buffer.size())) != 0) {
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      const int error = errno;
+      close(descriptor);
+      throw FileError("read", path, error);
+    }
+    content.append(buffer.data(), static_cast<size_t>(size));
+  }
+  close(descriptor);
+  return content;
 }
 
 }  // namespace
@@ -161,22 +186,19 @@ void RemoveLeftoversOf(const fs::path& path) {
 }
 
 std::string ReadWholeFile(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw FileError("read", path, errno);
-  std::string content;
-  std::vector<char> buffer(size_t{64} << 10);
-  ssize_t size;
-  while ((size = read(descriptor, buffer.data(), buffer.size())) != 0) {
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) {
-      const int error = errno;
-      close(descriptor);
-      throw FileError("read", path, error);
-    }
-    content.append(buffer.data(), static_cast<size_t>(size));
+  RequireRegular(path);
+  return ReadBeginning(path, std::numeric_limits<size_t>::max());
+}
+
+std::string ReadSmallText(const fs::path& path) {
+  std::string text = ReadBeginning(path, kMaxSmallText);
+  if (text.size() > kMaxSmallText) {
+    throw DataError(
+        fmt::format("{}: over {} MiB, so no configuration or table that people "
+                    "write; give another file",
+                    path.string(), kMaxSmallText >> 20));
   }
-  close(descriptor);
-  return content;
+  return text;
 }
 
 }  // namespace softmoe

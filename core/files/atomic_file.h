@@ -77,8 +77,14 @@ int64_t TemporaryFileOwner(std::string_view name);
 // cannot be removed.
 void RemoveLeftoversOf(const std::filesystem::path& path);
 
-// The whole content of a file. Throws EnvironmentError if it cannot be read.
+// The whole content of a file. Throws EnvironmentError if it cannot be read, or
+// is a device or a pipe, which may never end.
 std::string ReadWholeFile(const std::filesystem::path& path);
+
+// What people write, such as a configuration; also from a pipe, as a shell's
+// <(COMMAND) is. Throws EnvironmentError if it cannot be read, DataError if it
+// is over 64 MiB.
+std::string ReadSmallText(const std::filesystem::path& path);
 
 }  // namespace softmoe
 

@@ -143,6 +143,42 @@ TEST(ReadWholeFile, AbsentFilesAndFoldersAreEnvironmentErrors) {
   EXPECT_THROW(ReadWholeFile(folder), EnvironmentError);
 }
 
+TEST(ReadWholeFile, RefusesDevicesAndPipesAtOnce) {
+  const fs::path pipe = FreshFolder("read_pipe") / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const fs::path& endless : {pipe, fs::path("/dev/zero")}) {
+    EXPECT_TRUE(Says(
+        MessageOf<EnvironmentError>([&] { ReadWholeFile(endless); }),
+        "cannot read '" + endless.string() + "': it is a device or a pipe"));
+  }
+}
+
+TEST(ReadSmallText, EndsAt64MiB) {
+  const fs::path folder = FreshFolder("small_text");
+  const auto refusal = [](const fs::path& path) {
+    return MessageOf<DataError>([&] { ReadSmallText(path); });
+  };
+  EXPECT_TRUE(Says(refusal("/dev/zero"), "/dev/zero: over 64 MiB, so no "));
+  const fs::path large = folder / "large.toml";
+  WriteFileAtomically(large, "x");
+  fs::resize_file(large, (int64_t{64} << 20) + 1);
+  EXPECT_TRUE(Says(refusal(large), large.string() + ": over 64 MiB"));
+  fs::resize_file(large, int64_t{64} << 20);
+  EXPECT_EQ(ReadSmallText(large).size(), size_t{64} << 20);
+  EXPECT_THROW(ReadSmallText(folder / "absent"), EnvironmentError);
+  EXPECT_THROW(ReadSmallText(folder), EnvironmentError);
+}
+
+// As of a shell's <(COMMAND).
+TEST(ReadSmallText, ReadsAPipe) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "a = 1\n", 6), 6);
+  close(ends[1]);
+  EXPECT_EQ(ReadSmallText("/dev/fd/" + std::to_string(ends[0])), "a = 1\n");
+  close(ends[0]);
+}
+
 TEST(AtomicFile, TemporaryFilesSayWhoMadeThem) {
   const fs::path folder = FreshFolder("temporary_owner");
   AtomicFile file(folder / "a.b.h5");

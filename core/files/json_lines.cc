@@ -74,6 +74,22 @@ void VisitLines(const std::string& text, const fs::path& path,
   }
 }
 
+// A last line without its end.
+enum class LastLine {
+  kTorn,    // nothing, the beginning of a record, or zeros in place of one
+  kWhole,   // a record without '\n', or all of a file of one JSON object
+  kForeign  // anything else, which is not ours to remove
+};
+
+LastLine KindOf(std::string_view line) {
+  // A power failure leaves zeros.
+  if (line.find_first_not_of('\0') == line.npos) return LastLine::kTorn;
+  if (line.front() != '{') return LastLine::kForeign;
+  if (!Json::accept(line.begin(), line.end())) return LastLine::kTorn;
+  return ParseJsonObject(line).is_object() ? LastLine::kWhole
+                                           : LastLine::kForeign;
+}
+
 constexpr const char* kSeal = "sha256";
 
 }  // namespace
@@ -119,17 +135,20 @@ JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
       lines = line;
       size_ = static_cast<int64_t>(end);
     });
-    // Only the beginning of a record is ours to remove, or the zeros that a
-    // power failure leaves of one.
-    const std::string_view torn =
+    const std::string_view last =
         std::string_view(text).substr(static_cast<size_t>(size_));
-    if (!torn.empty() && torn.front() != '{' && torn.front() != '\0') {
+    const LastLine kind = KindOf(last);
+    if (kind == LastLine::kForeign ||
+        (kind == LastLine::kWhole && lines == 0)) {
       throw DataError(fmt::format(
-          "{}:{}: the last line has no end and is not the beginning of a JSON "
-          "object; name another file, or remove that line",
+          "{}:{}: the last line has no end, and may not be of a record of "
+          "this program; name another file, or remove that line",
           path_.string(), lines + 1));
     }
-    if (ftruncate(descriptor_, size_) != 0) {
+    if (kind == LastLine::kWhole) {
+      size_ = std::ssize(text);
+      Append("\n");
+    } else if (ftruncate(descriptor_, size_) != 0) {
       throw FileError("write", path_, errno);
     }
     if (text.empty()) SyncFolderOf(path_);  // it may have been made just then
@@ -142,7 +161,10 @@ JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
 JsonLinesWriter::~JsonLinesWriter() { close(descriptor_); }
 
 void JsonLinesWriter::Write(const Json& record) {
-  const std::string line = JsonLine(record) + "\n";
+  Append(JsonLine(record) + "\n");
+}
+
+void JsonLinesWriter::Append(std::string_view line) {
   if (const int error = WriteAll(descriptor_, line, size_)) {
     // If this fails too, the torn line goes when the file is reopened.
     [[maybe_unused]] const int result = ftruncate(descriptor_, size_);

@@ -4,10 +4,10 @@
 // objects with a checksum of themselves.
 //
 // A record is written with one system call, so a crash leaves whole lines and
-// at most one torn last one, which reopening removes and reading ignores. Keys
-// keep their order; doubles are printed so that they read back as the same
-// bits; NaN and infinities, which JSON lacks, are the strings "nan", "inf" and
-// "-inf".
+// at most one torn last one, which reopening removes (or ends, where only its
+// end is missing) and reading ignores. Keys keep their order; doubles are
+// printed so that they read back as the same bits; NaN and infinities, which
+// JSON lacks, are the strings "nan", "inf" and "-inf".
 #ifndef SOFTMOE_CORE_FILES_JSON_LINES_H_
 #define SOFTMOE_CORE_FILES_JSON_LINES_H_
 
@@ -23,10 +23,12 @@ namespace softmoe {
 
 class JsonLinesWriter {
  public:
-  // Opens or creates the file for appending, and removes a torn last line.
-  // Throws EnvironmentError, or DataError (FILE:LINE) if a line is not a JSON
-  // object, or a last line without an end does not begin as one, nor with a
-  // NUL; then the file is as it was.
+  // Opens or creates the file for appending. Of a last line without an end,
+  // the beginning of a JSON object is removed, and so are NULs; a whole object
+  // behind other lines gets its end. Throws EnvironmentError, or DataError
+  // (FILE:LINE) if a line is not a JSON object, or that last line is anything
+  // else, such as the one object of another program's file; then the file is as
+  // it was.
   explicit JsonLinesWriter(std::filesystem::path path);
   ~JsonLinesWriter();
   JsonLinesWriter(const JsonLinesWriter&) = delete;
@@ -40,6 +42,9 @@ class JsonLinesWriter {
   void Sync();
 
  private:
+  // Leaves the file as it was if it throws.
+  void Append(std::string_view line);
+
   std::filesystem::path path_;
   int descriptor_ = -1;
   int64_t size_ = 0;
@@ -56,8 +61,9 @@ nlohmann::ordered_json ParseJsonObject(std::string_view text);
 nlohmann::ordered_json WithNonFinite(nlohmann::ordered_json value);
 
 // All records of a file. A last line without an end is still being written, or
-// torn, and is left out. Throws EnvironmentError if the file cannot be read,
-// DataError (FILE:LINE) if a line is not a JSON object.
+// torn, and is left out, even if JsonLinesWriter would keep it. Throws
+// EnvironmentError if the file cannot be read, DataError (FILE:LINE) if a line
+// is not a JSON object.
 std::vector<nlohmann::ordered_json> ReadJsonLines(
     const std::filesystem::path& path);
 

@@ -98,7 +98,7 @@ RC_GTEST_PROP(JsonLines, DoublesReadBackToTheSameBits, ()) {
 TEST(JsonLines, ReopeningRemovesATornLineAndGoesOn) {
   const fs::path path = FreshFolder("torn") / "m.jsonl";
   const std::string whole = "{\"step\":1}\n{\"step\":2}\n";
-  for (const char* torn : {"", "{", "{\"step\":3}", "{\"step\":3,\"lo"}) {
+  for (const char* torn : {"", "{", "{\"step\":3", "{\"step\":3,\"lo"}) {
     WriteFileAtomically(path, whole + torn);
     EXPECT_EQ(ReadJsonLines(path).size(), 2u) << torn;
     JsonLinesWriter writer(path);
@@ -107,11 +107,50 @@ TEST(JsonLines, ReopeningRemovesATornLineAndGoesOn) {
   }
 }
 
+TEST(JsonLines, ReopeningEndsAWholeLastLine) {
+  const fs::path path = FreshFolder("unended") / "m.jsonl";
+  const std::string text = "{\"step\":1}\n{\"step\":2}";
+  WriteFileAtomically(path, text);
+  JsonLinesWriter writer(path);
+  EXPECT_EQ(ReadWholeFile(path), text + "\n");
+  writer.Write({{"step", 3}});
+  EXPECT_EQ(ReadWholeFile(path), text + "\n{\"step\":3}\n");
+}
+
+TEST(JsonLines, AFullDiskLeavesAWholeLastLine) {
+  const fs::path path = FreshFolder("unended_full") / "m.jsonl";
+  const std::string text = "{\"step\":1}\n{\"step\":2}";
+  WriteFileAtomically(path, text);
+  {
+    FullDisk disk(std::ssize(text));
+    EXPECT_THROW(JsonLinesWriter{path}, EnvironmentError);
+  }
+  EXPECT_EQ(ReadWholeFile(path), text);
+}
+
+// As json.dump(object, file) of Python writes: the file of somebody else.
+TEST(JsonLines, AFileOfOneObjectIsNotRemoved) {
+  const fs::path path = FreshFolder("one_object") / "mine.json";
+  const std::string deep = std::string(70, '[') + std::string(70, ']');
+  for (const std::string& text :
+       {std::string("{\"only\": \"copy\"}"), std::string("{}"),
+        "{\"a\":" + deep + "}", "{\"step\":1}\n{\"a\":" + deep + "}"}) {
+    WriteFileAtomically(path, text);
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { JsonLinesWriter{path}; }),
+                     path.string(), "name another file"))
+        << text;
+    EXPECT_EQ(ReadWholeFile(path), text);
+  }
+}
+
 TEST(JsonLines, ALastLineThatIsNoRecordIsNotRemoved) {
   const fs::path path = FreshFolder("not_ours") / "notes.txt";
+  const std::string after_nul("\0my only copy", 13);
   for (const char* whole : {"", "{\"step\":1}\n"}) {
-    for (const char* last : {"my only copy", " {", "[1]"}) {
-      const std::string text = whole + std::string(last);
+    for (const std::string& last :
+         {std::string("my only copy"), std::string(" {"), std::string("[1]"),
+          after_nul}) {
+      const std::string text = whole + last;
       WriteFileAtomically(path, text);
       const std::string place =
           path.string() + (*whole == '\0' ? ":1: " : ":2: ");

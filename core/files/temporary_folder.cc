@@ -4,9 +4,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -15,20 +12,17 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "core/errors.h"
 #include "core/files/file_error.h"
+#include "core/files/folder_lock.h"
 #include "core/files/paths.h"
 
 namespace softmoe {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The descriptor of `folder`, or -1.
-int OpenFolder(const fs::path& folder) {
-  return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
 
 constexpr std::string_view kMark = ".partial-";
 
@@ -37,21 +31,33 @@ std::string Prefix(const std::string& target) {
   return fmt::format(".{}{}", target, kMark);
 }
 
-// Removes the folders in `parent` that are `ours` by name and not locked; none
-// where the file system has no locks.
+// Removes `folder`, which `lock` holds. lock.json goes with its lock: NFS keeps
+// a file that is open, under another name, and so the folder.
+void RemoveLocked(const fs::path& folder, std::unique_ptr<FolderLock> lock) {
+  std::error_code ignored;
+  fs::directory_iterator entry(folder, ignored);
+  for (; entry != fs::directory_iterator(); entry.increment(ignored)) {
+    if (entry->path().filename() == kLockName) continue;
+    fs::remove_all(entry->path(), ignored);
+  }
+  lock.reset();
+  fs::remove(folder, ignored);  // unless another process has locked it by now
+}
+
+// Removes the folders in `parent` that are `ours` by name and not locked.
 void RemoveLeftovers(const fs::path& parent,
                      const std::function<bool(const std::string&)>& ours) {
   std::error_code error;
   fs::directory_iterator entry(parent, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (!ours(entry->path().filename().string())) continue;
-    const int folder = OpenFolder(entry->path());
-    if (folder < 0) continue;
-    std::error_code ignored;
-    if (flock(folder, LOCK_EX | LOCK_NB) == 0) {
-      fs::remove_all(entry->path(), ignored);
+    const fs::path& folder = entry->path();
+    // Asking first, since taking a lock that is held needs time.
+    if (!ours(folder.filename().string()) || HolderOf(folder)) continue;
+    try {
+      RemoveLocked(folder, std::make_unique<FolderLock>(folder));
+    } catch (const EnvironmentError&) {
+      // Somebody holds it by now, or it cannot be written or is gone.
     }
-    close(folder);
   }
 }
 
@@ -77,51 +83,44 @@ TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
   });
   // Try again if another process took the folder for a leftover before it was
   // locked.
-  while (path_.empty()) {
-    std::string name = (parent / (prefix + "XXXXXX")).string();
-    if (mkdtemp(name.data()) == nullptr) {
+  std::string hidden;
+  std::error_code ignored;
+  while (lock_ == nullptr) {
+    hidden = (parent / (prefix + "XXXXXX")).string();
+    if (mkdtemp(hidden.data()) == nullptr) {
       throw FileError("make a folder in", parent, errno);
     }
-    lock_ = OpenFolder(name);
-    if (lock_ < 0 && errno == ENOENT) continue;
-    if (lock_ < 0) throw FileError("open", name, errno);
-    flock(lock_, LOCK_EX);
-    if (StillNames(name, lock_)) {
-      path_ = name;
-    } else {
-      close(lock_);
+    try {
+      lock_ = std::make_unique<FolderLock>(hidden);
+    } catch (const FolderHeldError&) {
+    } catch (const EnvironmentError&) {
+      if (fs::remove_all(hidden, ignored) > 0) throw;
     }
   }
+  path_ = fs::path(hidden) / "new";
+  MakeFolder(path_);
   // mkdtemp gives its folders to the owner alone; this one gets the usual mode.
-  const mode_t mask = umask(0);
-  umask(mask);
-  chmod(path_.c_str(), 0777 & ~mask);
+  fs::permissions(hidden, fs::status(path_, ignored).permissions(), ignored);
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code error;
-  if (!path_.empty()) fs::remove_all(path_, error);
-  if (lock_ >= 0) close(lock_);
+  if (lock_ != nullptr) RemoveLocked(path_.parent_path(), std::move(lock_));
 }
 
 void TemporaryFolder::Commit() {
   const char* const from = path_.c_str();
   const char* const to = target_.c_str();
-  fs::path old;  // what is there no more, if anything was
+  const fs::path old = path_.parent_path() / "old";
   std::error_code ignored;
   while (rename(from, to) != 0) {
     if (!IsTaken(errno)) throw FileError("write", target_, errno);
     // The two change places in one step.
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
-      old = path_;
-      break;
-    }
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) break;
     if (errno == ENOENT) continue;  // another process has moved it away
     if (errno != EINVAL && errno != ENOSYS) {
       throw FileError("write", target_, errno);
     }
     // Where the file system cannot do that, in two steps or none.
-    old = path_.string() + ".old";
     if (rename(to, old.c_str()) != 0 && errno != ENOENT) {
       throw FileError("write", target_, errno);
     }
@@ -133,8 +132,7 @@ void TemporaryFolder::Commit() {
     }
     fs::remove_all(old, ignored);  // another process's is there by now
   }
-  if (!old.empty()) fs::remove_all(old, ignored);
-  path_.clear();
+  RemoveLocked(path_.parent_path(), std::move(lock_));  // and what was there
 }
 
 void RemoveLeftoverFolders(const fs::path& parent) {

@@ -6,13 +6,16 @@
 #define SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_
 
 #include <filesystem>
+#include <memory>
 
 namespace softmoe {
 
-// A fresh folder beside `target` to fill. Folders that other processes were
-// filling when they died are removed first: a live process holds a lock on its
-// folder, which works also across containers and machines, where process
-// numbers say nothing.
+class FolderLock;
+
+// A fresh folder to fill, in a hidden one beside `target`. Those that other
+// processes were filling when they died are removed first. A live process holds
+// the FolderLock of its hidden folder, also in a container or on another
+// machine; where that cannot be asked (folder_lock.h), the folder stays.
 class TemporaryFolder {
  public:
   // Throws EnvironmentError.
@@ -31,12 +34,12 @@ class TemporaryFolder {
  private:
   std::filesystem::path target_;
   std::filesystem::path path_;
-  int lock_ = -1;  // descriptor of the folder
+  std::unique_ptr<FolderLock> lock_;  // on its parent; none once that is gone
 };
 
 // Removes the folders that TemporaryFolders of any target left in `parent` when
-// their processes died; those in use hold their locks and stay. Only for
-// folders that are ours alone. Ignores what cannot be removed.
+// their processes died; those in use are locked and stay. Only for folders that
+// are ours alone. Ignores what cannot be removed.
 void RemoveLeftoverFolders(const std::filesystem::path& parent);
 
 // A folder of this process alone, which is removed with the object.

@@ -2,12 +2,14 @@
 #include "core/files/temporary_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -20,6 +22,11 @@ namespace softmoe {
 namespace {
 
 using Names = std::vector<std::string>;
+
+// The name of the folder beside the target.
+std::string HiddenName(const TemporaryFolder& folder) {
+  return folder.path().parent_path().filename().string();
+}
 
 TEST(TemporaryFolder, AppearsAtCommit) {
   const auto parent = FreshFolder("commit");
@@ -64,9 +71,11 @@ TEST(TemporaryFolder, WhatIsThereStaysIfItCannotBeReplaced) {
   const auto parent = FreshFolder("not_replaced");
   std::filesystem::create_directory(parent / "result");
   WriteFileAtomically(parent / "result" / "file", "good");
-  TemporaryFolder folder(parent / "result");
-  std::filesystem::remove(folder.path());
-  EXPECT_THROW(folder.Commit(), EnvironmentError);
+  {
+    TemporaryFolder folder(parent / "result");
+    std::filesystem::remove(folder.path());
+    EXPECT_THROW(folder.Commit(), EnvironmentError);
+  }
   EXPECT_EQ(ReadWholeFile(parent / "result" / "file"), "good");
   EXPECT_EQ(FilesIn(parent), (Names{"result"}));
 }
@@ -108,7 +117,27 @@ TEST(TemporaryFolder, ClearsUpAfterTheDeadAndOnlyThem) {
   std::filesystem::create_directories(parent / ".other.partial-abcdef");
   { const TemporaryFolder next(parent / "result"); }
   EXPECT_EQ(FilesIn(parent),
-            (Names{".other.partial-abcdef", alive.path().filename().string()}));
+            (Names{".other.partial-abcdef", HiddenName(alive)}));
+  EXPECT_EQ(ReadWholeFile(alive.path() / "file"), "content");
+}
+
+// NFS tells other machines that a file is locked, but not that a folder is.
+TEST(TemporaryFolder, OneInUseStaysWhereLocksOnFoldersDoNotReach) {
+  const auto parent = FreshFolder("nfs");
+  const TemporaryFolder alive(parent / "result");
+  WriteFileAtomically(alive.path() / "file", "content");
+  int unlocked = 0;
+  for (const std::string& number : FilesIn("/proc/self/fd")) {
+    std::error_code closed;  // that of the list itself
+    const auto open = std::filesystem::read_symlink(
+        std::filesystem::path("/proc/self/fd") / number, closed);
+    if (open != parent / HiddenName(alive)) continue;
+    ASSERT_EQ(flock(std::stoi(number), LOCK_UN), 0);
+    ++unlocked;
+  }
+  EXPECT_EQ(unlocked, 1);
+  RemoveLeftoverFolders(parent);
+  { const TemporaryFolder next(parent / "result"); }
   EXPECT_EQ(ReadWholeFile(alive.path() / "file"), "content");
 }
 

@@ -63,6 +63,7 @@ TEST(Hdf5Damage, NobodyWaitsForAPipe) {
   const std::string message =
       MessageOf<EnvironmentError>([&] { Hdf5Reader reader(path, kKind); });
   EXPECT_TRUE(Says(message, path.string(), "a device or a pipe"));
+  EXPECT_FALSE(SaysKind(path, kKind.name));
 }
 
 TEST(Hdf5Damage, ForeignFilesAreRefused) {

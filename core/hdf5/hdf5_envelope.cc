@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <system_error>
 #include <vector>
 
 #include "core/errors.h"
@@ -104,6 +105,8 @@ EnvelopeBytes EncodeEnvelope(const Hdf5Envelope& envelope) {
 }
 
 bool SaysKind(const fs::path& path, const std::string& name) {
+  std::error_code unreadable;
+  if (!fs::is_regular_file(path, unreadable)) return false;  // may never end
   const std::string kind = name + '\0';
   std::string there(kind.size(), ' ');
   std::ifstream file(path, std::ios::binary);

@@ -21,7 +21,8 @@ TEST(TestMain, RemovesTheFolderInMemoryOfATestThatWasKilled) {
   if (own == nullptr || !std::string_view(own).starts_with("/dev/shm/")) {
     GTEST_SKIP() << "too little memory is lent as a file system";
   }
-  const std::string left = std::string(own) + "-killed";
+  // `own` lies in the one of this process.
+  const std::string left = fs::path(own).parent_path().string() + "-killed";
   // Whole at once: each test program that starts meanwhile removes it, too.
   const fs::path made = fs::path(own) / "made";
   fs::create_directories(made / "with" / "files");

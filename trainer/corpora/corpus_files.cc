@@ -12,6 +12,7 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/file_error.h"
 #include "core/files/input_file.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
@@ -79,11 +80,67 @@ bool IsFileOf(FilesOf kind, const fs::path& path) {
   return IsKind(kind, NameOf(path)) && !IsOfTokens(path);
 }
 
-void AddFiles(FilesOf kind, const fs::path& folder, Files* files) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (IsFileOf(kind, entry.path())) files->push_back(entry.path());
+std::string SmallLetters(std::string name) {
+  for (char& c : name) {
+    if ('A' <= c && c <= 'Z') c = static_cast<char>(c + 32);
   }
+  return name;
+}
+
+// Whether it would be such a file but for capital letters, or for a packer
+// whose files are not read here, as archives in gzip and zstd are not.
+bool IsNearly(FilesOf kind, const std::string& name) {
+  std::string small = SmallLetters(name);
+  for (const std::string_view end : {".bz2", ".zip", ".lz4", ".7z", ".lzma",
+                                     ".lz", ".br", ".zstd", ".gz", ".zst"}) {
+    if (!small.ends_with(end)) continue;
+    if (!IsKind(kind, small)) small.resize(small.size() - end.size());
+    break;
+  }
+  return !IsKind(kind, name) && IsKind(kind, small);
+}
+
+// A part of a corpus must not be left out because it cannot be seen.
+void RequireSeen(const fs::path& path, const std::error_code& error) {
+  if (!error || error == std::errc::no_such_file_or_directory ||
+      error == std::errc::not_a_directory) {
+    return;
+  }
+  throw FileError("read", path, error.value());
+}
+
+// In any order; none if there is no such folder.
+std::vector<fs::directory_entry> EntriesOf(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
+  std::error_code error;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    entries.push_back(*at);
+  }
+  RequireSeen(folder, error);
+  return entries;
+}
+
+// Names that are nearly those of such files go to `*others`.
+void AddFiles(FilesOf kind, const fs::path& folder, Files* files,
+              Files* others) {
+  for (const fs::directory_entry& entry : EntriesOf(folder)) {
+    if (IsFileOf(kind, entry.path())) {
+      files->push_back(entry.path());
+    } else if (IsNearly(kind, NameOf(entry.path()))) {
+      others->push_back(entry.path());
+    }
+  }
+}
+
+void RefuseOthers(const Files& others) {
+  if (others.empty()) return;
+  throw DataError(fmt::format(
+      "{}: a file of this name is not read, and would be left out; names end "
+      "in small letters, those of packed texts in .gz, .xz or .zst, those of "
+      "OpenWebText's archives in .tar, .tar.xz or .xz: rename it or pack it "
+      "anew, or move it out of the folder",
+      others.front().string()));
 }
 
 [[noreturn]] void RefuseDouble(const fs::path& one, const fs::path& other) {
@@ -122,13 +179,11 @@ void RefuseDoubleNames(FilesOf kind, const Files& files) {
 // Hugging Face has OpenWebText in plain_text/*.parquet.
 void RefuseParquet(const fs::path& place) {
   for (const fs::path& folder : {place, place / "plain_text"}) {
-    std::error_code error;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end;
-         at.increment(error)) {
+    for (const fs::directory_entry& entry : EntriesOf(folder)) {
       std::error_code unknown;
-      if (at->path().extension() == ".parquet" &&
-          at->is_regular_file(unknown)) {
-        RefuseForeign(InputFile(at->path()));
+      if (entry.path().extension() == ".parquet" &&
+          entry.is_regular_file(unknown)) {
+        RefuseForeign(InputFile(entry.path()));
       }
     }
   }
@@ -157,27 +212,41 @@ void RefuseParquet(const fs::path& place) {
       place.string()));
 }
 
-// Documents in folders of the folder would be left out without a word.
-void RefuseFoldersOfJson(const fs::path& place) {
-  constexpr auto kOptions = fs::directory_options::skip_permission_denied;
+// A folder's own path, which links to it share.
+fs::path OwnPath(const fs::path& folder) {
   std::error_code error;
-  for (fs::recursive_directory_iterator entry(place, kOptions, error), end;
-       !error && entry != end; entry.increment(error)) {
-    std::error_code gone;  // by now, or what a link names
-    if (entry->is_directory(gone)) {
-      if (NameOf(entry->path()).starts_with('.')) {
-        entry.disable_recursion_pending();
+  fs::path own = fs::canonical(folder, error);
+  RequireSeen(folder, error);
+  return own;
+}
+
+// Documents in folders of the folder, or in those that its links name, would be
+// left out without a word.
+void RefuseFoldersOfJson(const fs::path& place) {
+  std::set<fs::path> seen = {OwnPath(place)};  // links may go round
+  Files folders = {place};
+  while (!folders.empty()) {
+    const fs::path folder = folders.back();
+    folders.pop_back();
+    for (const fs::directory_entry& entry : EntriesOf(folder)) {
+      const std::string name = NameOf(entry.path());
+      std::error_code error;
+      const bool is_folder = entry.is_directory(error);
+      RequireSeen(entry.path(), error);
+      if (is_folder) {
+        if (!name.starts_with('.') &&
+            seen.insert(OwnPath(entry.path())).second) {
+          folders.push_back(entry.path());
+        }
+      } else if (folder != place && (IsFileOf(FilesOf::kJson, entry.path()) ||
+                                     IsNearly(FilesOf::kJson, name))) {
+        throw DataError(fmt::format(
+            "{}: {} lies in a folder inside, where nothing is read; move it "
+            "up, out of {} if it is no text, or prepare its folder alone",
+            place.string(), entry.path().lexically_relative(place).string(),
+            place.string()));
       }
-      continue;
     }
-    if (entry.depth() == 0 || !IsFileOf(FilesOf::kJson, entry->path())) {
-      continue;
-    }
-    throw DataError(fmt::format(
-        "{}: {} lies in a folder inside, where nothing is read; move it up, "
-        "out of {} if it is no text, or prepare its folder alone",
-        place.string(), entry->path().lexically_relative(place).string(),
-        place.string()));
   }
 }
 
@@ -295,18 +364,20 @@ Files FindCorpusFiles(FilesOf kind, const fs::path& place) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) return {place};
   if (kind == FilesOf::kJson) RefuseFoldersOfJson(place);
-  Files files;
-  AddFiles(kind, place, &files);
-  if (kind == FilesOf::kOwt) AddFiles(kind, place / "subsets", &files);
+  Files files, others;
+  AddFiles(kind, place, &files, &others);
+  if (kind == FilesOf::kOwt) AddFiles(kind, place / "subsets", &files, &others);
   if (kind == FilesOf::kC4) {
-    AddFiles(kind, place / "en", &files);
-    Files training;
-    std::copy_if(files.begin(), files.end(), std::back_inserter(training),
-                 [](const fs::path& file) {
-                   return NameOf(file).starts_with("c4-train.");
-                 });
-    if (!training.empty()) files = training;
+    AddFiles(kind, place / "en", &files, &others);
+    const auto is_no_training = [](const fs::path& file) {
+      return !SmallLetters(NameOf(file)).starts_with("c4-train.");
+    };
+    if (!std::all_of(files.begin(), files.end(), is_no_training)) {
+      std::erase_if(files, is_no_training);
+      std::erase_if(others, is_no_training);
+    }
   }
+  RefuseOthers(others);
   if (files.empty()) RefuseEmpty(kind, place);
   std::sort(files.begin(), files.end(),
             [](const fs::path& a, const fs::path& b) {
@@ -317,9 +388,11 @@ Files FindCorpusFiles(FilesOf kind, const fs::path& place) {
 }
 
 bool HasFiles(FilesOf kind, const fs::path& folder) {
-  Files files;
-  AddFiles(kind, folder, &files);
-  if (kind == FilesOf::kOwt) AddFiles(kind, folder / "subsets", &files);
+  Files files, others;
+  AddFiles(kind, folder, &files, &others);
+  if (kind == FilesOf::kOwt) {
+    AddFiles(kind, folder / "subsets", &files, &others);
+  }
   return !files.empty();
 }
 

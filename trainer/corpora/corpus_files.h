@@ -21,14 +21,17 @@ enum class FilesOf { kOwt, kC4, kJson };
 //   kC4    c4-train.*.json, also with .gz, .xz or .zst; without any, kJson's
 //   kJson  *.json, *.jsonl and *.ndjson, also with .gz, .xz or .zst, but not
 //          the PREFIX.json of token files
-// Throws EnvironmentError with the remedy if there is none; DataError if there
-// is Parquet instead, if names say that a text is there twice (x.json beside
-// x.json.gz, an archive beside its parts), or if a folder inside one of kJson
-// has such files, too.
+// Throws EnvironmentError with the remedy if there is none, or if one of these
+// folders cannot be read; DataError if there is Parquet instead, if names say
+// that a text is there twice (x.json beside x.json.gz, an archive beside its
+// parts), if a file has capital letters or the ending of another packer in its
+// name (x.JSON, x.jsonl.bz2), or if a folder inside one of kJson, or one that a
+// link there names, has such files, too.
 std::vector<std::filesystem::path> FindCorpusFiles(
     FilesOf kind, const std::filesystem::path& place);
 
-// Whether the folder has such files.
+// Whether the folder has such files. Throws EnvironmentError if it cannot be
+// read.
 bool HasFiles(FilesOf kind, const std::filesystem::path& folder);
 
 struct DigestedFile {

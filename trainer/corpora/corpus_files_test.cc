@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <sstream>
 #include <string>
@@ -72,9 +73,93 @@ TEST(FindCorpusFiles, RefusesJsonLinesThatAFolderInsideHas) {
         MessageOf<DataError>([&] { FindCorpusFiles(FilesOf::kJson, folder); }),
         folder.string() + ": " + inside, "move it up"));
   }
-  const fs::path folder = Folder("links", {"a.jsonl", ".git/b.json"});
+}
+
+TEST(FindCorpusFiles, LooksIntoLinkedFolders) {
+  const fs::path folder = Folder("links", {"a.jsonl", ".git/b.json", "x/note"});
+  const fs::path elsewhere = Folder("links_elsewhere", {"sub/b.jsonl.gz"});
   fs::create_directory_symlink(".", folder / "self");
+  fs::create_directory_symlink("..", folder / "x" / "up");
+  fs::create_symlink("absent", folder / "dangling");
   EXPECT_EQ(Found(FilesOf::kJson, folder), (Strings{"a.jsonl"}));
+  fs::create_directory_symlink(elsewhere, folder / "part2");
+  EXPECT_TRUE(Says(
+      MessageOf<DataError>([&] { FindCorpusFiles(FilesOf::kJson, folder); }),
+      folder.string() + ": part2/sub/b.jsonl.gz", "move it up"));
+}
+
+// As a folder without permission is, which root may read all the same.
+TEST(FindCorpusFiles, RefusesWhatItCannotSee) {
+  const auto error = [](FilesOf kind, const fs::path& place) {
+    return MessageOf<EnvironmentError>([&] { FindCorpusFiles(kind, place); });
+  };
+  const fs::path folder = FreshFolder("unseen");
+  for (const FilesOf kind : {FilesOf::kOwt, FilesOf::kC4, FilesOf::kJson}) {
+    EXPECT_TRUE(Says(error(kind, folder / std::string(300, 'x')),
+                     "cannot read '", "File name too long"));
+  }
+  const auto loops = [](const fs::path& link) {
+    fs::create_symlink(link.filename(), link);
+    return "cannot read '" + link.string() + "': Too many levels of";
+  };
+  const fs::path owt = Folder("unseen_owt", {"a.tar"});
+  const std::string subsets = loops(owt / "subsets");
+  EXPECT_TRUE(Says(error(FilesOf::kOwt, owt), subsets));
+  EXPECT_TRUE(
+      Says(MessageOf<EnvironmentError>([&] { HasFiles(FilesOf::kOwt, owt); }),
+           subsets));
+  const fs::path c4 = Folder("unseen_c4", {"c4-train.0.json"});
+  const std::string en = loops(c4 / "en");
+  EXPECT_TRUE(Says(error(FilesOf::kC4, c4), en));
+  const fs::path json = Folder("unseen_json", {"a.jsonl"});
+  const std::string part = loops(json / "part");
+  EXPECT_TRUE(Says(error(FilesOf::kJson, json), part));
+  // Parquet of Hugging Face, that is.
+  const std::string plain_text = loops(folder / "plain_text");
+  EXPECT_TRUE(Says(error(FilesOf::kOwt, folder), plain_text));
+  if (::geteuid() == 0) return;
+  const fs::path secret = Folder("secret", {"a.tar", "subsets/b.tar"});
+  fs::permissions(secret / "subsets", fs::perms::none);
+  EXPECT_TRUE(Says(error(FilesOf::kOwt, secret),
+                   (secret / "subsets").string() + "': Permission denied"));
+  fs::permissions(secret / "subsets", fs::perms::owner_all);
+}
+
+// What is left out makes another corpus.
+TEST(FindCorpusFiles, RefusesNamesThatAreNearlyThoseOfTexts) {
+  const auto refused = [](FilesOf kind, const Strings& files) {
+    const fs::path folder = Folder("nearly", files);
+    return Says(MessageOf<DataError>([&] { FindCorpusFiles(kind, folder); }),
+                (folder / files.back()).string() + ": ", "would be left out");
+  };
+  for (const std::string name :
+       {"b.jsonl.bz2", "b.jsonl.GZ", "B.JSON", "b.Ndjson", "b.json.zip",
+        "b.json.lz4", "b.jsonl.7z", "b.jsonl.gz.bz2", "b.jsonl.zstd"}) {
+    EXPECT_TRUE(refused(FilesOf::kJson, {"a.jsonl", name})) << name;
+    EXPECT_TRUE(refused(FilesOf::kJson, {name})) << name;
+  }
+  EXPECT_TRUE(refused(FilesOf::kC4,
+                      {"c4-train.0.json.gz", "en/c4-train.1.json.gz.bz2"}));
+  for (const std::string name : {"b.TAR", "b.tar.gz", "subsets/b.tar.bz2"}) {
+    EXPECT_TRUE(refused(FilesOf::kOwt, {"a.tar", name})) << name;
+  }
+  const fs::path inside = Folder("nearly_inside", {"a.jsonl", "x/b.JSONL"});
+  EXPECT_TRUE(Says(
+      MessageOf<DataError>([&] { FindCorpusFiles(FilesOf::kJson, inside); }),
+      inside.string() + ": x/b.JSONL"));
+  // These are no texts.
+  EXPECT_EQ(Found(FilesOf::kJson,
+                  Folder("far", {"a.jsonl", "b.txt.bz2", "c.zip", ".d.JSON",
+                                 "e.jsonl.part", "f.jsonl~"})),
+            (Strings{"a.jsonl"}));
+  EXPECT_EQ(Found(FilesOf::kOwt,
+                  Folder("far_owt", {"openwebtext.tar.xz", ".DS_Store",
+                                     "README.md", "openwebtext.tar.xz.md5",
+                                     "dataset_infos.json", "._a.TAR"})),
+            (Strings{"openwebtext.tar.xz"}));
+  EXPECT_EQ(Found(FilesOf::kC4, Folder("far_c4", {"c4-train.0.json.gz",
+                                                  "c4-validation.0.JSON"})),
+            (Strings{"c4-train.0.json.gz"}));
 }
 
 // Those of others, which have no such PREFIX.json, hide no text.

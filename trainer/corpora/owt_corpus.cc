@@ -89,14 +89,76 @@ class MemoryBytes : public Bytes {
   bool given_ = false;
 };
 
+using Reader = std::unique_ptr<archive, int (*)(archive*)>;
+
+Reader NewReader() {
+  Reader reader(::archive_read_new(), ::archive_read_free);
+  SOFTMOE_CHECK(reader != nullptr);
+  return reader;
+}
+
+bool IsFine(int code) { return code == ARCHIVE_OK || code == ARCHIVE_WARN; }
+
+// Bytes that may be packed with xz, unpacked: libarchive's reader of tars hides
+// what is behind the end of a packed one.
+class UnpackedBytes : public Bytes {
+ public:
+  explicit UnpackedBytes(Bytes* packed) : packed_(packed) {}
+
+  // Throws DataError without a place.
+  std::string_view Next() override {
+    if (!begun_) Begin();
+    if (ended_) return {};
+    const void* bytes = nullptr;
+    size_t size = 0;
+    la_int64_t offset = 0;
+    Check(::archive_read_data_block(reader_.get(), &bytes, &size, &offset));
+    return {static_cast<const char*>(bytes), ended_ ? 0 : size};
+  }
+  // Of the packed bytes.
+  int64_t position() const override { return position_; }
+
+ private:
+  void Begin() {
+    begun_ = true;
+    // Other filters that libarchive knows call programs (lrzip).
+    ::archive_read_support_filter_xz(reader_.get());
+    ::archive_read_support_format_raw(reader_.get());
+    ::archive_read_support_format_empty(reader_.get());
+    archive_entry* entry = nullptr;
+    Check(::archive_read_open(reader_.get(), this, nullptr, Read, nullptr));
+    Check(::archive_read_next_header(reader_.get(), &entry));
+  }
+  void Check(int code) {
+    ended_ = code == ARCHIVE_EOF;
+    if (ended_ || IsFine(code)) return;
+    throw DataError(ArchiveMessage(reader_.get()));
+  }
+  static la_ssize_t Read(archive* reader, void* self, const void** bytes) {
+    return GiveToArchive(
+        reader,
+        [self] { return static_cast<UnpackedBytes*>(self)->NextPacked(); },
+        bytes);
+  }
+  std::string_view NextPacked() {
+    const std::string_view given = packed_->Next();
+    position_ += std::ssize(given);
+    return given;
+  }
+
+  Bytes* packed_;
+  int64_t position_ = 0;
+  bool begun_ = false;
+  bool ended_ = false;
+  Reader reader_ = NewReader();
+};
+
 class Archive {
  public:
   // `place` is for messages.
   Archive(Bytes* bytes, std::string place)
       : place_(std::move(place)), bytes_(bytes) {
-    SOFTMOE_CHECK(archive_ != nullptr);
-    // Other formats that libarchive knows call programs (lrzip) or decode mail.
-    ::archive_read_support_filter_xz(archive_.get());
+    // Other formats that libarchive knows decode mail.
     ::archive_read_support_format_tar(archive_.get());
     Check(::archive_read_open(archive_.get(), this, nullptr, Read, nullptr));
   }
@@ -158,12 +220,12 @@ class Archive {
     throw DataError(fmt::format(
         "{}: {} (damaged or truncated before byte {} of {}); download this "
         "archive again and compare its checksum",
-        Place(), what, position_, place_));
+        Place(), what, bytes_.position(), place_));
   }
 
  private:
   std::string_view NextBytes() {
-    const std::string_view given = bytes_->Next();
+    const std::string_view given = bytes_.Next();
     const size_t last = given.find_last_not_of('\0');
     if (last != given.npos) {
       zeros_from_ = position_ + static_cast<int64_t>(last) + 1;
@@ -177,10 +239,13 @@ class Archive {
         bytes);
   }
   // libarchive takes a tar that is cut between members, or has zeros in place
-  // of one's header, for a whole one. What is packed has an end of its own.
+  // of one's header, for a whole one, and reads nothing behind them.
   void RequireEnd() {
-    if (::archive_filter_count(archive_.get()) > 1) return;
-    while (!NextBytes().empty()) continue;
+    try {
+      while (!NextBytes().empty()) continue;
+    } catch (const DataError& error) {
+      RefuseDamage(error.what());
+    }
     const int64_t end = ::archive_read_header_position(archive_.get());
     if (zeros_from_ > end || position_ < end + kTarEndBytes) {
       RefuseDamage("a tar that does not end with two blocks of zeros");
@@ -188,17 +253,16 @@ class Archive {
   }
   std::string Message() const { return ArchiveMessage(archive_.get()); }
   void Check(int code) const {
-    if (code != ARCHIVE_OK && code != ARCHIVE_WARN) RefuseDamage(Message());
+    if (!IsFine(code)) RefuseDamage(Message());
   }
 
   std::string place_;
   std::string member_;
-  Bytes* bytes_;
-  int64_t position_ = 0;    // bytes of it that were used
+  UnpackedBytes bytes_;
+  int64_t position_ = 0;    // bytes of the tar that were used
   int64_t zeros_from_ = 0;  // behind the last of them that is none
   bool ended_ = false;
-  std::unique_ptr<archive, int (*)(archive*)> archive_{::archive_read_new(),
-                                                       ::archive_read_free};
+  Reader archive_ = NewReader();
   std::array<char, 1 << 16> block_;
 };
 

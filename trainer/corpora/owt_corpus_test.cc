@@ -109,30 +109,82 @@ TEST(Owt, RefusesATruncatedArchive) {
   }
 }
 
+std::string Xz(const std::string& content) {
+  const auto path = FreshFolder("owt_xz") / "packed";
+  WritePacked(path, content, "xz");
+  return ReadWholeFile(path);
+}
+
+// As it is, packed, and as a member of another archive: the end of what it is
+// in says nothing of its own.
+enum class TarIn { kFile, kXz, kTar, kPackedMember, kPackedTar };
+
+class TarEnd : public ::testing::TestWithParam<TarIn> {
+ protected:
+  static Documents Read(const std::string& tar) {
+    const auto path = FreshFolder("owt_end") / "o.tar";
+    WriteFileAtomically(path, File(tar));
+    return ReadOwt(path);
+  }
+
+ private:
+  static std::string File(const std::string& tar) {
+    switch (GetParam()) {
+      case TarIn::kFile:
+        return tar;
+      case TarIn::kXz:
+        return Xz(tar);
+      case TarIn::kTar:
+        return Tar({{"in.tar", tar}}, false);
+      case TarIn::kPackedMember:
+        return Tar({{"in.xz", Xz(tar)}}, false);
+      case TarIn::kPackedTar:
+        return Tar({{"in.tar", tar}}, true);
+    }
+    return "";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Owt, TarEnd,
+                         ::testing::Values(TarIn::kFile, TarIn::kXz,
+                                           TarIn::kTar, TarIn::kPackedMember,
+                                           TarIn::kPackedTar));
+
 // libarchive takes these for whole archives.
-TEST(Owt, RefusesATarWithoutItsEnd) {
-  const auto path = FreshFolder("owt_end") / "o.tar";
+TEST_P(TarEnd, RefusesATarWithoutIt) {
   // A header and one block of content for each.
   const std::string whole = Tar({{"1.txt", "one"}, {"2.txt", "two"}}, false);
-  const auto read = [&](const std::string& bytes) {
-    WriteFileAtomically(path, bytes);
-    return ReadOwt(path);
-  };
   const auto zeros = [&](size_t begin, size_t count) {
     return std::string(whole).replace(begin, count, count, '\0');
   };
   for (const std::string& damaged :
        {whole.substr(0, 1024), whole.substr(0, 2048), whole.substr(0, 2560),
         zeros(0, 1024), zeros(1024, 512), whole + whole}) {
-    EXPECT_TRUE(Says(MessageOf<DataError>([&] { read(damaged); }), "o.tar",
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read(damaged); }), "o.tar",
                      "does not end with two blocks of zeros",
                      "download this archive again"))
         << damaged.size();
   }
   // Archivers differ in how many blocks of zeros they write.
   const Documents documents = {"one", "two"};
-  EXPECT_EQ(read(whole.substr(0, 3072)), documents);
-  EXPECT_EQ(read(whole + std::string(1 << 18, '\0')), documents);
+  EXPECT_EQ(Read(whole.substr(0, 3072)), documents);
+  EXPECT_EQ(Read(whole + std::string(1 << 18, '\0')), documents);
+}
+
+// As `cat` makes: packers read all of it, libarchive only the first tar.
+TEST(Owt, RefusesATarBehindATar) {
+  const auto path = FreshFolder("owt_two") / "o.tar.xz";
+  const std::string one = Tar({{"1.txt", "one"}}, true);
+  WriteFileAtomically(path, one + Tar({{"2.txt", "two"}}, true));
+  EXPECT_TRUE(Says(OwtError(path), "o.tar.xz",
+                   fmt::format("before byte {} of ", fs::file_size(path)),
+                   "does not end with two blocks of zeros"));
+  WriteFileAtomically(path, one + "no xz");
+  EXPECT_TRUE(Says(OwtError(path), "o.tar.xz", "damaged or truncated"));
+  // Several streams of one tar, which packers with many threads make.
+  const std::string tar = Tar({{"1.txt", "one"}, {"2.txt", "two"}}, false);
+  WriteFileAtomically(path, Xz(tar.substr(0, 700)) + Xz(tar.substr(700)));
+  EXPECT_EQ(ReadOwt(path), (Documents{"one", "two"}));
 }
 
 // Changes the header of a member of `*tar`, and its checksum: six octal digits,

@@ -28,6 +28,13 @@ bool IsHtml(std::string_view text) {
   return lower.starts_with("<!doctype html") || lower.starts_with("<html");
 }
 
+// What other packers (pzstd) put before the frames that zstd reads: any of the
+// numbers 0x184D2A50 to 0x184D2A5F, the lowest byte first.
+bool IsSkippableFrame(std::string_view beginning) {
+  return beginning.size() >= 4 && (beginning[0] & 0xF0) == 0x50 &&
+         beginning.substr(1, 3) == "\x2A\x4D\x18";
+}
+
 const char* Name(FileForm form) {
   switch (form) {
     case FileForm::kGzip:
@@ -174,7 +181,16 @@ class ArchiveDecoder : public Decoder {
   }
   std::string Message() const { return ArchiveMessage(archive_.get()); }
   [[noreturn]] void Refuse(const std::string& reason) const {
+    if (reason.find("requires too much memory") != reason.npos) RefuseWindow();
     RefuseDamage(*raw_, form_, raw_->position(), "", reason);
+  }
+  [[noreturn]] void RefuseWindow() const {
+    const std::string path = raw_->file().path().string();
+    throw DataError(fmt::format(
+        "{}: zstd with a window of over 128 MB (`zstd --long=31`), which is "
+        "not read here; unpack it with `zstd -d --long=31 '{}'`, and "
+        "pack it again without --long if it is to stay packed",
+        path, path));
   }
   void Check(int code) const {
     if (code != ARCHIVE_OK && code != ARCHIVE_WARN) Refuse(Message());
@@ -210,7 +226,10 @@ FileForm FormOf(std::string_view beginning) {
                             "7zXZ\0"sv)) {
     return FileForm::kXz;
   }
-  if (beginning.starts_with("\x28\xB5\x2F\xFD")) return FileForm::kZstd;
+  if (beginning.starts_with("\x28\xB5\x2F\xFD") ||
+      IsSkippableFrame(beginning)) {
+    return FileForm::kZstd;
+  }
   if (beginning.starts_with("BZh") && beginning.size() >= 10 &&
       beginning.substr(4, 6) == "1AY&SY") {
     return FileForm::kBzip2;

@@ -80,7 +80,7 @@ class PackedFile {
   // Writes the next `size` bytes to `out`, fewer only at the end, and returns
   // how many. Throws DataError with file, place and remedy if the file is
   // damaged or truncated: gzip and xz have checksums of all they hold, zstd
-  // where its writer wanted them.
+  // where its writer wanted them; or if zstd needs a window of over 128 MB.
   int64_t Read(char* out, int64_t size);
 
   // Bytes of the file that were used so far.

@@ -118,12 +118,50 @@ TEST(PackedFile, NamesTheMemberOfGzipThatIsDamaged) {
       Says(MessageOf<DataError>([&] { Unpacked(path); }), "in member 2"));
 }
 
+// A zstd frame (RFC 8878) of one block as it is, whose decoder has to keep the
+// last 2^window_log bytes.
+std::string ZstdFrame(int window_log, const std::string& text) {
+  std::string frame("\x28\xB5\x2F\xFD\0", 5);
+  frame += static_cast<char>((window_log - 10) << 3);
+  const size_t block = text.size() << 3 | 1;  // the last one
+  for (int i = 0; i < 3; ++i) frame += static_cast<char>(block >> (8 * i));
+  return frame + text;
+}
+
+// As of `zstd --long=31`.
+TEST(PackedFile, SaysThatAWindowIsTooLong) {
+  const fs::path path = FreshFolder("packed_window") / "x.zst";
+  WriteFileAtomically(path, ZstdFrame(27, "text"));
+  EXPECT_EQ(Unpacked(path), "text");
+  for (const std::string& before : {std::string(), ZstdFrame(20, "first ")}) {
+    WriteFileAtomically(path, before + ZstdFrame(31, "text"));
+    const std::string error = MessageOf<DataError>([&] { Unpacked(path); });
+    EXPECT_TRUE(Says(error, path.string() + ": zstd with a window of over",
+                     "`zstd -d --long=31 '" + path.string() + "'`"));
+    EXPECT_EQ(error.find("damaged"), error.npos) << error;
+  }
+}
+
+// pzstd begins with one.
+TEST(PackedFile, ReadsOverSkippableFrames) {
+  const fs::path path = FreshFolder("packed_skip") / "x.zst";
+  const std::string skipped("\x50\x2A\x4D\x18\4\0\0\0skip", 12);
+  WriteFileAtomically(
+      path, skipped + ZstdFrame(20, "one ") + skipped + ZstdFrame(20, "two"));
+  EXPECT_EQ(Unpacked(path), "one two");
+  WriteFileAtomically(path, skipped);
+  EXPECT_EQ(Unpacked(path), "");
+}
+
 TEST(FormOf, LooksAtTheFirstBytes) {
   EXPECT_EQ(FormOf(""), FileForm::kPlain);
   EXPECT_EQ(FormOf("{\"text\": 1}"), FileForm::kPlain);
   EXPECT_EQ(FormOf("\x1F\x8B\x08"), FileForm::kGzip);
   EXPECT_EQ(FormOf(std::string("\xFD\x37zXZ\0\0", 6)), FileForm::kXz);
   EXPECT_EQ(FormOf("\x28\xB5\x2F\xFD"), FileForm::kZstd);
+  EXPECT_EQ(FormOf("\x50\x2A\x4D\x18"), FileForm::kZstd);
+  EXPECT_EQ(FormOf("\x5F\x2A\x4D\x18"), FileForm::kZstd);
+  EXPECT_EQ(FormOf("\x60\x2A\x4D\x18"), FileForm::kPlain);
   EXPECT_EQ(FormOf(std::string(257, 'x') + "ustar"), FileForm::kTar);
   EXPECT_EQ(FormOf("\n <!DOCTYPE HTML>"), FileForm::kHtml);
   EXPECT_EQ(FormOf("<html lang=en>"), FileForm::kHtml);

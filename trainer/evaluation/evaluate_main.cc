@@ -209,7 +209,12 @@ void EvaluateTasksHere(const EvaluationOptions& options,
                        std::vector<TaskItems> items,
                        const Arguments& arguments) {
   if (!arguments.out.empty()) {
-    RequireReplaceableReport(UserPath(arguments.out), items);
+    const std::filesystem::path folder = UserPath(arguments.out);
+    const std::vector<std::filesystem::path> read = FilesRead(items);
+    for (const std::filesystem::path& path : TaskReportFiles(folder)) {
+      RefuseReplacing("--out", path, read);
+    }
+    RequireReplaceableReport(folder, items);
   }
   const TaskReport report = optimized::WithDeviceErrors(
       kAgain, [&] { return EvaluateTasks(options, std::move(items)); });

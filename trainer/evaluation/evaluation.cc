@@ -92,10 +92,15 @@ void CheckAndFill(const OpenedRun& run, const EvaluationOptions& options,
   measured->config_hash = ConfigHash(measured->config);
   measured->step = checkpoint.state().step;
   measured->tau = options.tau.value_or(checkpoint.state().tau);
-  if (!TraitsOf(measured->config).cutoff && options.tau) {
+  const RouterTraits traits = TraitsOf(measured->config);
+  const char* const meaningless =
+      !traits.cutoff && options.tau                     ? "--tau"
+      : !traits.temperature && options.temperature != 1 ? "--temperature"
+                                                        : nullptr;
+  if (meaningless != nullptr) {
     throw ConfigError(
-        fmt::format("--tau has no meaning for the {} router; leave it out",
-                    RouterKindName(measured->config.router.kind)));
+        fmt::format("{} has no meaning for the {} router; leave it out",
+                    meaningless, RouterKindName(measured->config.router.kind)));
   }
   measured->temperature = options.temperature;
   measured->tokens =

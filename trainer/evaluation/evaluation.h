@@ -55,8 +55,8 @@ struct EvaluationReport : MeasuredModel {
 // model; but a model in bf16 on a CUDA device only. Throws EnvironmentError if
 // there is no checkpoint, token file or device, DataError if a file is damaged
 // or the vocabulary differs, ConfigError for a model that the device does not
-// compute, and for tau or temperature out of range, StoppedError after a
-// signal.
+// compute, for tau or temperature out of range, and for one that the router
+// does not have, StoppedError after a signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
 
 struct TaskReport : MeasuredModel {

@@ -289,6 +289,28 @@ TEST_F(Evaluation, RefusesValuesOutOfRange) {
   EXPECT_THROW(EvaluateRun(options), EnvironmentError);
 }
 
+// It would be recorded as if it had been applied.
+TEST_F(Evaluation, RefusesWhatTheSparseRouterDoesNotHave) {
+  RunOptions options;
+  options.folder = folder_ / "sparse";
+  options.tokens = corpus_.prefix;
+  options.quiet = true;
+  Config sparse = TinyConfig(RouterKind::kSparse);
+  sparse.model.vocab_size = kVocabulary;
+  TrainRun(sparse, options);
+  evaluate_.folder = options.folder;
+  EvaluationOptions hotter = evaluate_, cut = evaluate_;
+  hotter.temperature = 5;
+  cut.tau = 1;
+  EXPECT_EQ(MessageOf<ConfigError>([&] { EvaluateRun(hotter); }),
+            "--temperature has no meaning for the sparse router; leave it out");
+  EXPECT_EQ(MessageOf<ConfigError>([&] { EvaluateTasks(hotter, {}); }),
+            "--temperature has no meaning for the sparse router; leave it out");
+  EXPECT_EQ(MessageOf<ConfigError>([&] { EvaluateRun(cut); }),
+            "--tau has no meaning for the sparse router; leave it out");
+  EXPECT_NO_THROW(EvaluateRun(evaluate_));
+}
+
 TEST_F(Evaluation, ADamagedTokenFileIsFound) {
   // A copy with one bit of the tokens changed: still valid ids.
   const PreparedCorpus copy =

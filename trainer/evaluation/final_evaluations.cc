@@ -193,6 +193,26 @@ std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
   return tasks;
 }
 
+void RequireNoFewerItems(std::span<const TaskItems> tasks,
+                         const RunResult& result, const std::string& run) {
+  if (!result.final_evaluations) return;
+  const std::vector<TaskResult>& answered = result.final_evaluations->tasks;
+  for (const TaskItems& task : tasks) {
+    const auto there =
+        std::ranges::find(answered, task.name, &TaskResult::name);
+    if (there == answered.end() || there->right.size() <= task.items.size()) {
+      continue;
+    }
+    throw ConfigError(fmt::format(
+        "{}: has answers to {} items of {}, which those to the {} of {} would "
+        "replace, since what a finished run lacks is measured together with "
+        "what it has; give the whole file, or leave what is new out of "
+        "[evaluations]",
+        run, there->right.size(), task.name, task.items.size(),
+        task.file.string()));
+  }
+}
+
 std::optional<FinalEvaluations> MeasureFinalModel(
     optimized::Model& model, const Dataset& data, double tau,
     const EvaluationPlan& plan, std::span<const TaskItems> tasks,

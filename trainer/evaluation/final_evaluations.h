@@ -45,6 +45,11 @@ std::map<std::string, ItemsOfTask> ItemsHere(
 std::vector<TaskItems> ReadPlannedTasks(const EvaluationPlan& plan,
                                         const std::filesystem::path& folder);
 
+// Throws ConfigError if `result` has answers to more items of one of `tasks`
+// than are here: asked again, the run would lose them. `run` names it.
+void RequireNoFewerItems(std::span<const TaskItems> tasks,
+                         const RunResult& result, const std::string& run);
+
 // Measures what `plan` lists; nullopt if it asks for nothing that this router
 // has. Does not change the model's parameters; the same bits for any number of
 // threads and ranks. All ranks call it, share the groups of each validation,

@@ -33,7 +33,10 @@ struct TauCalibration {
 // experts than with tau. So the mean of active experts that tau gives on these
 // batches, before any fallback, is mean_active_experts to within half a weight
 // in total for one layer, and close to it for several (at init_std 0.02 the
-// experts' outputs are small compared with the residual stream).
+// experts' outputs are small compared with the residual stream). The router
+// compares with tau k_l/num_experts rounded to float: where many weights are
+// equal and the next ones a float's last place away, as with scores that differ
+// by 1e-5, it may leave them all out, and `rank` has more than are active.
 //
 // All ratios are held at the same time: ResourceNeed::calibration_bytes
 // (resources.h), which the plans of a run and of a grid show.

@@ -471,6 +471,16 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
   EXPECT_TRUE(EndedWith(
       Evaluate({"--task", "piqa", "--task-files", ".", "--out", "theirs"}), 2,
       "does not belong to a report on tasks"));
+  // Nor is an answer written over the items that were just read.
+  std::filesystem::create_directory(folder_ / "mine");
+  std::filesystem::copy_file(folder_ / "valid.jsonl",
+                             folder_ / "mine/samples_piqa.jsonl");
+  std::filesystem::copy_file(folder_ / "valid-labels.lst",
+                             folder_ / "mine/samples_piqa-labels.lst");
+  EXPECT_TRUE(EndedWith(
+      Evaluate({"--task", "piqa=mine/samples_piqa.jsonl", "--out", "mine"}), 2,
+      "--out ", "samples_piqa.jsonl: the same command", "name another file"));
+  EXPECT_EQ(ReadWholeFile(folder_ / "mine/samples_piqa.jsonl"), items);
   // A run on tokens without a tokenizer.
   ASSERT_EQ(Train().exit_status, 0);
   std::ofstream(tokens_.string() + ".model") << "no tokenizer";

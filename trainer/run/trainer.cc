@@ -170,6 +170,7 @@ void EvaluateLater(const RunOptions& options,
   plan = WithEarlierPlans(plan, *result);
   const std::vector<TaskItems> tasks =
       TasksOfRun(plan, options, result->identity, processes);
+  RequireNoFewerItems(tasks, *result, (options.folder / kResultName).string());
   const StopSignal stop;
   result->final_evaluations = EvaluateFinishedRun(
       checkpoint, options.tokens, options.runtime.threads, device, plan, tasks,

@@ -59,7 +59,7 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 // see RanksInIdentity), interrupted or not, on one device (runtime.device).
 // Errors   before anything is written: what ReadPlannedTasks throws, and
 //          DataError for tasks of a run whose tokens have no tokenizer;
-//          ConfigError as RanksInIdentity, and for
+//          ConfigError as RanksInIdentity and RequireNoFewerItems, and for
 //          a precision that runtime.device does not have; EnvironmentError if
 //          that is not there, or if its memory does not hold a step of all
 //          ranks that share it (rank_devices.h), or if NCCL was chosen and

@@ -27,6 +27,11 @@ using nlohmann::ordered_json;
 
 constexpr char kTaskResultsName[] = "results.json";
 
+std::filesystem::path SamplesPath(const std::filesystem::path& folder,
+                                  const std::string& task) {
+  return folder / fmt::format("samples_{}.jsonl", task);
+}
+
 ordered_json MeasuresJson(const TaskAccuracy& accuracy) {
   ordered_json json = {{"alias", accuracy.name}};
   for (int m = 0; m < kNumTaskMeasures; ++m) {
@@ -91,9 +96,10 @@ void WriteTask(const ScoredTask& scored, Hdf5Writer& file) {
 void RequireReplaceableBy(const std::set<std::string>& asked,
                           const std::filesystem::path& folder) {
   const std::filesystem::path scores = folder / kTaskScoresName;
-  const std::filesystem::path results = folder / kTaskResultsName;
   if (!std::filesystem::exists(scores)) {
-    if (std::filesystem::exists(results)) RefuseNoReport(results);
+    for (const std::filesystem::path& path : TaskReportFiles(folder)) {
+      if (std::filesystem::exists(path)) RefuseNoReport(path);
+    }
     return;
   }
   std::vector<std::string> lost;
@@ -235,6 +241,16 @@ std::string TaskSamples(const ScoredTask& scored) {
   return lines;
 }
 
+std::vector<std::filesystem::path> TaskReportFiles(
+    const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files = {folder / kTaskResultsName};
+  for (const TaskSplit& split : TaskSplits()) {
+    files.push_back(SamplesPath(folder, split.name));
+  }
+  files.push_back(folder / kTaskScoresName);
+  return files;
+}
+
 void RequireReplaceableReport(const std::filesystem::path& folder,
                               std::span<const TaskItems> asked) {
   std::set<std::string> names;
@@ -249,18 +265,11 @@ void WriteTaskReport(const AnsweringModel& model,
   for (const ScoredTask& scored : tasks) names.insert(scored.task.name);
   RequireReplaceableBy(names, folder);
   MakeFolder(folder);
-  // Of an earlier model, whose answers must not lie beside this one's.
+  // Of an earlier model, whose answers must not lie beside this one's. tasks.h5
+  // is deleted last and written first: it says that the others belong to it.
   std::error_code ignored;
-  std::filesystem::remove(folder / kTaskResultsName, ignored);
-  std::filesystem::remove(folder / kTaskScoresName, ignored);
-  for (const TaskSplit& split : TaskSplits()) {
-    std::filesystem::remove(
-        folder / fmt::format("samples_{}.jsonl", split.name), ignored);
-  }
-  for (const ScoredTask& task : tasks) {
-    WriteFileAtomically(
-        folder / fmt::format("samples_{}.jsonl", task.task.name),
-        TaskSamples(task));
+  for (const std::filesystem::path& path : TaskReportFiles(folder)) {
+    std::filesystem::remove(path, ignored);
   }
   Hdf5Writer file(folder / kTaskScoresName, TaskScoresKind());
   file.WriteAttribute("/", "config_hash", model.config_hash);
@@ -272,6 +281,9 @@ void WriteTaskReport(const AnsweringModel& model,
   file.WriteAttribute("/", "code_version", CodeVersion());
   for (const ScoredTask& task : tasks) WriteTask(task, file);
   file.Commit();
+  for (const ScoredTask& task : tasks) {
+    WriteFileAtomically(SamplesPath(folder, task.task.name), TaskSamples(task));
+  }
   WriteFileAtomically(folder / kTaskResultsName, TaskResultsJson(model, tasks));
 }
 

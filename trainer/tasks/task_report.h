@@ -27,6 +27,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/hdf5/hdf5_envelope.h"
 #include "trainer/tasks/task_items.h"
@@ -62,9 +63,13 @@ std::string TaskResultsJson(const AnsweringModel& model,
                             std::span<const ScoredTask> tasks);
 std::string TaskSamples(const ScoredTask& task);
 
+// The files in `folder` that a report replaces or deletes, whichever its tasks.
+std::vector<std::filesystem::path> TaskReportFiles(
+    const std::filesystem::path& folder);
+
 // Throws ConfigError with the remedy if a report on the tasks `asked` would
 // delete in `folder` what it does not replace: answers to other tasks, as
-// tasks.h5 lists them, of whichever model, or a results.json or tasks.h5 that
+// tasks.h5 lists them, of whichever model, or one of TaskReportFiles() that
 // belongs to no report. To be called before the tasks are asked, which may take
 // hours.
 void RequireReplaceableReport(const std::filesystem::path& folder,
@@ -72,7 +77,8 @@ void RequireReplaceableReport(const std::filesystem::path& folder,
 
 // Writes all of the above's files into `folder`, which is made; each is there
 // whole or not at all. Those of an earlier report on the same tasks are
-// replaced. Throws EnvironmentError, and as RequireReplaceableReport.
+// replaced; if it is interrupted, the same call can follow. Throws
+// EnvironmentError, and as RequireReplaceableReport.
 void WriteTaskReport(const AnsweringModel& model,
                      std::span<const ScoredTask> tasks,
                      const std::filesystem::path& folder);

@@ -97,7 +97,7 @@ TEST(TaskReport, HasASampleALine) {
 TEST(TaskReport, IsWrittenWhole) {
   const std::filesystem::path folder = FreshFolder("report") / "out";
   // Of an earlier model, and somebody's own.
-  std::filesystem::create_directory(folder);
+  WriteTaskReport(kModel, Tasks(), folder);
   WriteFileAtomically(folder / "samples_hellaswag.jsonl", "{}\n");
   WriteFileAtomically(folder / "notes.txt", "mine\n");
   WriteTaskReport(kModel, Tasks(), folder);
@@ -130,8 +130,31 @@ TEST(TaskReport, IsWrittenWhole) {
   WriteTaskReport(kModel, Tasks(), folder);
   EXPECT_EQ(ReadWholeFile(folder / "tasks.h5"), bytes);
 
-  const FullDisk full(100);
-  EXPECT_THROW(WriteTaskReport(kModel, Tasks(), folder), EnvironmentError);
+  {
+    const FullDisk full(100);
+    EXPECT_THROW(WriteTaskReport(kModel, Tasks(), folder), EnvironmentError);
+  }
+  // Once there is room.
+  WriteTaskReport(kModel, Tasks(), folder);
+  EXPECT_EQ(ReadWholeFile(folder / "tasks.h5"), bytes);
+}
+
+// What is there then, samples included, belongs to a report: it is tried again.
+TEST(TaskReport, InterruptedIsWrittenAgain) {
+  const std::filesystem::path folder = FreshFolder("report_interrupted");
+  WriteTaskReport(kModel, Tasks(), folder);
+  std::vector<ScoredTask> more(2, Tasks()[0]);
+  more[1].task.name = "hellaswag";
+  // Where its samples belong is a folder, which no file replaces.
+  const std::filesystem::path blocked = folder / "samples_hellaswag.jsonl";
+  std::filesystem::create_directories(blocked / "full");
+  EXPECT_THROW(WriteTaskReport(kModel, more, folder), EnvironmentError);
+  EXPECT_TRUE(std::filesystem::exists(folder / "samples_piqa.jsonl"));
+  std::filesystem::remove_all(blocked);
+  WriteTaskReport(kModel, more, folder);
+  EXPECT_EQ(FilesIn(folder),
+            (std::vector<std::string>{"results.json", "samples_hellaswag.jsonl",
+                                      "samples_piqa.jsonl", "tasks.h5"}));
 }
 
 // Neither whoever asks first nor what writes deletes it.
@@ -159,6 +182,12 @@ TEST(TaskReport, KeepsWhatItWouldNotReplace) {
   expect_refusal(scores.string() + no_report);
   std::filesystem::remove(results);
   std::filesystem::remove(scores);
+  // Samples of the harness, of a task that is not asked, and of one that is.
+  for (const char* name : {"samples_hellaswag.jsonl", "samples_piqa.jsonl"}) {
+    WriteFileAtomically(folder / name, "{}\n");
+    expect_refusal((folder / name).string() + no_report);
+    std::filesystem::remove(folder / name);
+  }
 
   std::vector<ScoredTask> three(3, Tasks()[0]);
   three[1].task.name = "hellaswag";
@@ -168,8 +197,7 @@ TEST(TaskReport, KeepsWhatItWouldNotReplace) {
                  ": holds answers to arc_easy, hellaswag, which would be lost; "
                  "ask all tasks at once, or give another --out");
   // More tasks replace the fewer.
-  std::filesystem::remove(scores);
-  std::filesystem::remove(results);
+  std::filesystem::remove_all(folder);
   WriteTaskReport(kModel, Tasks(), folder);
   WriteTaskReport(kModel, three, folder);
   EXPECT_EQ(Hdf5Reader(scores, TaskScoresKind()).Children("/"),

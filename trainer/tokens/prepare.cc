@@ -46,7 +46,7 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 // Increased when the same corpus and options would give other token files.
-constexpr int kPreparationVersion = 4;
+constexpr int kPreparationVersion = 5;
 
 // Documents are encoded in batches of this size; no result depends on it.
 constexpr int64_t kBatchBytes = 1 << 20;
