@@ -16,7 +16,7 @@ namespace softmoe::optimized {
 namespace {
 
 // NVIDIA H100 SXM5, data sheet: without sparsity.
-constexpr double kBf16Flops = 989.4e12, kFp32Flops = 66.9e12;
+constexpr double kBf16Flops = 989.4e12;
 constexpr double kBytesPerSecond = 3.35e12;
 constexpr double kMemoryShare = 0.75;
 constexpr double kProductShare = 0.65;
@@ -78,7 +78,7 @@ class StepForecast {
   // Bytes of an activation.
   double size() const { return bf16_ ? 2 : 4; }
   double peak(const std::string& name) const {
-    return bf16_ && !name.starts_with("router") ? kBf16Flops : kFp32Flops;
+    return bf16_ && !name.starts_with("router") ? kBf16Flops : kH100Fp32Flops;
   }
 
   void Add(const std::string& name, int64_t calls, double flops, double bytes,

@@ -24,6 +24,9 @@
 
 namespace softmoe::optimized {
 
+// FLOP/s of an NVIDIA H100 SXM5 in fp32, data sheet.
+inline constexpr double kH100Fp32Flops = 66.9e12;
+
 struct ExpectedOperation {
   std::string name;          // as in core/profile.h
   int64_t calls = 0;         // in a step

@@ -178,9 +178,10 @@ MemoryPlan PlanModel(const Config& config, int ranks = 1);
 MemoryPlan PlanUpdates(const Config& config, int ranks = 1);
 
 // Elements of a shard that ranks exchange at a time, at most
-// (gradient_exchange.h): 64 MiB from each rank. At 50 GB/s, the slowest of the
-// links that plans assume, these take 1.3 ms; from 20 ranks they are 1.2 GiB,
-// where whole shards of the paper's model would be 6 GiB.
+// (gradient_exchange.h): 64 MiB from each rank, and no more than its shard of
+// one bucket. At 50 GB/s, the slowest of the links that plans assume, 64 MiB
+// take 1.3 ms; of the paper's model on 20 ranks, what a rank takes in at a time
+// is 0.56 GiB, where whole shards would be 6 GiB.
 inline constexpr int64_t kExchangePiece = (int64_t{64} << 20) / sizeof(float);
 
 // How many of `total` parameters are sent to a device at a time to be cast,

@@ -276,19 +276,9 @@ Config PaperConfig(const Device& device, const Row& row, Precision precision) {
   return config;
 }
 
-// Uses the setting that recomputes least among those that fit.
-void BM_DeviceStep(benchmark::State& state, const Row& row,
-                   Precision precision) {
-  const auto device = CudaDevice();
-  const Config config = PaperConfig(*device, row, precision);
-  const Recompute recompute =
-      LeastRecompute(config, InitialAllocations(config, 0),
-                     config.training.balance_group_sequences,
-                     /*product_workspaces=*/0,
-                     PlannableMemory(device->FreeMemory(), /*ranks=*/1))
-          .value_or(Recompute::kLayer);
-  RequireStepMemory(config, recompute, device->FreeMemory());
-  Trainee trainee(config, row, Pool(), nullptr, *device, recompute);
+void TimeDeviceStep(benchmark::State& state, const Config& config,
+                    const Row& row, Device& device, Recompute recompute) {
+  Trainee trainee(config, row, Pool(), nullptr, device, recompute);
   const UpdateGradient first = trainee.Step();  // touches all memory
   double loss = 0, active = 0;
   for (const StepStats& group : first.groups) {
@@ -307,6 +297,27 @@ void BM_DeviceStep(benchmark::State& state, const Row& row,
   state.counters["tokens/s"] =
       benchmark::Counter(tokens, benchmark::Counter::kIsIterationInvariantRate);
   state.SetLabel(EnumName(recompute));
+}
+
+// Uses the setting that recomputes least among those that fit.
+// Errors: EnvironmentError if none fits. What fails later, on a device that is
+// large enough, is an error of this benchmark, in its report.
+void BM_DeviceStep(benchmark::State& state, const Row& row,
+                   Precision precision) {
+  const auto device = CudaDevice();
+  const Config config = PaperConfig(*device, row, precision);
+  const Recompute recompute =
+      LeastRecompute(config, InitialAllocations(config, 0),
+                     config.training.balance_group_sequences,
+                     /*product_workspaces=*/0,
+                     PlannableMemory(device->FreeMemory(), /*ranks=*/1))
+          .value_or(Recompute::kLayer);
+  RequireStepMemory(config, recompute, device->FreeMemory());
+  try {
+    TimeDeviceStep(state, config, row, *device, recompute);
+  } catch (const EnvironmentError& error) {
+    state.SkipWithError(error.what());
+  }
 }
 
 StepProfile Measure(const BenchmarkSize& size, const Row& row, int threads) {

@@ -109,7 +109,7 @@ const std::vector<LineKind>& LineKinds() {
         {"seconds", Type::kNumber, true},
         {"tokens_per_second", Type::kNumber, true}}},
       // The end of a stage: "passed", "failed", "not run", "crashed", "ran too
-      // long".
+      // long", "stopped" (by a signal).
       {"stage",
        {{"name", Type::kText},
         {"outcome", Type::kText},

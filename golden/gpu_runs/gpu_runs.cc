@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -131,12 +132,14 @@ std::string Finding(const GpuRecord& run, const std::string& operation,
                      DateOf(run), fmt::join(parts, "; "));
 }
 
-// What each model of device found on its latest day, one run below the other: a
-// pass must not hide a failure of the same day.
+// What each model of device found on the latest day of each precision, one run
+// below the other: a pass must not hide a failure of the same day, nor one of
+// another precision.
 std::string StateOf(const std::vector<const GpuRecord*>& latest_first,
                     const std::string& operation, const std::string& hash) {
   std::vector<std::string> findings;
-  std::map<std::string, std::string> days;  // of the latest run, by model
+  // Of the latest run, by model and precision.
+  std::map<std::pair<std::string, std::string>, std::string> days;
   std::string since;
   for (const GpuRecord* run : latest_first) {
     const std::vector<Json> lines = LinesOf(*run, operation);
@@ -146,10 +149,15 @@ std::string StateOf(const std::vector<const GpuRecord*>& latest_first,
           return line.contains("outcome") || line["sources"] == hash;
         })) {
       const std::string model = run->Only("facts")["model"];
-      const auto first = days.try_emplace(model, DateOf(*run)).first;
-      if (first->second == DateOf(*run)) {
-        findings.push_back(Finding(*run, operation, lines));
+      std::vector<Json> latest;
+      for (const Json& line : lines) {
+        const auto first =
+            days.try_emplace({model, line["precision"].get<std::string>()},
+                             DateOf(*run))
+                .first;
+        if (first->second == DateOf(*run)) latest.push_back(line);
       }
+      if (!latest.empty()) findings.push_back(Finding(*run, operation, latest));
       continue;
     }
     if (since.empty()) {

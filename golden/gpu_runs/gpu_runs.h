@@ -47,10 +47,10 @@ using OperationSources = std::vector<std::pair<std::string, std::string>>;
 OperationSources ParseOperationSources(const std::string& text);
 
 // A Markdown table with one line per operation, for
-// property_tests/gpu/README.md: for each model of device the findings of the
-// runs made from these sources on the latest day, one that crashed or hung
-// among them; without any, that it is not verified on a device, or not since a
-// given run.
+// property_tests/gpu/README.md: for each model of device and each precision the
+// findings of the runs made from these sources on the latest day, one that
+// crashed or hung among them; without any, that it is not verified on a device,
+// or not since a given run.
 std::string GpuTable(const std::vector<GpuRecord>& runs,
                      const OperationSources& sources);
 

@@ -230,11 +230,13 @@ TEST(GpuTable, SaysWhatLeftNoFinding) {
                  StageLine("bits of gemm fp32", "crashed")}),
             "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
             "0.25, bits **crashed**; bf16 **crashed** |\n");
-  // What failed is said once; what was not asked says nothing.
+  // What failed is said once; what was not asked says nothing, and hides
+  // nothing.
   EXPECT_EQ(row({OperationLine("gemm", "fp32", kNew, false),
                  StageLine("operation gemm fp32", "failed"),
                  StageLine("operation gemm bf16", "not run")}),
-            "| gemm | H100, 2026-11-22: fp32 **FAILED** (7 of 100 cases) |\n");
+            "| gemm | H100, 2026-11-22: fp32 **FAILED** (7 of 100 cases)<br>"
+            "H100, 2026-11-21: bf16: 100 cases, largest error/bound 0.25 |\n");
   EXPECT_EQ(row({StageLine("operation gemm fp32", "stopped"),
                  StageLine("operation gemm_more fp32", "crashed")}),
             RowOf({passed}));
@@ -262,6 +264,31 @@ TEST(GpuTable, SaysWhatTheLatestRunOfEachModelFound) {
   EXPECT_EQ(RowOf({old, latest, failed}),
             "| gemm | H100, 2026-11-23: fp32: 100 cases, largest error/bound "
             "0.25<br>H100, 2026-11-23: fp32 **FAILED** (7 of 100 cases) |\n");
+}
+
+// `--only 'operation gemm fp32'` leaves a record that knows nothing of bf16.
+TEST(GpuTable, ARunOfOnePrecisionHidesNoFailureOfAnother) {
+  const GpuRecord both =
+      RunOf("2026-11-22", {OperationLine("gemm", "fp32", kNew, false),
+                           OperationLine("gemm", "bf16", kNew, false)});
+  const GpuRecord one =
+      RunOf("2026-11-23", {OperationLine("gemm", "fp32", kNew)});
+  GpuRecord other = RunOf("2026-11-24", {OperationLine("gemm", "bf16", kNew)});
+  other.lines[0]["model"] = "H200";
+  const std::string fp32 =
+      "H100, 2026-11-23: fp32: 100 cases, largest error/bound 0.25";
+  EXPECT_EQ(RowOf({both, one, other}),
+            "| gemm | H200, 2026-11-24: bf16: 100 cases, largest error/bound "
+            "0.25<br>" +
+                fp32 +
+                "<br>H100, 2026-11-22: bf16 **FAILED** (7 of 100 cases) |\n");
+  // One that does, of the same day or of a later one.
+  const GpuRecord again =
+      RunOf("2026-11-23", {OperationLine("gemm", "bf16", kNew)});
+  EXPECT_EQ(RowOf({both, one, again}),
+            "| gemm | " + fp32 +
+                "<br>H100, 2026-11-23: bf16: 100 cases, largest error/bound "
+                "0.25 |\n");
 }
 
 // In any order of the files, the latest run made from these sources counts;

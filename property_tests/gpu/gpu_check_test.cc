@@ -3,6 +3,7 @@
 // Runs the program that checks everything on a device, on the simulated one.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -116,6 +117,30 @@ TEST(GpuCheck, NamesAnOperationThatIsWrong) {
     }
   }
   EXPECT_EQ(OutcomesOf(record).at("operation rmsnorm bf16"), "failed");
+}
+
+// A step that is too large is no failure; one that breaks off on a device that
+// is large enough is one.
+TEST(GpuCheck, AStepThatDoesNotFitIsNotRun) {
+  const auto check = [](const fs::path& folder, const char* device) {
+    setenv("SOFTMOE_SIMULATED_DEVICE", device, 1);
+    const ProgramResult result = Check(folder, "--only 'step sparse1'");
+    unsetenv("SOFTMOE_SIMULATED_DEVICE");
+    return result;
+  };
+  const fs::path small = FreshFolder("small");
+  EXPECT_TRUE(EndedWith(check(small, "memory=2000300000"), 0, "  not run: ",
+                        "no runtime.recompute makes it fit", "passed"));
+  GpuRecord record = RecordIn(small);
+  EXPECT_EQ(OutcomesOf(record).at("step sparse1/bf16"), "not run");
+  EXPECT_EQ(record.Only("end")["passed"], true);
+
+  const fs::path broken = FreshFolder("broken");
+  EXPECT_TRUE(EndedWith(check(broken, "cudaLaunchKernelEx=999"), 1,
+                        "FAILED: check \"step/sparse1/bf16/", "nvidia-smi"));
+  record = RecordIn(broken);
+  EXPECT_EQ(record.Only("end")["passed"], false);
+  EXPECT_TRUE(record.All("step").empty());
 }
 
 // The record gets from the device to README's table; only in a test, since the

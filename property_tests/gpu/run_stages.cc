@@ -204,6 +204,11 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
             fmt::format("{}\n{}", strsignal(process.Signal()), text.Text())};
   }
   const int status = process.ExitStatus();
+  if (stage.may_not_fit && status == static_cast<int>(ExitCode::kEnvironment)) {
+    // What it had begun of a report says nothing.
+    if (!stage.report.empty()) std::filesystem::remove(stage.report);
+    return {kNotRun, text.Text(), status};
+  }
   if (!stage.report.empty()) {
     try {
       if (!ReadReport(stage, status, on_line)) {

@@ -179,6 +179,40 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
   EXPECT_EQ(ReadJsonLines(options_.record)[2]["text"], "--seconds=30.000000");
 }
 
+// Where a stage may be too large for the device, its program says so; nothing
+// else that ends badly passes for that.
+TEST_F(RunStagesTest, WhatDoesNotFitIsNotRun) {
+  const fs::path folder = options_.record.parent_path();
+  const auto ends_with = [&](const std::string& name, int status,
+                             bool may_not_fit) {
+    // `bench` has begun its report by then.
+    Stage stage = Script(name,
+                         "echo '{' >report.json; echo 9 GB more >&2; "
+                         "exit " +
+                             std::to_string(status));
+    stage.folder = folder;
+    stage.report = folder / "report.json";
+    stage.may_not_fit = may_not_fit;
+    return stage;
+  };
+  EXPECT_EQ(RunStages({Facts(), ends_with("step", 5, true)}, options_),
+            ExitCode::kDone);
+  auto ends = Ends();
+  EXPECT_EQ(ends["step"]["outcome"], "not run");
+  EXPECT_EQ(ends["step"]["text"], "9 GB more\n");
+  EXPECT_EQ(ends["end"]["passed"], true);
+  EXPECT_FALSE(fs::exists(folder / "report.json"));
+
+  fs::remove(options_.record);
+  EXPECT_EQ(RunStages({Facts(), ends_with("operation", 5, false),
+                       ends_with("wrong step", 1, true)},
+                      options_),
+            ExitCode::kFailed);
+  ends = Ends();
+  EXPECT_EQ(ends["operation"]["outcome"], "failed");
+  EXPECT_EQ(ends["wrong step"]["outcome"], "failed");
+}
+
 // What `minutes` cut short is no failure of the stage.
 TEST_F(RunStagesTest, WhatHadLessThanItsTimeIsNotRun) {
   options_.minutes = 0.15;

@@ -181,6 +181,7 @@ std::vector<Stage> Stages(const StageOptions& options) {
                            "sparse4/bf16", "sparse2/fp32"}) {
     stages.push_back(TimeStage(std::string("step ") + step,
                                std::string("step/") + step, 0, options));
+    stages.back().may_not_fit = true;
   }
   stages.push_back(TimeStage("algorithms", "algorithm", 0.03, options));
   for (const char* tool : {"memcheck", "racecheck", "initcheck"}) {

@@ -35,6 +35,9 @@ struct Stage {
   // A folder that the program fills; removed before it begins.
   std::filesystem::path results = {};
   int also_passes = 0;  // besides 0, an exit status that is no failure
+  // A healthy device may be too small for it: if the program ends for want of
+  // something (ExitCode::kEnvironment), the stage is "not run".
+  bool may_not_fit = false;
   // It times nothing: others like it may use the device meanwhile.
   bool shares_device = false;
   std::string why_not = {};  // why it cannot run here; "" if it can
@@ -72,10 +75,10 @@ struct RunOptions {
 };
 
 // Prints progress. A stage that fails, crashes or hangs does not stop the
-// others; one that `minutes` leave less than its own time, and that needs more
-// than they leave, is "not run". Returns kDone if all that could be run passes,
-// kFailed with the names of what failed printed and recorded, kInconclusive if
-// time ran out for some.
+// others; one that does not fit on the device is "not run", and so is one that
+// `minutes` leave less than its own time, and that needs more than they leave.
+// Returns kDone if all that could be run passes, kFailed with the names of what
+// failed printed and recorded, kInconclusive if time ran out for some.
 // Errors: EnvironmentError if no device answers, before there is a record;
 // StoppedError.
 ExitCode RunStages(const std::vector<Stage>& stages, const RunOptions& options);

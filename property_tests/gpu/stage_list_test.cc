@@ -178,6 +178,16 @@ TEST(SanitizerStage, IsWholeWithAllOperations) {
   EXPECT_TRUE(stage.lines_of(report).empty());
 }
 
+// An operation fits on any device.
+TEST(StageList, KnowsWhatMayNotFit) {
+  int count = 0;
+  for (const Stage& stage : Stages({})) {
+    EXPECT_EQ(stage.may_not_fit, stage.name.starts_with("step ")) << stage.name;
+    count += stage.may_not_fit;
+  }
+  EXPECT_EQ(count, 5);
+}
+
 TEST(GridStage, BeginsWithoutResults) {
   StageOptions options;
   options.grid_out = "record.grid";

@@ -104,6 +104,25 @@ TEST(OperationTable, HasOperationsThatDescribeThemselves) {
   }
 }
 
+// What writers of programs of their own must know.
+TEST(OperationTable, HasItsOutputsInDoubleInTheFormat) {
+  const std::string page =
+      ReadWholeFile(RunfilePath("property_tests/verify/foreign/FORMAT.md"));
+  for (const Operation* op : Operations()) {
+    const std::string name = "\n| `" + op->name() + "` | ";
+    const size_t at = page.find(name);
+    const std::string row =
+        at == std::string::npos
+            ? ""
+            : page.substr(at + name.size(),
+                          page.find('\n', at + 1) - at - name.size());
+    for (const OutputSpec& output : op->outputs()) {
+      if (!output.in_double) continue;
+      EXPECT_TRUE(Says(row, "`" + output.name + "`")) << op->name();
+    }
+  }
+}
+
 // The hashes of what a device was checked with.
 TEST(OperationTable, HasTheOperationsThatHaveCudaSources) {
   constexpr char kSources[] = "kernels/cuda/operation_sources.txt";

@@ -8,13 +8,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <numbers>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/replay.h"
 #include "reference/attention.h"
 
@@ -27,6 +30,8 @@ enum class Form {
   kScalesScores,   // they are stored before and after (Hugging Face)
   kScalesQueries,  // which are stored (Flax)
   kToBaseTwo,      // nothing is stored but weights and gradients (flash)
+  // The same, but the weights are computed again from scaled queries.
+  kScalesQueriesAgain,
 };
 enum class Slip {
   kNone,
@@ -85,9 +90,10 @@ class PlainProgram : public Implementation {
         slip_ == Slip::kNoScale ? 1 : 1 / std::sqrt(static_cast<float>(dim));
     for (int64_t s = 0; s < c.Size("sequences"); ++s) {
       for (int64_t h = 0; h < heads; ++h) {
-        const auto compute = form_ == Form::kToBaseTwo
-                                 ? &PlainProgram::Fused
-                                 : &PlainProgram::Products;
+        const auto compute =
+            form_ == Form::kToBaseTwo || form_ == Form::kScalesQueriesAgain
+                ? &PlainProgram::Fused
+                : &PlainProgram::Products;
         const OneHead head = (this->*compute)(
             block(packed, s, 0, h), block(packed, s, 1, h),
             block(packed, s, 2, h), block(cotangent, s, 0, h), scale);
@@ -141,18 +147,26 @@ class PlainProgram : public Implementation {
                 const Floats& d_out, float scale) const {
     const float to_base_two = scale * std::numbers::log2e_v<float>;
     const Floats scores = q * k.transpose();
+    // Not one expression, of which Eigen would scale the products.
+    const Floats queries = q * scale;
+    const Floats scaled = queries * k.transpose();
     Floats weights = Floats::Zero(q.rows(), q.rows()), again = weights;
     for (int64_t t = 0; t < q.rows(); ++t) {
       const int64_t seen = Seen(t, q.rows());
       const auto power = [&](int64_t s, float shift) {
         return std::exp2(std::fma(scores(t, s), to_base_two, -shift));
       };
+      const auto power_again = [&](int64_t s, float shift) {
+        if (form_ == Form::kToBaseTwo) return power(s, shift);
+        return std::exp2(
+            std::fma(scaled(t, s), std::numbers::log2e_v<float>, -shift));
+      };
       const float largest = scores.row(t).head(seen).maxCoeff() * to_base_two;
       for (int64_t s = 0; s < seen; ++s) weights(t, s) = power(s, largest);
       const float sum = weights.row(t).sum();
       weights.row(t) /= sum;
       for (int64_t s = 0; s < seen; ++s) {
-        again(t, s) = power(s, largest + std::log2(sum));
+        again(t, s) = power_again(s, largest + std::log2(sum));
       }
     }
     const Floats out = Stored(Stored(weights) * v);
@@ -235,8 +249,8 @@ TEST(PlainPrograms, MayStoreLogits) {
 // Drawn cases in which the roundings of the naive program nearly cancel. Their
 // scores are so large that the bounds are wide: others look for faults.
 TEST(PlainPrograms, MayStoreScoresAndScaledQueries) {
-  for (const Form form :
-       {Form::kScalesScores, Form::kScalesQueries, Form::kToBaseTwo}) {
+  for (const Form form : {Form::kScalesScores, Form::kScalesQueries,
+                          Form::kToBaseTwo, Form::kScalesQueriesAgain}) {
     for (const std::string drawn :
          {"head_dim=6 heads=3 length=2 sequences=2 scale=4 seed=0x5eed "
           "case=287",
@@ -255,13 +269,30 @@ TEST(PlainPrograms, MayStoreScoresAndScaledQueries) {
   }
 }
 
+// In float, too, the bounds hold a program that scales scores in one pass and
+// queries in the other.
+TEST(PlainPrograms, MayScaleQueriesInOnePass) {
+  for (const std::string size :
+       {"head_dim=2 length=80 scale=8", "head_dim=6 length=60 scale=4",
+        "head_dim=40 length=30 scale=1"}) {
+    for (const std::string number : {"0", "2", "4"}) {
+      ExpectPlain(Form::kScalesQueriesAgain, Slip::kNone,
+                  "op=attention dtype=f32 fill=generic heads=2 sequences=1 "
+                  "seed=1 case=" +
+                      number + " " + size);
+    }
+  }
+}
+
 // The largest score is 0, which no factor rounds: not 1/sqrt(40), nor one that
 // makes e a base of 2. Where queries are rounded with their factor, it is still
-// so far above the others that their weights are 0.
+// so far above the others that their weights are 0. (Weights that are computed
+// again from such queries are only nearly 1 at the key, and bounds hold them.)
 TEST(PlainPrograms, AreExactOnExactData) {
   for (const std::string dtype : {"f32", "bf16"}) {
     for (const std::string size :
          {"head_dim=16 length=80", "head_dim=40 length=120",
+          "head_dim=8 length=33", "head_dim=12 length=150",
           "head_dim=4 length=200"}) {
       const std::string words =
           "op=attention fill=exact heads=1 sequences=1 "
@@ -272,6 +303,10 @@ TEST(PlainPrograms, AreExactOnExactData) {
       ExpectPlain(Form::kToBaseTwo, Slip::kSeesTooFar, words);
       ExpectPlain(Form::kToBaseTwo, Slip::kMissesItself, words);
       ExpectPlain(Form::kScalesQueries, Slip::kNone, words);
+      for (const Slip slip :
+           {Slip::kNone, Slip::kSeesTooFar, Slip::kMissesItself}) {
+        ExpectPlain(Form::kScalesQueriesAgain, slip, words);
+      }
     }
     const std::string head =
         "op=lm_head fill=exact seed=1 case=1 dtype=" + dtype;
@@ -284,6 +319,47 @@ TEST(PlainPrograms, AreExactOnExactData) {
     // The gradient of the weight is stored as bf16, which rounds it.
     ExpectPlain(Form::kScalesScores, Slip::kNone,
                 head + " rows=1000 d_model=4 vocab_size=3");
+  }
+}
+
+// Others scale where they like. Where 1/sqrt(head_dim) is no power of 2, which
+// rounds scaled queries, that leaves their `out` exact, and of our own kernels
+// everything.
+TEST(PlainPrograms, LeaveOurKernelsExact) {
+  const auto exact_outputs = [](const std::string& impl,
+                                const std::string& words) {
+    const std::unique_ptr<Implementation> program =
+        impl == "plain"
+            ? std::make_unique<PlainProgram>(Form::kToBaseTwo, Slip::kNone)
+            : MakeImplementation(impl);
+    const CaseResult result = CheckCase(
+        ParseCase("op=attention fill=exact heads=2 length=33 sequences=1 "
+                  "scale=1 seed=1 case=0 impl=" +
+                  impl + " " + words),
+        *program);
+    EXPECT_EQ(result.status, Status::kPass) << ReproLine(result);
+    std::string outputs;
+    for (const OutputResult& output : result.outputs) {
+      if (output.derivation.starts_with("exact/")) {
+        outputs += output.output + " ";
+      }
+    }
+    return outputs;
+  };
+  const std::string all = "out d_qkv ";
+  for (const std::string size : {"head_dim=8", "head_dim=12", "head_dim=40"}) {
+    for (const auto& [impl, dtype] :
+         {std::pair("cpu:v3", "f32"), std::pair("cpu:double", "f64"),
+          std::pair("shim", "f32"), std::pair("shim:bf16", "bf16")}) {
+      EXPECT_EQ(exact_outputs(impl, std::string("dtype=") + dtype + " " + size),
+                all);
+    }
+    for (const std::string dtype : {"f32", "f64", "bf16"}) {
+      EXPECT_EQ(exact_outputs("plain", "dtype=" + dtype + " " + size), "out ");
+    }
+  }
+  for (const std::string size : {"head_dim=4", "head_dim=16", "head_dim=64"}) {
+    EXPECT_EQ(exact_outputs("plain", "dtype=f32 " + size), all);
   }
 }
 

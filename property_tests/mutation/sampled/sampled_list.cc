@@ -92,7 +92,12 @@ std::string IdPrefix(const SampledRun& run) {
 }
 
 SampledList::SampledList(std::filesystem::path path) : path_(std::move(path)) {
-  if (!std::filesystem::exists(path_)) return;
+  if (std::filesystem::exists(path_)) Read();
+}
+
+void SampledList::Read() {
+  faults_.clear();
+  by_id_.clear();
   int line = 0;
   for (const Json& record : ReadJsonLines(path_)) {
     const std::string place = fmt::format("{}:{}", path_.string(), ++line);
@@ -171,6 +176,7 @@ void SampledList::Begin(const SampledRun& run) {
   }
   MakeFolder(path_.parent_path());
   writer_.emplace(path_);
+  if (run_) Read();  // with a whole last line that had no end until now
   if (!run_) writer_->Write(ToJson(run));
   run_ = run;
 }

@@ -67,6 +67,8 @@ class SampledList {
   void Add(const MeasuredFault& fault);
 
  private:
+  void Read();
+
   std::filesystem::path path_;
   std::optional<SampledRun> run_;
   std::vector<MeasuredFault> faults_;

@@ -157,6 +157,25 @@ TEST(SampledList, OfAPartIsOfThatPart) {
   EXPECT_NE(prefix, IdPrefix(other));
 }
 
+// Its fault would be drawn again, and stand there twice.
+TEST(SampledList, GoesOnAfterALineThatLacksOnlyItsEnd) {
+  const fs::path file = NewFile();
+  {
+    SampledList list(file);
+    list.Begin(RunOf());
+    list.Add(Fault(1, Fate::kFailed, "golden/a_test"));
+    list.Add(Fault(2, Fate::kSurvived));
+  }
+  fs::resize_file(file, fs::file_size(file) - 1);
+  SampledList list(file);
+  EXPECT_EQ(list.faults().size(), 1u);
+  list.Begin(RunOf());
+  EXPECT_EQ(list.faults().size(), 2u);
+  EXPECT_NE(list.Find("s3.2"), nullptr);
+  list.Add(Fault(3, Fate::kSurvived));
+  EXPECT_EQ(SampledList(file).faults().size(), 3u);
+}
+
 TEST(SampledList, CountsNothingTwice) {
   const fs::path file = NewFile();
   {

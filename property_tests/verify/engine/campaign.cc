@@ -179,11 +179,15 @@ class Campaign {
         PreferWhatFailsAlone(result, *smallest);
       }
     } catch (...) {
-      // An error on the way must not leave a FAIL without its REPRO line.
-      if (smallest) {
-        suite_.AddFailure({result, smallest->result, smallest->runs, 1});
-      } else if (result.failed()) {
-        suite_.CountFailure(result);
+      // An error on the way must not leave a FAIL without its REPRO line, and
+      // what on_failure throws must not replace that error.
+      try {
+        if (smallest) {
+          AddFailure({result, smallest->result, smallest->runs, 1});
+        } else if (result.failed()) {
+          CountOnly(result);
+        }
+      } catch (...) {
       }
       throw;
     }

@@ -245,6 +245,66 @@ TEST(Campaign, AnErrorLeavesWhatWasFound) {
   }
 }
 
+// What impl=cuda is once a case has cost this process its device
+// (implementations/device_watch.h).
+class LosesItsDevice : public Implementation {
+ public:
+  LosesItsDevice(Implementation& base, bool* lost)
+      : base_(base), lost_(*lost) {}
+  std::string name() const override { return base_.name(); }
+  std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
+    return base_.WhyUnsupported(op, dtype);
+  }
+  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
+                int schedule) override {
+    if (lost_) throw EnvironmentError("the device is gone");
+    lost_ = c.number == 2;
+    if (lost_) throw NumericsError("an illegal address");
+    return base_.Run(op, c, inputs, schedule);
+  }
+
+ private:
+  Implementation& base_;
+  bool& lost_;
+};
+
+// No smaller case, and no later one, is taken for a failure.
+TEST(Campaign, OneCaseFailsOfThoseThatHaveNoDevice) {
+  for (const bool shrink : {true, false}) {
+    CampaignOptions options;
+    options.ops = {"add"};
+    options.impls = {"reference_f32"};
+    options.cases = 5;
+    options.shrink = shrink;
+    int reported = 0;
+    options.on_failure = [&](const Failure& failure) {
+      ++reported;
+      EXPECT_EQ(failure.first.c.number, 2);
+      // While shrinking, an error is on its way: this one does not replace it.
+      if (shrink) throw DataError("the failure is not kept");
+    };
+    bool lost = false;
+    options.check = [&](const Case& c, Implementation& implementation) {
+      LosesItsDevice on_device(implementation, &lost);
+      return CheckCase(c, on_device);
+    };
+    Suite suite;
+    EXPECT_THROW(RunCampaign(options, &suite), EnvironmentError);
+    EXPECT_EQ(suite.cases(), 3);
+    EXPECT_EQ(reported, 1);
+    ASSERT_EQ(suite.failures().size(), 1u) << SuiteText(suite);
+    const Failure& failure = suite.failures().front();
+    EXPECT_EQ(failure.count, 1);
+    EXPECT_EQ(failure.smallest.c.number, 2);
+    EXPECT_EQ(failure.smallest.c, failure.first.c);
+    EXPECT_EQ(suite.exit_code(), ExitCode::kFailed);
+    EXPECT_TRUE(Says(SuiteText(suite), "ended early: the device is gone",
+                     "FAIL: 3 cases, 1 different failure\n"));
+    // The case that had none is no failure.
+    EXPECT_EQ(SuiteJson(suite)["in_flight"].is_null(), shrink);
+  }
+}
+
 TEST(Campaign, RefusesNamesBeforeAnythingRuns) {
   EXPECT_THROW(StripRepro("REPRO v2 verify run op=lapsum"), ConfigError);
   EXPECT_THROW(Hunt("cpu:v5"), ConfigError);

@@ -110,12 +110,34 @@ TEST(Check, TellsWhatVariesFromWhatRemembers) {
     }
     kept = clean;
   };
+  Tensor first;
+  const Spoil keeps = [&](TensorMap& outputs, int) {
+    if (first.shape.empty()) first = outputs.at("weights");
+    outputs.at("weights") = first;
+  };
   for (const auto& [spoil, hint] :
        {std::pair(varies, "not deterministic"),
-        std::pair(remembers, "depends on earlier calls")}) {
+        std::pair(remembers, "depends on earlier calls"),
+        std::pair(keeps, "the output of an earlier call")}) {
     const CaseResult result = CheckSpoilt(spoil, "1", /*schedules=*/1);
     ASSERT_FALSE(result.hints.empty());
     EXPECT_TRUE(Says(result.hints[0], hint));
+  }
+}
+
+// What is wrong in the same way for all data, but does depend on it, and what
+// is all zeros.
+TEST(Check, TakesNothingElseForWhatRemembers) {
+  for (const double factor : {2.0, 0.0}) {
+    const CaseResult result = CheckSpoilt(
+        [&](TensorMap& outputs, int) {
+          for (double& x : outputs.at("weights").values) x *= factor;
+        },
+        "1", /*schedules=*/1);
+    ASSERT_FALSE(result.hints.empty());
+    for (const std::string& hint : result.hints) {
+      EXPECT_EQ(hint.find("earlier call"), std::string::npos) << hint;
+    }
   }
 }
 

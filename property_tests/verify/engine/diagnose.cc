@@ -89,10 +89,27 @@ void AddRatio(const View& v, const Case& c, const TensorMap& inputs,
   if (!names.empty()) {
     hints.push_back(fmt::format("got/expected is {:.6g} = {}", ratio,
                                 fmt::join(names, ", or ")));
-  } else if (ratios.size() > 1) {
+  } else if (ratios.size() > 1 && std::abs(ratio - 1) >= 1e-5) {
     hints.push_back(
         fmt::format("got/expected is {:.6g} for all of them", ratio));
   }
+}
+
+// The worst element in full, where the nine digits that reports print of a
+// double do not show that it is wrong.
+void AddDigits(const View& v, std::vector<std::string>& hints) {
+  if (v.got.dtype != Dtype::kF64) return;
+  const auto excess = [&](int64_t i) {
+    return std::abs(v.Got(i) - v.Want(i)) / v.Bound(i);
+  };
+  const int64_t worst = *std::ranges::max_element(v.wrong, {}, excess);
+  if (fmt::format("{:.9g}", v.Got(worst)) !=
+      fmt::format("{:.9g}", v.Want(worst))) {
+    return;
+  }
+  hints.push_back(
+      fmt::format("in full: got {:.17g}, expected {:.17g}, bound {:.3g}",
+                  v.Got(worst), v.Want(worst), v.Bound(worst)));
 }
 
 // Wrong only after the last whole vector, warp or block?
@@ -170,6 +187,22 @@ void AddAccumulation(const View& v, const TensorMap& inputs,
   }
 }
 
+// Neither all zeros nor all NaN: what was skipped has another hint.
+bool HasData(const Tensor& tensor) {
+  return std::ranges::any_of(tensor.values,
+                             [](double x) { return x != 0 && !std::isnan(x); });
+}
+
+// Whether no output satisfies both.
+bool Differ(const ExpectedOutput& a, const ExpectedOutput& b) {
+  if (a.values.shape != b.values.shape) return true;
+  for (int64_t i = 0; i < a.values.size(); ++i) {
+    const double gap = std::abs(a.values.values[i] - b.values.values[i]);
+    if (gap > a.bounds[i] + b.bounds[i]) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> DiagnoseValues(const Case& c, const TensorMap& inputs,
@@ -184,6 +217,7 @@ std::vector<std::string> DiagnoseValues(const Case& c, const TensorMap& inputs,
   if (view.wrong.empty()) return hints;
   AddNonFinite(view, hints);
   AddRatio(view, c, inputs, hints);
+  AddDigits(view, hints);
   AddPartialGroup(view, hints);
   AddRows(view, hints);
   AddAccumulation(view, inputs, hints);
@@ -218,7 +252,16 @@ std::vector<std::string> Diagnose(const Operation& op, const Case& c,
   }
   // Runs other data of the same shape, then this case once more.
   const Case other = OtherData(OtherData(c));
-  implementation.Run(op, other, op.Inputs(other), 0);
+  const TensorMap others = op.Inputs(other);
+  const TensorMap elsewhere = implementation.Run(op, other, others, 0);
+  if (HasData(got->second) && has_bits(elsewhere, got->second) &&
+      Differ(ExpectOf(op, other, others, {}).outputs.at(output),
+             expected->second)) {
+    hints.insert(hints.begin(),
+                 "other data gives the same bits: the output of an earlier "
+                 "call, or it does not depend on its inputs");
+    return hints;
+  }
   if (!has_bits(implementation.Run(op, c, evidence.inputs, 0), got->second)) {
     hints.insert(hints.begin(),
                  "depends on earlier calls: a stale buffer, or += for =");

@@ -79,8 +79,8 @@ class Implementation {
   // be affected; check_test shows that the reference cannot.
   virtual bool remembers() const { return true; }
 
-  // Whether it stores bf16 where our kernels do (stored.h), and is held to that
-  // instead of to what a plain program may do.
+  // Whether it stores bf16 (stored.h) and scales scores where our kernels do,
+  // and is held to that instead of to what a plain program may do.
   virtual bool stores_as_ours() const { return false; }
 
   // The outputs of one case under schedule 0 .. schedules()-1. An output that

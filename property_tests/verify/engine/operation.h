@@ -97,8 +97,8 @@ struct ExpectedOutput {
 
 struct Expected {
   std::map<std::string, ExpectedOutput> outputs;
-  // What instead is expected of implementations that store bf16 where our
-  // kernels do (Implementation::stores_as_ours).
+  // What instead is expected of implementations that store bf16 and scale
+  // scores where our kernels do (Implementation::stores_as_ours).
   std::map<std::string, ExpectedOutput> of_ours;
   // What is wrong with an output whatever its bounds (a selection that no
   // margin excuses): output -> one sentence.

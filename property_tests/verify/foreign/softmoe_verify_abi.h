@@ -17,7 +17,8 @@
  *       or another status after writing one sentence into call->message.
  *
  * Tensors are dense and row-major; names, shapes and meaning are those of
- * `verify list` and `verify explain op=...`. Outputs come filled with NaN (f64,
+ * `verify list` and `verify explain op=...`; reference/SPEC.md has the formulas
+ * and the order of what is packed. Outputs come filled with NaN (f64,
  * f32, bf16) or INT32_MIN. The data of every tensor is 64-byte aligned, and the
  * 64 elements before and after it are watched: a write there fails the case,
  * and so does a change of an input. An output that is optional may be left out
@@ -63,8 +64,10 @@ typedef struct softmoe_verify_tensor {
   int32_t dtype;
 } softmoe_verify_tensor;
 
-/* A parameter of the operation as text: "rows" "7", "kind" "soft". Sizes are in
- * the shapes as well, and what enters a formula is an input. */
+/* A parameter of the operation as text: "rows" "7", "kind" "soft". A real one
+ * that enters a formula is an input, too: take it from there. Sizes and choices
+ * are often nowhere else: shapes may have only the product of several, and some
+ * ("completed", "max_active") are in none. */
 typedef struct softmoe_verify_parameter {
   const char* name;
   const char* text;

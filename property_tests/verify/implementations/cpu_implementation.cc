@@ -44,6 +44,7 @@ class CpuImplementation : public Implementation {
                : "no CPU kernel for it";
   }
   int schedules() const override { return std::size(kThreads); }
+  bool stores_as_ours() const override { return true; }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     kernels::SelectIsa(kernels::IsaName(isa_));
@@ -72,6 +73,7 @@ class DoubleImplementation : public Implementation {
     if (!adapters_.contains(op.name())) return "no kernel body for it";
     return dtype == Dtype::kF64 ? "" : "the bodies run at f64 here";
   }
+  bool stores_as_ours() const override { return true; }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     (void)schedule;

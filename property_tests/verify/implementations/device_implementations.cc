@@ -18,10 +18,12 @@
 #include "kernels/simt/ptx/ptx_device.h"
 #include "kernels/simt/shim/simulator.h"
 #include "property_tests/verify/implementations/device_kernels.h"
+#include "property_tests/verify/implementations/device_watch.h"
 #include "property_tests/verify/implementations/elements.h"
 #include "property_tests/verify/implementations/implementations.h"
 
 #ifdef SOFTMOE_HAS_CUDA
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/device_facts.h"
 #endif
 
@@ -91,6 +93,9 @@ std::vector<fs::path> PtxFiles() {
 #ifdef SOFTMOE_HAS_CUDA
 
 std::string WhyNoDevice() { return kernels::isa_cuda::WhyNoDevice(); }
+void FinishDevice() {
+  kernels::isa_cuda::FinishStream(kernels::isa_cuda::DeviceStream());
+}
 
 template <typename Activation>
 RowKernelsOf<Activation> KernelsOnDevice() {
@@ -102,6 +107,7 @@ RowKernelsOf<Activation> KernelsOnDevice() {
 std::string WhyNoDevice() {
   return "built without the CUDA toolkit ($CUDA_HOME or /usr/local/cuda)";
 }
+void FinishDevice() {}
 template <typename Activation>
 RowKernelsOf<Activation> KernelsOnDevice() {
   return {};
@@ -110,9 +116,11 @@ RowKernelsOf<Activation> KernelsOnDevice() {
 #endif
 
 // The schedules are the device's own, twice.
-constexpr Place kCuda = {
-    "cuda", false, 2, WhyNoDevice,
-    [](int, const std::function<TensorMap()>& run) { return run(); }};
+constexpr Place kCuda = {"cuda", false, 2, WhyNoDevice,
+                         [](int, const std::function<TensorMap()>& run) {
+                           static DeviceWatch watch(FinishDevice);
+                           return watch.Run(run);
+                         }};
 
 template <typename Activation>
 RowKernelsOf<Activation> SimulatedKernels() {

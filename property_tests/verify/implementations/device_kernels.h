@@ -5,14 +5,49 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_DEVICE_KERNELS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_DEVICE_KERNELS_H_
 
+#include <memory>
+
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/cuda/layer_kernels.h"
 #include "kernels/cuda/noise_kernels.h"
 #include "kernels/cuda/products.h"
+#include "kernels/cuda/queue.h"
 #include "kernels/cuda/routing_kernels.h"
 #include "kernels/cuda/row_kernels.h"
 #include "property_tests/verify/implementations/mirrored_kernels.h"
+
+namespace softmoe::verify {
+
+// The one queue of the process, with the workspaces that models have: products
+// take the algorithms that they take there. Nothing destroys it, since nothing
+// says that the device answers when the process ends.
+template <auto TheStream, auto Make>
+kernels::Queue* QueueOfProcess() {
+  static kernels::Queue* const queue =
+      Make(TheStream(), kernels::kProductWorkspace).release();
+  return queue;
+}
+
+// What products are enqueued on, by where they run.
+namespace product_queue {
+namespace isa_cuda {
+inline kernels::Queue* Get() {
+  return QueueOfProcess<kernels::isa_cuda::DeviceStream,
+                        kernels::isa_cuda::MakeQueue>();
+}
+}  // namespace isa_cuda
+namespace isa_shim {
+// One for each call, since no memory may live between cases that run in the
+// simulator (ForgetFreedMemory), and small, since all of it is poisoned.
+inline std::unique_ptr<kernels::Queue> Get() {
+  return kernels::isa_shim::MakeQueue(kernels::isa_shim::DeviceStream(),
+                                      /*workspace=*/1 << 16);
+}
+}  // namespace isa_shim
+}  // namespace product_queue
+
+}  // namespace softmoe::verify
 
 // RowKernelsOf<Activation> of namespace kernels::isa. (A namespace is no
 // template argument.)
@@ -33,12 +68,10 @@
   }
 #define SOFTMOE_DEVICE_DeviceOnly(isa, Name) SOFTMOE_DEVICE_OnStream(isa, Name)
 
-// A workspace that the simulated device need not poison for long.
-#define SOFTMOE_DEVICE_OnQueue(isa, Name)                                \
-  [](const auto& args) {                                                 \
-    const auto queue = ::softmoe::kernels::isa::MakeQueue(               \
-        ::softmoe::kernels::isa::DeviceStream(), /*workspace=*/1 << 16); \
-    ::softmoe::kernels::isa::Name(args, *queue);                         \
+#define SOFTMOE_DEVICE_OnQueue(isa, Name)                            \
+  [](const auto& args) {                                             \
+    const auto queue = ::softmoe::verify::product_queue::isa::Get(); \
+    ::softmoe::kernels::isa::Name(args, *queue);                     \
   }
 
 #endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_DEVICE_KERNELS_H_

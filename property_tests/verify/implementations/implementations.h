@@ -64,8 +64,8 @@ ptx::PtxDevice& Ptx();
 // device, or if the program was built without the CUDA toolkit, every operation
 // is reported as UNSUPPORTED: not run, and never passed. Each case runs twice
 // and must give the same bits. After an illegal address this process can no
-// longer use the device, so everything that follows fails too: look at the
-// first failure.
+// longer use the device: that case fails, unshrunk, and the next call throws
+// EnvironmentError.
 std::unique_ptr<Implementation> MakeCudaImplementation(
     const std::string& activations, const Adapters& adapters);
 

@@ -117,7 +117,9 @@ class Experts : public Operation {
  public:
   Experts() {
     name_ = "experts";
-    text_ = "out += sum over active experts of gate * (SiLU(x G) * (x U)) D";
+    text_ =
+        "out += sum over active experts of gate * (SiLU(x G) * (x U)) D; "
+        "gate_up_weight has the columns of G, then those of U";
     parameters_ = {
         {.name = "rows",
          .text = "tokens",

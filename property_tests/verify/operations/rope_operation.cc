@@ -89,8 +89,9 @@ class Rope : public Operation {
   Rope() {
     name_ = "rope";
     text_ =
-        "the pairs of q and k turned by position base^(-2i/head_dim), an "
-        "angle in double at every dtype, and gradients turned back";
+        "the pairs (i, i + head_dim/2) of q and k turned by position "
+        "base^(-2i/head_dim), an angle in double at every dtype, and gradients "
+        "turned back; qkv has all heads of q, then of k, then of v";
     parameters_ = {
         {.name = "sequences",
          .text = "sequences",

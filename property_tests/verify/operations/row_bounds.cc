@@ -141,7 +141,10 @@ arguments of the exponentials (where sum |z| e^z / (1 + sum e^z) <= 3.4)
 and the closing root and logarithm; 8 u ln n for an anchor that may be
 the neighbour, and for a gap:
   |du_i| <= u (n + 3 sum_j q_j s_j + 32 + 8 ln n + 4 |z_i| + 6 |t|)
-  |dp_i| <= f_i (e^|du_i| - 1) + 3 u p_i + underflow)")};
+  |dp_i| <= f_i (e^|du_i| - 1) + 3 u p_i + underflow
+Outside are, in float, r_i/T - root/T and (r_i - root)/T of a root that
+is kept, which round at the size of the scores, and a gap to an anchor far
+from the root, such as the largest score, which rounds at its own size.)")};
   return derivation;
 }
 
