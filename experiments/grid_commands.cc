@@ -24,7 +24,6 @@
 #include "experiments/grids/grid_file.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/plan/slurm_jobs.h"
-#include "experiments/report/invariants.h"
 #include "experiments/report/mini_claims.h"
 #include "experiments/report/power.h"
 #include "experiments/run/grid_clean.h"
@@ -107,19 +106,6 @@ void Select(const std::vector<size_t>& selected, GridOutcome& outcome) {
   for (const size_t r : selected) outcome.runs[r].selected = true;
 }
 
-// Returns the exit code that Report would, for a process that leaves the report
-// to another.
-ExitCode JudgeOnly(const Grid& grid, const std::optional<RunRecord>& record,
-                   const std::vector<size_t>& selected,
-                   const fs::path& grid_folder) {
-  GridOutcome outcome =
-      ReadGrid(grid, grid_folder, /*check_checkpoints=*/false);
-  if (record) TakeRecordedRuns(*record, outcome);
-  Select(selected, outcome);
-  return AllHold(CheckInvariants(outcome)) ? ExitCode::kDone
-                                           : ExitCode::kFailed;
-}
-
 // Judges what is there, prints it and writes the report. One process at a time:
 // the last to finish sees all runs. `selected` must finish.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
@@ -175,23 +161,18 @@ ExitCode ForEachExperiment(
   return worst;
 }
 
-// Reports on the selected runs of a grid, or on each of its experiments. Only
-// the process that `leads` prints and writes.
+// Reports on the selected runs of a grid, or on each of its experiments.
 ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
-                  const fs::path& folder, const Arguments& arguments,
-                  bool leads = true) {
+                  const fs::path& folder, const Arguments& arguments) {
   const std::optional<RunRecord> record = RecordOf(arguments);
   const auto report = [&](const Grid& one, const std::vector<size_t>& runs) {
-    return leads ? Report(one, record, runs, folder, arguments.report)
-                 : JudgeOnly(one, record, runs, folder);
+    return Report(one, record, runs, folder, arguments.report);
   };
   if (grid.experiment != kAllExperiments) return report(grid, selected);
   return ForEachExperiment(
       grid, selected, arguments,
       [&](const Grid& one, const std::vector<size_t>& runs) {
-        if (leads) {
-          fmt::print("\nExperiment {}: {}\n", one.experiment, one.title);
-        }
+        fmt::print("\nExperiment {}: {}\n", one.experiment, one.title);
         return report(one, runs);
       });
 }
@@ -383,7 +364,6 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
     options.processes = &ranks;
     if (!ranks.leads()) return FollowGrid(grid, options);
   }
-  bool leads = true;
   if (launcher == Launcher::kSlurm) {
     RunOnSlurm(grid,
                {.run = options,
@@ -394,12 +374,14 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   } else if (launcher == Launcher::kMpi) {
     const ProcessRank rank = RankOfEnvironment();
     RunAsRank(grid, options, rank);
-    leads = rank.rank == 0;
+    // The first one reports, and mpirun would end it before that if another
+    // ended with the code of a grid that failed.
+    if (rank.rank > 0) return ExitCode::kDone;
   } else {
     RunGrid(grid, options);
   }
   const ExitCode code =
-      ReportOn(grid, options.selected, options.folder, arguments, leads);
+      ReportOn(grid, options.selected, options.folder, arguments);
   if (options.processes != nullptr) ranks.Dismiss(code);
   return code;
 }

@@ -325,7 +325,7 @@ ExitCode Import(const ImportOptions& options) {
                   {UserPath(options.values), UserPath(options.set_up),
                    PathOf(options.golden)});
   const auto read = [](const std::string& name) {
-    return NamedText{name, ReadWholeFile(UserPath(name))};
+    return NamedText{name, ReadSmallText(UserPath(name))};
   };
   const Document results = ImportResults(
       read(options.values), read(options.set_up), Load(options.golden));

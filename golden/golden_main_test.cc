@@ -304,6 +304,9 @@ TEST(Golden, ImportsNumbersOfOthers) {
   EXPECT_TRUE(EndedWith(
       RunGolden("import none.csv --set setup.toml --out x.h5", folder), 5,
       "none.csv"));
+  EXPECT_TRUE(EndedWith(
+      RunGolden("import /dev/zero --set setup.toml --out x.h5", folder), 2,
+      "/dev/zero: over 64 MiB"));
   EXPECT_FALSE(fs::exists(folder / "x.h5"));
 }
 

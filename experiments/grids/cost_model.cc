@@ -51,6 +51,12 @@ double CpuActivationBytes(const Config& config) {
   return kFp32 * static_cast<double>(tokens) * (kept + scratch);
 }
 
+double GpuFlops(const Config& config, const Cluster& cluster) {
+  const bool bf16 = config.training.precision == Precision::kBf16;
+  return (bf16 ? cluster.peak_flops : cluster.fp32_peak_flops) *
+         cluster.assumed_mfu;
+}
+
 RunCost EstimateCost(const Config& config, double active_experts,
                      const Cluster& cluster) {
   const ModelConfig& m = config.model;
@@ -64,9 +70,7 @@ RunCost EstimateCost(const Config& config, double active_experts,
                      CountForwardFlops(m, active_experts).total() *
                      static_cast<double>(cost.tokens);
 
-  const double gpu_seconds =
-      cost.train_flops / (cluster.peak_flops * cluster.assumed_mfu);
-  cost.gpu_hours = gpu_seconds / 3600;
+  cost.gpu_hours = cost.train_flops / GpuFlops(config, cluster) / 3600;
   cost.hours = cost.gpu_hours / static_cast<double>(cluster.gpus);
   cost.core_hours = cost.train_flops / cluster.core_flops / 3600;
   return cost;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "optimized/expected_step.h"
 
 namespace softmoe::experiments {
 
@@ -39,11 +40,12 @@ ForwardFlops CountForwardFlops(const ModelConfig& model, double active_experts);
 // sizes, comes from a rounded expert; this is the exact count (ruling 17).
 double ActiveParameters(const ModelConfig& model, double active_experts);
 
-// Where a grid runs: GPUs that train data-parallel in bf16 with fp32 master
-// weights or, for grids without GPUs, CPU cores.
+// Where a grid runs: GPUs that train data-parallel, in fp32 or in bf16 with
+// fp32 master weights, or, for corpora without GPUs, CPU cores.
 struct Cluster {
   int64_t gpus = 8;
-  double peak_flops = 989e12;       // dense bf16 of one H100 or GH200
+  double peak_flops = 989e12;  // dense bf16 of one H100 or GH200
+  double fp32_peak_flops = optimized::kH100Fp32Flops;
   double assumed_mfu = 0.3;         // share of the peak that the step reaches
   double gpu_bytes = 96e9;          // memory of one GPU; GH200, as in the paper
   int64_t gpus_per_node = 4;        // at most
@@ -52,6 +54,9 @@ struct Cluster {
   // grid's step reached on one AVX-512 core (//:bench).
   double core_flops = 40e9;
 };
+
+// FLOP/s of one GPU that trains `config`, in its precision, at the assumed MFU.
+double GpuFlops(const Config& config, const Cluster& cluster);
 
 struct RunCost {
   int64_t parameters = 0;  // including budget logits, L in SoftMoE rows

@@ -41,10 +41,11 @@ TEST(CostModel, PaperRunsCountTheirTokens) {
   EXPECT_EQ(EstimateCost(config, 2, Cluster()).tokens, 201'523'200'000);
 }
 
-// At 989 TFLOP/s times the MFU, the hours are the FLOPs divided by the rate.
-// Twice as many GPUs halve the number without rounding it.
+// In bf16 at 989 TFLOP/s times the MFU, the hours are the FLOPs divided by the
+// rate. Twice as many GPUs halve the number without rounding it.
 TEST(CostModel, HoursScaleWithTheCluster) {
-  const Config config;
+  Config config;
+  config.training.precision = Precision::kBf16;
   Cluster cluster;
   const RunCost eight = EstimateCost(config, 2, cluster);
   cluster.gpus = 16;
@@ -53,6 +54,24 @@ TEST(CostModel, HoursScaleWithTheCluster) {
   EXPECT_EQ(eight.hours, 2 * sixteen.hours);
   EXPECT_EQ(eight.gpu_hours * 3600 * 989e12 * 0.3, eight.train_flops);
   EXPECT_EQ(eight.core_hours * 3600 * 40e9, eight.train_flops);
+}
+
+// The products of an H100 in fp32 are not those of its tensor cores in bf16.
+TEST(CostModel, HoursAreThoseOfThePrecision) {
+  Config config;
+  Cluster cluster;
+  ASSERT_EQ(config.training.precision, Precision::kFp32);
+  const RunCost fp32 = EstimateCost(config, 2, cluster);
+  EXPECT_DOUBLE_EQ(fp32.gpu_hours * 3600 * 66.9e12 * 0.3, fp32.train_flops);
+  EXPECT_EQ(fp32.hours, fp32.gpu_hours / 8);
+  config.training.precision = Precision::kBf16;
+  const RunCost bf16 = EstimateCost(config, 2, cluster);
+  EXPECT_EQ(bf16.train_flops, fp32.train_flops);
+  EXPECT_DOUBLE_EQ(bf16.gpu_hours * 989, fp32.gpu_hours * 66.9);
+  cluster.fp32_peak_flops *= 2;
+  EXPECT_EQ(EstimateCost(config, 2, cluster).gpu_hours, bf16.gpu_hours);
+  cluster.peak_flops *= 2;
+  EXPECT_EQ(EstimateCost(config, 2, cluster).gpu_hours, bf16.gpu_hours / 2);
 }
 
 // A model small enough to count every one of its multiply-adds by hand.

@@ -255,6 +255,30 @@ std::vector<std::string> NamesAt(const GridParts& parts) {
   return names;
 }
 
+// The experiments of the scale, of which `needed`, or for "all" every one, must
+// be readable. Others are left out if they are not: what the command line sets,
+// or its seeds, may fit one experiment alone. Where it gives neither, the files
+// are at fault, and every one must be.
+std::vector<Grid> ReadExperiments(const GridParts& parts,
+                                  const SeedOption& seeds,
+                                  const std::string& needed) {
+  const bool every =
+      needed == kAllExperiments || (parts.grid.overrides.empty() &&
+                                    seeds.listed.empty() && seeds.first == 0);
+  std::vector<Grid> filed, experiments;
+  for (const std::string& name : NamesAt(parts)) {
+    try {
+      filed.push_back(ReadExperiment(name, parts, {}));
+      experiments.push_back(ReadExperiment(name, parts, seeds));
+    } catch (const ConfigError&) {
+      if (every || needed == name) throw;
+    }
+  }
+  CheckNames(experiments);
+  ShareRuns(filed, experiments);
+  return experiments;
+}
+
 // Every run of these experiments of one scale, once, as the grid "all".
 // `corpora` are those of the scale's file.
 Grid UnionOf(const std::vector<Grid>& experiments,
@@ -300,15 +324,8 @@ std::string RunIdentityKey(const GridRun& run) {
 std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
                                   const std::vector<std::string>& overrides,
                                   const SeedOption& seeds) {
-  const GridParts parts = ReadGridParts(scale, overrides);
-  std::vector<Grid> filed, experiments;
-  for (const std::string& name : NamesAt(parts)) {
-    filed.push_back(ReadExperiment(name, parts, {}));
-    experiments.push_back(ReadExperiment(name, parts, seeds));
-  }
-  CheckNames(experiments);
-  ShareRuns(filed, experiments);
-  return experiments;
+  return ReadExperiments(ReadGridParts(scale, overrides), seeds,
+                         kAllExperiments);
 }
 
 std::vector<Grid> ReadableExperiments(const std::filesystem::path& scale,
@@ -336,10 +353,11 @@ Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
     throw ConfigError(
         fmt::format("no experiment '{}'; {}", name, Suggestion(name, known)));
   }
-  std::vector<Grid> experiments = LoadExperiments(scale, overrides, seeds);
+  const GridParts parts = ReadGridParts(scale, overrides);
+  std::vector<Grid> experiments = ReadExperiments(parts, seeds, name);
   if (name == kAllExperiments) {
     experiments.resize(ExperimentNames().size());
-    return UnionOf(experiments, ReadGridParts(scale, overrides).grid.corpora);
+    return UnionOf(experiments, parts.grid.corpora);
   }
   const auto found = std::ranges::find(experiments, name, &Grid::experiment);
   if (found == experiments.end()) {

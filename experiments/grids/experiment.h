@@ -42,7 +42,8 @@ std::vector<Grid> ReadableExperiments(const std::filesystem::path& scale,
 
 // One experiment; or, for "all", every run that a table or figure of the paper
 // needs, once. Throws ConfigError with a suggestion for an unknown name, and
-// for an experiment that the scale does not have.
+// for an experiment that the scale does not have. For one experiment, others
+// that cannot be read with these overrides or seeds are left out of account.
 Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
                     const std::vector<std::string>& overrides,
                     const SeedOption& seeds = {});

@@ -451,6 +451,38 @@ noise_amplitude = )";
                    "row 'sparse-2-jitter-0.05'", "noise_amplitude"));
 }
 
+// Without noise, the rows of jitter have an amplitude that does nothing.
+TEST(Experiments, OverridesNeedToSuitOnlyTheOneAskedFor) {
+  const Ids quiet = {"router.noise=none"};
+  const auto refusal = [&](const std::string& name) {
+    return MessageOf<ConfigError>(
+        [&] { LoadExperiment(name, WriteScale(), quiet); });
+  };
+  EXPECT_EQ(refusal("main"), kNoError);
+  EXPECT_EQ(refusal("tau"), kNoError);
+  for (const char* name : {"jitter", "all"}) {
+    EXPECT_TRUE(Says(refusal(name), "noise_amplitude", "no effect"));
+  }
+  EXPECT_EQ(SelectGrid("smoke", "", quiet).runs.size(),
+            SelectGrid("smoke", "", {}).runs.size());
+}
+
+// tau is on the second seed alone, of which the command line has none.
+TEST(Experiments, SeedsNeedToSuitOnlyTheOneAskedFor) {
+  std::string text =
+      ReadWholeFile(WriteScale("[experiments.tau]\nseeds = [2]\n"));
+  const std::string seeds = "seeds = [1]";
+  text.replace(text.find(seeds), seeds.size(), "seeds = [1, 2]");
+  const fs::path path = fs::path(std::getenv("TEST_TMPDIR")) / "second.toml";
+  std::ofstream(path) << text;
+  EXPECT_EQ(LoadExperiment("main", path, {}, {7}).runs.size(), 8u);
+  for (const char* name : {"tau", "all"}) {
+    EXPECT_TRUE(Says(
+        MessageOf<ConfigError>([&] { LoadExperiment(name, path, {}, {7}); }),
+        "experiment 'tau' has no run there"));
+  }
+}
+
 TEST(Experiments, WhatTheScaleLacksIsNamed) {
   const std::pair<const char*, const char*> kCases[] = {
       {"[experiments.taus]\n", "did you mean 'tau'?"},
@@ -484,6 +516,10 @@ TEST(Experiments, WhatTheScaleLacksIsNamed) {
                    "tau.toml:",
                    "lacking.toml has no row with paper_row = "
                    "\"softmoe_star/k1/a4\""));
+  // No option is to blame, so it is refused for each of them.
+  EXPECT_TRUE(
+      Says(MessageOf<ConfigError>([&] { LoadExperiment("main", path, {}); }),
+           "tau.toml:"));
   // The others can be read.
   std::vector<std::string> problems;
   const std::vector<Grid> readable = ReadableExperiments(path, {}, &problems);

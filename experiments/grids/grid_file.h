@@ -76,7 +76,7 @@ struct SeedOption {
 
 struct Grid {
   std::filesystem::path path;          // the grid file
-  std::vector<std::string> overrides;  // as given to LoadGrid
+  std::vector<std::string> overrides;  // without spaces around "="
   std::string name;                    // "smoke", "tau"
   std::string scale;                   // one of Scales()
   std::string title;

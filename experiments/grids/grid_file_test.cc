@@ -333,8 +333,19 @@ TEST(Grid, SeedsOnTheCommandLineReplaceTheFiles) {
   ASSERT_EQ(grid.runs.size(), 3u);
   EXPECT_EQ(grid.seeds, (std::vector<int64_t>{7, 8, 9}));
   EXPECT_EQ(grid.runs[2].config.training.seed, 9);
-  const std::string failure = FailureOf(Minimal(""), {"training.seed=3"});
-  EXPECT_TRUE(Says(failure, "--seeds"));
+  for (const char* set :
+       {"training.seed=3", "training.seed = 3", " training.seed\t= 3"}) {
+    EXPECT_TRUE(Says(FailureOf(Minimal(""), {set}), "--seeds")) << set;
+  }
+}
+
+TEST(Grid, OverridesAreKeptWithoutSpaces) {
+  const Grid grid = LoadGrid(
+      Write(Minimal("")), {" runtime.threads = 2\t", "runtime.isa = \"v3\""});
+  EXPECT_EQ(grid.overrides, (std::vector<std::string>{"runtime.threads=2",
+                                                      "runtime.isa=\"v3\""}));
+  EXPECT_TRUE(SetsOnlyRuntime(grid));
+  EXPECT_EQ(grid.runs.front().runtime.threads, 2);
 }
 
 // A stand-in's row is put beside the paper's row, never presented as it; the

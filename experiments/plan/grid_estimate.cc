@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -12,6 +13,7 @@
 #include "core/files/paths.h"
 #include "core/text/suggestion.h"
 #include "golden/document/fingerprint.h"
+#include "optimized/device.h"
 #include "optimized/rank_groups.h"
 #include "trainer/run/resources.h"
 
@@ -52,12 +54,10 @@ RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
   RowEstimate row;
   row.run = run;
   row.seeds = 1;
-  row.active_experts = run.config.router.mean_active_experts;
+  const AssumedActivity assumed = AssumedActiveExperts(run, paper);
+  row.active_experts = assumed.active_experts;
+  row.active_from_paper = assumed.from_paper;
   if (!run.corpus.paper_dataset.empty()) {
-    const std::optional<double> train_ae =
-        PaperNumber(paper, "main_results", run.paper_id(), "train_ae");
-    if (train_ae) row.active_experts = *train_ae;
-    row.active_from_paper = train_ae.has_value();
     row.paper_gpu_hours =
         PaperNumber(paper, "compute", run.paper_id(), "gpu_hours");
   }
@@ -99,6 +99,24 @@ std::optional<double> PaperNumber(const golden::Document& paper,
   const golden::Cell& cell = cells->cells[static_cast<size_t>(index)];
   if (cell.empty()) return {};
   return cell.value;
+}
+
+AssumedActivity AssumedActiveExperts(const GridRun& run,
+                                     const golden::Document& paper) {
+  AssumedActivity assumed;
+  assumed.active_experts = run.config.router.mean_active_experts;
+  if (run.corpus.paper_dataset.empty()) return assumed;
+  const std::optional<double> train_ae =
+      PaperNumber(paper, "main_results", run.paper_id(), "train_ae");
+  if (train_ae) assumed.active_experts = *train_ae;
+  assumed.from_paper = train_ae.has_value();
+  return assumed;
+}
+
+void CheckPrecisionOfTasks(const GridRun& run) {
+  RuntimeConfig runtime = run.runtime;
+  if (run.corpus.gpus > 0 && runtime.device.empty()) runtime.device = "cuda";
+  optimized::CheckPrecision(run.config, runtime);
 }
 
 std::vector<RowEstimate> EstimateGrid(const Grid& grid,
@@ -149,20 +167,27 @@ void UsePrepared(const TokenPrefixes& tokens, std::vector<RowEstimate>* rows) {
   }
 }
 
-GridTotal Total(const std::vector<RowEstimate>& rows) {
+GridTotal Total(const std::vector<RowEstimate>& rows, size_t at_work) {
   GridTotal total;
-  int64_t at_work = 0;
+  std::vector<int64_t> peaks;  // beside what a run leaves
   for (const RowEstimate& row : rows) {
     const double runs = static_cast<double>(row.seeds);
     total.runs += row.seeds;
     total.tokens += row.seeds * row.cost.tokens;
     total.disk_bytes += row.seeds * row.left_bytes;
-    at_work = std::max(at_work, row.disk_bytes - row.left_bytes);
+    peaks.push_back(row.disk_bytes - row.left_bytes);
     total.train_flops += runs * row.cost.train_flops;
-    total.gpu_hours += runs * row.cost.gpu_hours;
-    total.core_hours += runs * row.cost.core_hours;
+    if (row.run.corpus.gpus > 0) {
+      total.gpu_runs += row.seeds;
+      total.gpu_hours += runs * row.cost.gpu_hours;
+    } else {
+      total.core_hours += runs * row.cost.core_hours;
+    }
   }
-  total.disk_bytes += at_work;
+  std::ranges::sort(peaks, std::greater());
+  for (size_t i = 0; i < std::min(peaks.size(), at_work); ++i) {
+    total.disk_bytes += peaks[i];
+  }
   return total;
 }
 

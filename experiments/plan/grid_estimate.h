@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_GRID_ESTIMATE_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_GRID_ESTIMATE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -20,13 +21,27 @@
 
 namespace softmoe::experiments {
 
+// The mean of active experts that FLOPs, hours and memory of a run assume.
+struct AssumedActivity {
+  double active_experts = 0;
+  bool from_paper = false;
+};
+
+// The paper's Train-AE of the run's row on its corpus or, for stand-ins and the
+// user's own rows, k. `paper` is the paper's document (//golden/paper).
+AssumedActivity AssumedActiveExperts(const GridRun& run,
+                                     const golden::Document& paper);
+
+// What `plan` and `run --launcher=slurm` ask of every run before anything is
+// submitted. Throws what optimized::CheckPrecision throws for the device that
+// its tasks train on: with GPUs "cuda", unless runtime.device names another.
+void CheckPrecisionOfTasks(const GridRun& run);
+
 // One row on one corpus: runs that differ only in the seed.
 struct RowEstimate {
-  GridRun run;        // the first seed's
-  int64_t seeds = 0;  // number of runs
-  // Assumed for FLOPs and memory: the paper's Train-AE of this row on this
-  // corpus or, for stand-ins and the user's own rows, k.
-  double active_experts = 0;
+  GridRun run;                // the first seed's
+  int64_t seeds = 0;          // number of runs
+  double active_experts = 0;  // assumed, by AssumedActiveExperts
   bool active_from_paper = false;
   RunCost cost;  // one run
   InitialActivity initial;
@@ -40,7 +55,7 @@ struct RowEstimate {
   int64_t left_bytes = 0;         // left once the run is finished
   int64_t checkpoint_bytes = 0;   // of one checkpoint, of which two are
                                   // there while one is written
-  int64_t calibration_bytes = 0;  // host memory, for tau
+  int64_t calibration_bytes = 0;  // host memory of each rank, for tau
   int64_t cpu_bytes = 0;          // the CPU trainer's memory
 };
 
@@ -64,13 +79,14 @@ using TokenPrefixes = std::map<std::string, std::filesystem::path>;
 // EnvironmentError if its files are not of it.
 void UsePrepared(const TokenPrefixes& tokens, std::vector<RowEstimate>* rows);
 
-// Sums over all runs of the rows. Disk: what finished runs leave, plus the peak
-// of the one at work.
+// Sums over all runs of the rows. GPU hours are those on corpora with GPUs,
+// core hours those on the others. Disk: what finished runs leave, plus the
+// largest peaks of as many runs as are at work at a time, of a row one.
 struct GridTotal {
-  int64_t runs = 0, tokens = 0, disk_bytes = 0;
+  int64_t runs = 0, gpu_runs = 0, tokens = 0, disk_bytes = 0;
   double train_flops = 0, gpu_hours = 0, core_hours = 0;
 };
-GridTotal Total(const std::vector<RowEstimate>& rows);
+GridTotal Total(const std::vector<RowEstimate>& rows, size_t at_work = 1);
 
 // The paper's document.
 golden::Document ReadPaper();

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -164,6 +166,51 @@ TEST(GridEstimate, DiskIsWhatRunsLeaveAndThePeakOfOne) {
   }
   EXPECT_EQ(Total(kept).disk_bytes, all_kept + largest);
   EXPECT_EQ(Total(gone).disk_bytes, all_gone + 2 * largest);
+}
+
+// A row has one run at work, whatever its seeds.
+TEST(GridEstimate, DiskHoldsThePeaksOfAllThatAreAtWork) {
+  std::vector<RowEstimate> rows(3);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    rows[r].seeds = 2;
+    rows[r].left_bytes = 100;
+    rows[r].disk_bytes = 101 + static_cast<int64_t>(r);
+  }
+  EXPECT_EQ(Total(rows).disk_bytes, 600 + 3);
+  EXPECT_EQ(Total(rows, 2).disk_bytes, 600 + 3 + 2);
+  EXPECT_EQ(Total(rows, 3).disk_bytes, 600 + 3 + 2 + 1);
+  EXPECT_EQ(Total(rows, 9).disk_bytes, 600 + 3 + 2 + 1);
+}
+
+TEST(GridEstimate, HoursAreOfWhatACorpusHas) {
+  RowEstimate gpu, cpu;
+  gpu.run.corpus.gpus = 8;
+  gpu.seeds = 2;
+  cpu.seeds = 3;
+  gpu.cost.gpu_hours = cpu.cost.gpu_hours = 5;
+  gpu.cost.core_hours = cpu.cost.core_hours = 7;
+  const GridTotal total = Total({gpu, cpu});
+  EXPECT_EQ(total.runs, 5);
+  EXPECT_EQ(total.gpu_runs, 2);
+  EXPECT_EQ(total.gpu_hours, 2 * 5);
+  EXPECT_EQ(total.core_hours, 3 * 7);
+}
+
+TEST(CheckPrecisionOfTasks, TasksWithGpusTrainOnThem) {
+  GridRun run;
+  run.config.training.precision = Precision::kBf16;
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { CheckPrecisionOfTasks(run); }),
+                   "the CPU computes in fp32 alone"));
+  run.corpus.gpus = 8;
+  EXPECT_NO_THROW(CheckPrecisionOfTasks(run));
+  run.config.model.vocab_size = 50257;
+  EXPECT_THROW(CheckPrecisionOfTasks(run), ConfigError);
+  run.config.model.vocab_size = 32768;
+  run.runtime.device = "cpu";
+  EXPECT_THROW(CheckPrecisionOfTasks(run), ConfigError);
+  run.corpus.gpus = 0;
+  run.runtime.device = "cuda";
+  EXPECT_NO_THROW(CheckPrecisionOfTasks(run));
 }
 
 TrainingConfig Batch(int64_t global, int64_t micro, int64_t group) {

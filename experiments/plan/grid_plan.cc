@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <map>
 #include <set>
@@ -34,6 +35,11 @@ using Rows = std::vector<RowEstimate>;
 bool HasGpus(const Grid& grid) {
   return std::any_of(grid.corpora.begin(), grid.corpora.end(),
                      [](const GridCorpus& corpus) { return corpus.gpus > 0; });
+}
+
+// Runs that write at a time: of Slurm's tasks, one for each row, any number.
+size_t RunsAtWork(const Rows& rows, Launcher launcher) {
+  return launcher == Launcher::kSlurm ? rows.size() : 1;
 }
 
 std::vector<Rows> ByCorpus(const Rows& rows) {
@@ -252,7 +258,6 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
   const golden::Document paper = ReadPaper();
   Rows rows = EstimateGrid(grid, paper);
   UsePrepared(tokens, &rows);
-  const bool gpus = HasGpus(grid);
   std::string text = Header(grid, rows, folder);
   const std::vector<Rows> corpora = ByCorpus(rows);
   for (const Rows& corpus : corpora) text += "\n" + DescribeCorpus(corpus);
@@ -260,21 +265,23 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
     const std::string ranks = DescribeRanks(corpus, grid.cluster);
     if (!ranks.empty()) text += "\n" + ranks;
   }
-  text += "\n" + PlanLegend(grid.cluster, gpus);
-  if (gpus) text += RankLegend(grid.cluster);
+  text += "\n" + PlanLegend(grid.cluster, rows);
+  if (HasGpus(grid)) text += RankLegend(grid.cluster);
   const std::string protocol = DescribeStillRuns(rows);
   if (!protocol.empty()) text += "\n" + protocol;
+  const size_t at_work = RunsAtWork(rows, launcher);
   text += "\nTotals\n";
   if (corpora.size() > 1) {
     for (const Rows& corpus : corpora) {
-      text +=
-          Paragraph(TotalLine(corpus.front().run.corpus.id, corpus, gpus), 2);
+      text += Paragraph(TotalLine(corpus.front().run.corpus.id, corpus,
+                                  RunsAtWork(corpus, launcher)),
+                        2);
     }
   }
-  text += Paragraph(TotalLine("all", rows, gpus), 2);
+  text += Paragraph(TotalLine("all", rows, at_work), 2);
   text += "\n" + DescribeDisk(rows, folder, CacheFolder());
   const int64_t free = FreeDiskBytes(folder);
-  std::vector<std::string> warnings = PlanWarnings(grid, rows, free);
+  std::vector<std::string> warnings = PlanWarnings(grid, rows, free, at_work);
   std::ranges::move(PaperRowWarnings(rows, paper),
                     std::back_inserter(warnings));
   const std::string problem = TokenDiskProblem(rows, CacheFolder());
@@ -295,13 +302,14 @@ std::string DescribeGrids() {
   std::string titles;
   for (const std::string& name : ShippedGrids()) {
     const Grid grid = LoadGrid(GridPath(name), {});
-    const GridTotal total = Total(EstimateGrid(grid, paper));
+    const Rows rows = EstimateGrid(grid, paper);
+    const GridTotal total =
+        Total(rows, RunsAtWork(rows, DefaultLauncher(grid)));
     table.Add(
         {name, std::to_string(total.runs),
          fmt::format("{}{} x {} x {}", IsWhole(grid) ? "" : "of ",
                      grid.corpora.size(), grid.rows.size(), grid.seeds.size()),
-         grid.scale, CostInWords(total, HasGpus(grid)),
-         FormatBytes(total.disk_bytes)});
+         grid.scale, CostInWords(total), FormatBytes(total.disk_bytes)});
     titles += fmt::format("{:5}  {}\n", name, grid.title);
   }
   return table.Text() + "\n" + titles + "\n" + ListExperiments(paper) + "\n" +

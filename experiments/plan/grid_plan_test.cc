@@ -17,7 +17,9 @@
 #include "core/files/paths.h"
 #include "core/process/process.h"
 #include "core/testing/message_test_util.h"
+#include "core/text/text_table.h"
 #include "experiments/grids/grid_select.h"
+#include "experiments/plan/grid_estimate.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -62,6 +64,14 @@ std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
+}
+
+// `text` without its line breaks.
+std::string InOneLine(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += word + " ";
+  return line;
 }
 
 // The words of the `nth` line that starts with `word`.
@@ -216,6 +226,7 @@ TEST(GridPlan, ScriptsRepeatTheCommandLine) {
   --device cuda \
   --ranks mpi \
   --corpora c4 \
+  "${more[@]}" \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
 )")) << plan;
   // With a fallback every token has an expert: the only warning is about the
@@ -232,9 +243,7 @@ TEST(GridPlan, SaysWhichRunsAreAskedForWhat) {
   grid.runs[1].evaluations = {.inference_tau_factors = {0.5, 2}};
   grid.runs[2].evaluations = {.inference_tau_factors = {3},
                               .tasks = {"piqa", "hellaswag"}};
-  std::istringstream words(PlanIn(grid, "/tmp"));
-  std::string plan;  // as one line
-  for (std::string word; words >> word;) plan += word + " ";
+  const std::string plan = InOneLine(PlanIn(grid, "/tmp"));
   EXPECT_TRUE(Says(plan, "validation at 0.5, 2 times tau (2 runs)",
                    "validation at 3 times tau (1 run)", "tasks piqa (1 run)",
                    "tasks piqa, hellaswag (1 run)"));
@@ -312,6 +321,30 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
                    "row"));
 }
 
+// Hours are those of each corpus, in all lines.
+TEST(GridPlan, CorporaWithAndWithoutGpus) {
+  const fs::path path = Folder("mixed.toml");
+  std::string text = ReadWholeFile(WriteUsersGrid());
+  text.insert(text.find("[[rows]]"),
+              "[[corpora]]\nid = \"small\"\ntitle = \"Another\"\n"
+              "[corpora.config.data]\ncorpus = \"path:small.txt\"\n");
+  text.replace(text.find("gpus = 20"), 9, "gpus = 8");
+  std::ofstream(path) << text;
+  const std::string plan = InOneLine(PlanIn(LoadGrid(path, {}), "/tmp"));
+  const size_t totals = plan.find(" Totals text: 2 runs, ");
+  ASSERT_NE(totals, std::string::npos) << plan;
+  const auto line = [&](const std::string& start) {
+    const size_t at = plan.find(" " + start + ": ", totals);
+    return plan.substr(at, plan.find(" on disk ", at) - at);
+  };
+  EXPECT_TRUE(Says(line("text"), " GPU hours, "));
+  EXPECT_FALSE(Says(line("text"), "core"));
+  EXPECT_TRUE(Says(line("small"), " core hours, "));
+  EXPECT_FALSE(Says(line("small"), "GPU"));
+  EXPECT_TRUE(Says(line("all"), " GPU hours and ", " core hours, "));
+  EXPECT_TRUE(Says(plan, "GPU h: at an assumed ", "Core time: at an assumed "));
+}
+
 // GRIDS.md's script for one node with 8 GPUs is what the launcher writes.
 TEST(GridPlan, GuideShowsTheScriptOfOneNode) {
   Grid paper = Shipped("paper");
@@ -346,6 +379,15 @@ TEST(GridPlan, FollowsTheLauncher) {
                    "srun --cpus-per-task=4 /opt/grid run", "--threads 4 \\\n",
                    "  sparse-1\n"));
   EXPECT_FALSE(Says(slurm, "GPU"));
+  // All nine rows may be at work at a time.
+  const std::vector<RowEstimate> rows = EstimateGrid(smoke, ReadPaper());
+  const auto on_disk = [&rows](size_t at_work) {
+    return FormatBytes(Total(rows, at_work).disk_bytes) + " on disk";
+  };
+  ASSERT_NE(on_disk(1), on_disk(9));
+  EXPECT_TRUE(Says(InOneLine(slurm), on_disk(9)));
+  EXPECT_TRUE(Says(InOneLine(DescribePlan(smoke, place, Launcher::kLocal)),
+                   on_disk(1)));
   const std::string mpi = DescribePlan(smoke, place, Launcher::kMpi);
   EXPECT_TRUE(Says(mpi,
                    "mpirun -n 4 /opt/grid run smoke --seeds 1234 "

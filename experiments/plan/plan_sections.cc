@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "core/config/config_enums.h"
 #include "core/config/router_traits.h"
+#include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/initial_activity.h"
@@ -28,6 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 
 using Rows = std::vector<RowEstimate>;
+
+bool TrainsOnGpus(const RowEstimate& row) { return row.run.corpus.gpus > 0; }
 
 }  // namespace
 
@@ -80,8 +84,12 @@ std::string CalibrationLine(const Rows& rows) {
     bytes = std::max(bytes, row.calibration_bytes);
   }
   if (bytes == 0) return "";
-  return fmt::format("calibrating tau: up to {} of host memory, while it lasts",
-                     FormatBytes(bytes));
+  const int64_t ranks = rows.front().run.corpus.gpus;
+  return fmt::format(
+      "calibrating tau: up to {} of host memory on each rank{}, while it lasts",
+      FormatBytes(bytes),
+      ranks > 1 ? fmt::format(", {} on {}", FormatBytes(ranks * bytes), ranks)
+                : "");
 }
 
 std::string Tau(const RowEstimate& row) {
@@ -165,7 +173,7 @@ std::string DescribeCorpus(const Rows& rows) {
   return text + "\n" + WhatIsTrained(rows) + "\n" + WhatItTakes(rows, gpus);
 }
 
-std::string PlanLegend(const Cluster& cluster, bool gpus) {
+std::string PlanLegend(const Cluster& cluster, const Rows& rows) {
   using trainer::metrics::kZeroActiveFraction;
   std::string text = Paragraph(fmt::format(
       "k: the mean of active experts asked for. tau: the cutoff in units of "
@@ -178,18 +186,22 @@ std::string PlanLegend(const Cluster& cluster, bool gpus) {
   text += Paragraph(
       "FLOPs: all training steps, a multiply-add as two; causal attention; "
       "nothing for recomputation, calibration and validation.");
-  if (gpus) {
+  const auto gpu_rows = std::ranges::count_if(rows, &TrainsOnGpus);
+  if (gpu_rows > 0) {
     text += Paragraph(fmt::format(
-        "GPU h: at an assumed {:.0f} % of {:.0f} TFLOP/s; paper: what the "
-        "paper's own run took. What each GPU holds: see the ranks of each "
-        "corpus.",
-        100 * cluster.assumed_mfu, cluster.peak_flops / 1e12));
-  } else {
+        "GPU h: at an assumed {:.0f} % of {:.0f} TFLOP/s in bf16, of {:.1f} in "
+        "fp32 (training.precision); paper: what the paper's own run took. What "
+        "each GPU holds: see the ranks of each corpus.",
+        100 * cluster.assumed_mfu, cluster.peak_flops / 1e12,
+        cluster.fp32_peak_flops / 1e12));
+  }
+  if (gpu_rows < std::ssize(rows)) {
     text += Paragraph(fmt::format(
-        "memory: weights, moments, gradients, activations of one balance group "
-        "with as many active experts as the caps allow, and the soft weights "
-        "that calibrating tau ranks, fp32; not the program, its tokens and "
-        "buffers of threads. Core time: at an assumed "
+        "memory: weights, moments, gradients, three arrays of the weights' "
+        "size for a checkpoint, activations of one balance group with as many "
+        "active experts as the caps allow, and the soft weights that "
+        "calibrating tau ranks, fp32; not the program, its tokens and buffers "
+        "of threads. Core time: at an assumed "
         "{:.0f} GFLOP/s of one core; divide by the cores.",
         cluster.core_flops / 1e9));
   }
@@ -249,7 +261,8 @@ std::string PaperTotal(const Rows& rows) {
   std::set<std::string> seen;
   double hours = 0;
   for (const RowEstimate& row : rows) {
-    if (row.paper_gpu_hours && seen.insert(row.run.paper_id()).second) {
+    if (TrainsOnGpus(row) && row.paper_gpu_hours &&
+        seen.insert(row.run.paper_id()).second) {
       hours += *row.paper_gpu_hours;
     }
   }
@@ -261,20 +274,22 @@ std::string PaperTotal(const Rows& rows) {
 
 }  // namespace
 
-std::string CostInWords(const GridTotal& total, bool gpus) {
-  if (gpus) return Amount(total.gpu_hours) + " GPU hours";
-  if (total.core_hours < 1) {
-    return Amount(60 * total.core_hours) + " core minutes";
-  }
-  return Amount(total.core_hours) + " core hours";
+std::string CostInWords(const GridTotal& total, const std::string& of_paper) {
+  const std::string gpus = Amount(total.gpu_hours) + " GPU hours" + of_paper;
+  if (total.gpu_runs == total.runs) return gpus;
+  const std::string cores =
+      total.core_hours < 1 ? Amount(60 * total.core_hours) + " core minutes"
+                           : Amount(total.core_hours) + " core hours";
+  return total.gpu_runs == 0 ? cores : gpus + " and " + cores;
 }
 
-std::string TotalLine(const std::string& name, const Rows& rows, bool gpus) {
-  const GridTotal total = Total(rows);
-  return fmt::format("{}: {}, {} tokens, {} FLOPs, {}{}, {} on disk", name,
+std::string TotalLine(const std::string& name, const Rows& rows,
+                      size_t at_work) {
+  const GridTotal total = Total(rows, at_work);
+  return fmt::format("{}: {}, {} tokens, {} FLOPs, {}, {} on disk", name,
                      Count(total.runs, "run"), Scientific(total.tokens),
-                     Scientific(total.train_flops), CostInWords(total, gpus),
-                     gpus ? PaperTotal(rows) : "",
+                     Scientific(total.train_flops),
+                     CostInWords(total, PaperTotal(rows)),
                      FormatBytes(total.disk_bytes));
 }
 
@@ -442,6 +457,15 @@ std::string ActivityProblem(const RowEstimate& row) {
                                : "router.fallback = \"top1\" would avoid it");
 }
 
+std::string PrecisionProblem(const RowEstimate& row) {
+  try {
+    CheckPrecisionOfTasks(row.run);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 std::string BatchProblem(const RowEstimate& row) {
   const int64_t gpus = row.run.corpus.gpus;
   return gpus == 0 ? "" : SplitBatch(row.run.config.training, gpus).problem;
@@ -474,12 +498,13 @@ std::string MemoryProblem(const RowEstimate& row, const Cluster& cluster) {
 }  // namespace
 
 std::vector<std::string> PlanWarnings(const Grid& grid, const Rows& rows,
-                                      int64_t free_disk_bytes) {
+                                      int64_t free_disk_bytes, size_t at_work) {
   // Problems with the rows that have them, ordered by first row.
   std::vector<std::pair<std::string, std::vector<std::string>>> problems;
   for (const RowEstimate& row : rows) {
-    for (const std::string& problem : {ActivityProblem(row), BatchProblem(row),
-                                       MemoryProblem(row, grid.cluster)}) {
+    for (const std::string& problem :
+         {ActivityProblem(row), PrecisionProblem(row), BatchProblem(row),
+          MemoryProblem(row, grid.cluster)}) {
       if (problem.empty()) continue;
       auto known = problems.begin();
       while (known != problems.end() && known->first != problem) ++known;
@@ -495,7 +520,7 @@ std::vector<std::string> PlanWarnings(const Grid& grid, const Rows& rows,
   for (const auto& [problem, where] : problems) {
     warnings.push_back(fmt::format("{}: {}", fmt::join(where, ", "), problem));
   }
-  const int64_t need = Total(rows).disk_bytes;
+  const int64_t need = Total(rows, at_work).disk_bytes;
   if (need > free_disk_bytes) {
     warnings.push_back(fmt::format(
         "all runs together will write up to {}, the disk has {} free; choose a "

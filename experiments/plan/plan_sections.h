@@ -6,6 +6,7 @@
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_SECTIONS_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_PLAN_SECTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -23,8 +24,9 @@ std::string DescribeModel(const ModelConfig& model);
 // The rows of one corpus: how a step is divided, what is trained, and its cost.
 std::string DescribeCorpus(const std::vector<RowEstimate>& rows);
 
-// Explains the columns of DescribeCorpus and their assumptions.
-std::string PlanLegend(const Cluster& cluster, bool gpus);
+// Explains the columns of DescribeCorpus of these rows, and their assumptions.
+std::string PlanLegend(const Cluster& cluster,
+                       const std::vector<RowEstimate>& rows);
 
 // How many experts soft rows would activate if their scores kept their initial
 // spread: a table with one line per soft row, whatever its corpora, beside what
@@ -33,12 +35,15 @@ std::string PlanLegend(const Cluster& cluster, bool gpus);
 // paper.)
 std::string DescribeStillRuns(const std::vector<RowEstimate>& rows);
 
-// "121 GPU hours", "5 core minutes"
-std::string CostInWords(const GridTotal& total, bool gpus);
+// "121 GPU hours", "5 core minutes"; of corpora with and without GPUs both:
+// "121 GPU hours and 5 core minutes". `of_paper` comes after the GPU hours.
+std::string CostInWords(const GridTotal& total,
+                        const std::string& of_paper = "");
 
-// "owt: 14 runs, ..., 121 GPU hours (the paper's 9 rows: 180), ... on disk"
+// "owt: 14 runs, ..., 121 GPU hours (the paper's 9 rows: 180), ... on disk",
+// with as many runs at work as Total takes.
 std::string TotalLine(const std::string& name,
-                      const std::vector<RowEstimate>& rows, bool gpus);
+                      const std::vector<RowEstimate>& rows, size_t at_work);
 
 // The disk space by kind: corpora, tokens, checkpoints, results. `rows` belong
 // to one grid with results in `folder`; `cache` holds corpora and tokens, which
@@ -56,12 +61,14 @@ std::string TokenDiskProblem(const std::vector<RowEstimate>& rows,
 // not do what its author intends; rows with the same problem share one:
 //   - fewer than 0.5 active experts on average at the start (DESIGN.md,
 //     ruling 7)
+//   - a precision in which its device does not train
 //   - balance groups or micro-batches that do not divide over the GPUs
 //   - more memory than a GPU has, but for what is kept as on the device
-//   - more disk than `free_disk_bytes`
+//   - more disk than `free_disk_bytes`, with `at_work` runs at work (Total)
 std::vector<std::string> PlanWarnings(const Grid& grid,
                                       const std::vector<RowEstimate>& rows,
-                                      int64_t free_disk_bytes);
+                                      int64_t free_disk_bytes,
+                                      size_t at_work = 1);
 
 }  // namespace softmoe::experiments
 

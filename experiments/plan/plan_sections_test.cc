@@ -21,6 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A text as one line, however it is broken.
+std::string OneLine(const std::string& text) {
+  std::istringstream stream(text);
+  std::string one_line;
+  for (std::string word; stream >> word;) one_line += word + " ";
+  return one_line;
+}
+
 // ---- The protocol.
 
 RowEstimate SoftRow(const std::string& id, const std::string& corpus) {
@@ -84,6 +92,54 @@ TEST(DescribeCorpus, SaysOfWhichTokensTheStepsAreEpochs) {
                    "1.25 epochs of the 1,234,567 tokens of /data/owt"));
 }
 
+// Every rank holds what all rank.
+TEST(DescribeCorpus, SaysWhatCalibrationTakesOnEachRank) {
+  RowEstimate row;
+  row.calibration_bytes = 3000;
+  EXPECT_TRUE(Says(DescribeCorpus({row}), "calibrating tau: up to " +
+                                              FormatBytes(3000) +
+                                              " of host memory on each rank, "
+                                              "while it lasts"));
+  row.run.corpus.gpus = 8;
+  EXPECT_TRUE(Says(OneLine(DescribeCorpus({row})),
+                   FormatBytes(3000) + " of host memory on each rank, " +
+                       FormatBytes(24000) + " on 8, while it lasts"));
+}
+
+// ---- Costs.
+
+TEST(PlanLegend, SaysWhatItsRowsHave) {
+  RowEstimate gpu, cpu;
+  gpu.run.corpus.gpus = 8;
+  const auto legend = [](const std::vector<RowEstimate>& rows) {
+    return OneLine(PlanLegend(Cluster(), rows));
+  };
+  const std::string gpus =
+      "GPU h: at an assumed 30 % of 989 TFLOP/s in bf16, of 66.9 in fp32";
+  const std::string cores = "Core time: at an assumed 40 GFLOP/s";
+  EXPECT_TRUE(Says(legend({gpu}), gpus));
+  EXPECT_FALSE(Says(legend({gpu}), cores));
+  EXPECT_TRUE(Says(legend({cpu}), cores,
+                   "three arrays of the weights' size for a checkpoint"));
+  EXPECT_FALSE(Says(legend({cpu}), "GPU"));
+  EXPECT_TRUE(Says(legend({cpu, gpu}), gpus, cores));
+}
+
+TEST(CostInWords, SaysWhatGpusAndWhatCoresTake) {
+  GridTotal total;
+  total.runs = total.gpu_runs = 2;
+  total.gpu_hours = 121;
+  EXPECT_EQ(CostInWords(total), "121 GPU hours");
+  total.core_hours = 0.5;
+  total.runs = 3;
+  EXPECT_EQ(CostInWords(total, " (the paper's)"),
+            "121 GPU hours (the paper's) and 30 core minutes");
+  total.gpu_runs = 0;
+  EXPECT_EQ(CostInWords(total), "30 core minutes");
+  total.core_hours = 5;
+  EXPECT_EQ(CostInWords(total), "5 core hours");
+}
+
 // ---- Disk space.
 
 RowEstimate DiskRow(const std::string& corpus) {
@@ -95,14 +151,6 @@ RowEstimate DiskRow(const std::string& corpus) {
   row.checkpoint_bytes = 1000;
   row.disk_bytes = 2300;
   return row;
-}
-
-// A text as one line, however it is broken.
-std::string OneLine(const std::string& text) {
-  std::istringstream stream(text);
-  std::string one_line;
-  for (std::string word; stream >> word;) one_line += word + " ";
-  return one_line;
 }
 
 TEST(PlanDisk, NamesEveryKindOnce) {
@@ -264,6 +312,19 @@ TEST(PlanWarnings, OneForAllRowsWithTheSameProblem) {
   EXPECT_TRUE(warnings[0].starts_with("owt/a, owt/b: ")) << warnings[0];
 }
 
+TEST(PlanWarnings, PrecisionInWhichNothingTrains) {
+  RowEstimate row = SoundRow("a");
+  row.run.config.training.precision = Precision::kBf16;
+  EXPECT_TRUE(Warnings({row}).empty());
+  row.run.corpus.gpus = 0;
+  const std::vector<std::string> warnings = Warnings({row});
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(
+      Says(warnings[0], "owt/a: training.precision = \"bf16\": the CPU"));
+  row.run.runtime.device = "cuda";
+  EXPECT_TRUE(Warnings({row}).empty());
+}
+
 TEST(PlanWarnings, BatchThatDoesNotDivide) {
   RowEstimate row = SoundRow("a");
   row.run.corpus.gpus = 20;  // 240 sequences in groups of 30
@@ -307,6 +368,11 @@ TEST(PlanWarnings, MoreDiskThanIsFree) {
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(
       Says(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB", "--out"));
+  // Of two rows that are at work at a time, both are at their peaks.
+  const std::vector<RowEstimate> rows = {SoundRow("a"), SoundRow("b")};
+  EXPECT_TRUE(PlanWarnings(Grid(), rows, 1600).empty());
+  EXPECT_TRUE(PlanWarnings(Grid(), rows, 2000, 2).empty());
+  EXPECT_EQ(PlanWarnings(Grid(), rows, 1999, 2).size(), 1u);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "core/config/config_enums.h"
 #include "core/config/parameter_layout.h"
@@ -59,8 +61,9 @@ std::string TimeTable(const std::vector<RowEstimate>& rows,
   return table.Text();
 }
 
-std::string BitsLine(int64_t groups) {
-  const RankNumbers numbers = NumbersOfRanks(groups);
+std::string BitsLine(const Config& config) {
+  const RankNumbers numbers =
+      NumbersOfRanks(optimized::NumGroups(config.training));
   return fmt::format(
       "bits: {} ranks give those of one{}", fmt::join(numbers.same_bits, ", "),
       numbers.own_bits.empty()
@@ -86,6 +89,27 @@ std::string WireLine(const Config& config, int ranks) {
       Thousands(sent.parameters), Thousands(sent.norm),
       Thousands(sent.statistics),
       Thousands(optimized::MostBytesOfStep(config, ranks)));
+}
+
+// What `line` says of the rows: once if it is the same of all of them, else
+// each text after the names of its rows.
+std::string LineOfRows(const std::vector<RowEstimate>& rows,
+                       const std::function<std::string(const Config&)>& line) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> lines;
+  for (const RowEstimate& row : rows) {
+    const std::string text = line(row.run.config);
+    auto known = lines.begin();
+    while (known != lines.end() && known->first != text) ++known;
+    if (known == lines.end()) known = lines.insert(known, {text, {}});
+    known->second.push_back(row.run.row.id);
+  }
+  if (lines.size() == 1) return Paragraph(lines.front().first, 2);
+  std::string text;
+  for (const auto& [of_rows, names] : lines) {
+    text +=
+        Paragraph(fmt::format("of {}: {}", fmt::join(names, ", "), of_rows), 2);
+  }
+  return text;
 }
 
 }  // namespace
@@ -120,8 +144,7 @@ RankTimes EstimateRankTimes(const Config& config, double active_experts,
   RankTimes times;
   // A backward pass is two forward passes (cost_model.h).
   times.backward = 2 * CountForwardFlops(config.model, active_experts).total() *
-                   static_cast<double>(tokens) /
-                   (cluster.peak_flops * cluster.assumed_mfu);
+                   static_cast<double>(tokens) / GpuFlops(config, cluster);
   if (ranks == 1) return times;
 
   const int64_t in_node =
@@ -174,15 +197,15 @@ std::string DescribeRanks(const std::vector<RowEstimate>& rows,
   }
   Cluster cluster = machine;
   cluster.gpus = corpus.gpus;
-  const Config& config = rows.front().run.config;
   const int ranks = static_cast<int>(corpus.gpus);
   const NodeLayout nodes = LayOutNodes(corpus.gpus, machine.gpus_per_node);
   std::string text =
       fmt::format("Ranks of {}: {} on {}, {} on each\n", corpus.id,
                   Count(corpus.gpus, "GPU"), Count(nodes.nodes, "node"),
                   nodes.gpus_per_node);
-  text += Paragraph(BitsLine(optimized::NumGroups(config.training)), 2);
-  text += Paragraph(WireLine(config, ranks), 2);
+  text += LineOfRows(rows, &BitsLine);
+  text += LineOfRows(
+      rows, [&](const Config& config) { return WireLine(config, ranks); });
   text += "\n" + MemoryTable(rows, corpus.gpus, machine.gpu_bytes);
   if (ranks > 1) text += "\n" + TimeTable(rows, cluster);
   return text;
@@ -198,8 +221,9 @@ std::string RankLegend(const Cluster& machine) {
       "weights are in fp32 the parameters, whole on every rank; in bf16, "
       "whole, what passes read, for products a copy in bf16, and of the fp32 "
       "parameters a shard; moments are shards; a rank with g groups adds their "
-      "gradients in ceil(log2 g) more buffers, and what comes from other ranks "
-      "{} MiB at a time; routed: what the caps allow; "
+      "gradients in ceil(log2 g) more buffers, and what comes from other "
+      "ranks, "
+      "at most {} MiB of each at a time; routed: what the caps allow; "
       "GiB: all of it, with scratch and products, but for {:.3g} GB that "
       "kernels and {:.3g} GB that NCCL may take later. recompute: the setting "
       "that computes least again with which {:.3g} GB hold all of that. "

@@ -119,6 +119,16 @@ TEST(EstimateRankTimes, HidesWhatIsThereBeforeTheBackwardPassEnds) {
   EXPECT_EQ(EstimateRankTimes(config, 2, cluster).share(), 0);
 }
 
+TEST(EstimateRankTimes, TakesThePeakOfThePrecision) {
+  Config config = PaperRun().config;
+  ASSERT_EQ(config.training.precision, Precision::kBf16);
+  Cluster cluster;
+  const double bf16 = EstimateRankTimes(config, 2, cluster).backward;
+  config.training.precision = Precision::kFp32;
+  const double fp32 = EstimateRankTimes(config, 2, cluster).backward;
+  EXPECT_DOUBLE_EQ(bf16 * 989, fp32 * 66.9);
+}
+
 TEST(DescribeRanks, SaysWhatEachGpuHoldsAndSends) {
   RowEstimate row;
   row.run = PaperRun();
@@ -135,6 +145,23 @@ TEST(DescribeRanks, SaysWhatEachGpuHoldsAndSends) {
   }
   EXPECT_TRUE(
       Says(RankLegend(machine), "ASSUMED", "450 GB/s", "50 GB/s", "96 GB"));
+  EXPECT_FALSE(Says(text, "of sparse-1: "));
+  // A learned budget is ten numbers more.
+  RowEstimate learned = row, sparse = row;
+  sparse.run.row.id = "sparse-2";
+  learned.run.row.id = "softmoe";
+  learned.run.config.router.kind = RouterKind::kSoftLearned;
+  const std::string three = DescribeRanks({row, learned, sparse}, machine);
+  EXPECT_TRUE(Says(three, "  bits: 1, 2,",
+                   "  of sparse-1, sparse-2: on the wire: in",
+                   "  of softmoe: on the wire: in", "8,646,797,968 bytes",
+                   "8,646,756,992 bytes"));
+  EXPECT_EQ(three.find("bits:"), three.rfind("bits:"));
+  // Of other groups, other bits.
+  learned.run.config.training.balance_group_sequences = 10;
+  EXPECT_TRUE(Says(DescribeRanks({row, learned}, machine),
+                   "  of sparse-1: bits: 1, 2, 4, 8 ranks give",
+                   "  of softmoe: bits: 1, 2, "));
   row.run.corpus.gpus = 20;  // do not divide 8 groups: a warning says so
   EXPECT_EQ(DescribeRanks({row}, machine), "");
   row.run.corpus.gpus = 0;

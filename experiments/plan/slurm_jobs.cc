@@ -23,6 +23,8 @@ constexpr int kSecondsToSave = 300;
 // Open MPI 4.1 passes SIGTERM on after this time, and kills after as long again
 // (measured, with other values). Both fit into kSecondsToSave.
 constexpr int kMpirunWaits = 120;
+// More steps than any run has: a log has the first and the last one.
+constexpr int kLogEvery = 1'000'000'000;
 constexpr int kReturnsOfKilled = 3;
 
 // Quotes `value` for a #SBATCH line, which sbatch reads differently from a
@@ -103,9 +105,12 @@ std::string Training(const SlurmJob& job) {
     // srun is tried: Debian's lists pmix even where its plugin cannot load the
     // library, for want of libpmix-dev. Slurm sends its signal to what srun
     // starts alone, so mpirun is told in time, and tells its ranks. Slurm knows
-    // when the time is up, which [cluster] sbatch may have changed.
+    // when the time is up, which [cluster] sbatch may have changed. Without
+    // --foreground mpirun gets the signal twice, alone and with its process
+    // group, and ends at once: its ranks are never told, and save nothing.
     text += fmt::format(
-        R"sh(# Ranks end each other, with the code of the one that was first.
+        R"sh(more=()
+# Ranks end each other, with the code of the one that was first.
 start=(srun --mpi=pmix --kill-on-bad-exit=0{})
 if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
   command -v mpirun >/dev/null || {{
@@ -114,19 +119,22 @@ if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
   }}
   now=$(date +%s)
   left=$((${{SLURM_JOB_END_TIME:-now + {}}} - now - {}))
-  start=(timeout $((left > 0 ? left : 1)) mpirun -n {} --bind-to none
-    --mca odls_base_sigkill_timeout {})
+  start=(timeout --foreground $((left > 0 ? left : 1))
+    mpirun -n {} --bind-to none --mca odls_base_sigkill_timeout {})
+  # While mpirun ends, it reads nothing: who fills the pipe cannot save.
+  more=(--set runtime.log_every={})
 fi
 status=0
 "${{start[@]}}")sh",
         cores, static_cast<int>(ExitCode::kEnvironment), LimitHours(job) * 3600,
-        kSecondsToSave, job.num_ranks(), kMpirunWaits);
+        kSecondsToSave, job.num_ranks(), kMpirunWaits, kLogEvery);
   } else {
     text += "status=0\nsrun" + cores;
   }
   for (const std::string& word : job.command) {
     text += (word.starts_with("--") ? " \\\n  " : " ") + ShellQuoted(word);
   }
+  if (job.num_ranks() > 1) text += " \\\n  \"${more[@]}\"";
   return text +
          " \\\n  --rows \"${rows[$SLURM_ARRAY_TASK_ID]}\" || status=$?\n";
 }

@@ -195,7 +195,8 @@ TEST_F(SlurmScriptRun, WithoutPmixMpirunStartsTheRanks) {
   EXPECT_EQ(done.output,
             "[mpirun][-n][20][--bind-to][none][--mca]"
             "[odls_base_sigkill_timeout][120][bazel-bin/experiments/grid][run]"
-            "[paper][--corpora][c4][--out][/data/my runs][--rows][sparse-1]");
+            "[paper][--corpora][c4][--out][/data/my runs]"
+            "[--set][runtime.log_every=1000000000][--rows][sparse-1]");
   // What `timeout` ends with.
   EXPECT_NE(Run(0, 124, /*pmix=*/false).output.find("requeue"),
             std::string::npos);
@@ -205,15 +206,34 @@ TEST_F(SlurmScriptRun, WithoutPmixMpirunStartsTheRanks) {
 // script itself.
 TEST_F(SlurmScriptRun, MpirunIsEndedInTime) {
   Pretend("date", "echo 1000000");
-  Pretend("timeout", "echo \"[timeout][$1]\"");
+  Pretend("timeout", "echo \"[timeout][$1][$2]\"");
   const std::pair<const char*, const char*> kEnds[] = {
       {"", "140100"}, {"1014400", "14100"}, {"1000299", "1"}};
   for (const auto& [end, seconds] : kEnds) {
     ::setenv("SLURM_JOB_END_TIME", end, 1);
     EXPECT_EQ(Run(0, 0, /*pmix=*/false).output,
-              "[timeout][" + std::string(seconds) + "]\n");
+              "[timeout][--foreground][" + std::string(seconds) + "]\n");
   }
   ::unsetenv("SLURM_JOB_END_TIME");
+}
+
+// Open MPI's ends at once when it is told twice, and its ranks then save
+// nothing. A second signal would go to its process group: to `sleep`, too,
+// which does not catch it.
+TEST_F(SlurmScriptRun, MpirunIsToldOnce) {
+  Pretend("date", "echo 1000000");
+  Pretend("mpirun", R"sh(trap 'told=yes' TERM
+sleep 3 &
+until [ "$told" ]; do wait $!; done
+wait $!
+printf '[told, and its group ended with %d]' $?
+)sh");
+  ::setenv("SLURM_JOB_END_TIME", "1000302", 1);  // in two seconds
+  const ProgramResult stopped = Run(0, 0, /*pmix=*/false);
+  ::unsetenv("SLURM_JOB_END_TIME");
+  EXPECT_EQ(stopped.exit_status, 124);
+  EXPECT_EQ(stopped.output,
+            "[told, and its group ended with 0][scontrol][requeue][70_0]");
 }
 
 TEST_F(SlurmScriptRun, WithoutPmixAndMpirunItEndsAndSaysWhatToInstall) {

@@ -10,7 +10,9 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <utility>
 
+#include "core/config/config.h"
 #include "core/config/router_traits.h"
 #include "experiments/grids/cost_model.h"
 #include "experiments/report/row_summary.h"
@@ -237,37 +239,48 @@ Reading SparseExactlyK(const RunResult& result) {
   return {0, fmt::format("{:g} for every token in training and validation", k)};
 }
 
-// Compares every run with every run that has fewer experts.
+// Compares every run with every run that has fewer experts, among models of the
+// same sizes: rows and corpora may have their own.
 std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
   struct Range {
     double low = std::nan(""), high = std::nan("");
   };
-  std::map<double, Range> parameters;  // by k
+  // By the parameters without experts and with one, then by k.
+  std::map<std::pair<double, double>, std::map<double, Range>> models;
   for (const RunOutcome& run : outcome.runs) {
     if (!TraitsOf(run.run.config).exact_k || !IsCounted(run)) continue;
-    Range& range = parameters[run.run.config.router.mean_active_experts];
+    const ModelConfig& model = run.run.config.model;
+    Range& range =
+        models[{ActiveParameters(model, 0), ActiveParameters(model, 1)}]
+              [run.run.config.router.mean_active_experts];
     if (run.state != RunState::kFinished) continue;
-    const double count = ActiveParameters(
-        run.run.config.model, run.result->final_validation.active_experts);
+    const double count =
+        ActiveParameters(model, run.result->final_validation.active_experts);
     // fmin and fmax ignore a NaN: the first count replaces it.
     range.low = std::fmin(range.low, count);
     range.high = std::fmax(range.high, count);
   }
-  if (parameters.size() < 2) return std::nullopt;
+  std::erase_if(models,
+                [](const auto& model) { return model.second.size() < 2; });
+  if (models.empty()) return std::nullopt;
   Invariant invariant{"sparse_active_parameters",
                       "more experts in Sparse MoE activate more parameters",
                       true};
-  const Range* fewer = nullptr;
-  for (const auto& [k, range] : parameters) {
-    const bool measured = std::isfinite(range.low) && std::isfinite(range.high);
-    invariant.detail += fmt::format(
-        "{}{:g}: {}", fewer == nullptr ? "" : ", ", k,
-        measured ? fmt::format("{:.0f}", range.low) : "not measured");
-    // NaN compares false.
-    if (!measured || (fewer != nullptr && !(fewer->high < range.low))) {
-      invariant.holds = false;
+  for (const auto& [sizes, parameters] : models) {
+    if (!invariant.detail.empty()) invariant.detail += "; ";
+    const Range* fewer = nullptr;
+    for (const auto& [k, range] : parameters) {
+      const bool measured =
+          std::isfinite(range.low) && std::isfinite(range.high);
+      invariant.detail += fmt::format(
+          "{}{:g}: {}", fewer == nullptr ? "" : ", ", k,
+          measured ? fmt::format("{:.0f}", range.low) : "not measured");
+      // NaN compares false.
+      if (!measured || (fewer != nullptr && !(fewer->high < range.low))) {
+        invariant.holds = false;
+      }
+      fewer = &range;
     }
-    fewer = &range;
   }
   return invariant;
 }

@@ -40,7 +40,7 @@ struct Invariant {
 // - sparse_exactly_k: Sparse MoE activates k experts for every token, in
 //   training and in validation.
 // - sparse_active_parameters: more experts in Sparse MoE activate strictly more
-//   parameters, whatever the corpus and seed.
+//   parameters of a model of the same sizes, whatever the corpus and seed.
 // - finite_losses: every loss and gradient norm of the log and of validation.
 // - loss_falls: mean loss of the last tenth of the steps < of the first tenth.
 // - below_unigram: held-out loss <= unigram's - kBelowUnigram.

@@ -154,6 +154,30 @@ TEST(Invariants, ActiveParametersOfEverySeedMustGrow) {
       Find(CheckInvariants(outcome), "sparse_active_parameters").holds);
 }
 
+// A corpus may have a vocabulary of its own, and a row a width: one expert of a
+// large model may take more than two of a small one.
+TEST(Invariants, ActiveParametersAreComparedAmongModelsOfOneSize) {
+  const GridOutcome small = ExampleOutcome();
+  GridOutcome outcome = small;
+  RunOf(outcome, "sparse-1").run.config.model.vocab_size *= 1000;
+  for (const Invariant& invariant : CheckInvariants(outcome)) {
+    EXPECT_NE(invariant.id, "sparse_active_parameters");  // one k of each size
+  }
+  for (RunOutcome& run : outcome.runs) {
+    run.run.config.model = small.runs.front().run.config.model;
+    run.run.config.model.vocab_size *= 1000;
+  }
+  outcome.runs.insert(outcome.runs.end(), small.runs.begin(), small.runs.end());
+  const auto invariant = [&] {
+    return Find(CheckInvariants(outcome), "sparse_active_parameters");
+  };
+  EXPECT_TRUE(invariant().holds) << invariant().detail;
+  EXPECT_TRUE(Says(invariant().detail, "1: ", ", 2: ", "; 1: "));
+  // RunOf is of the large model, which comes first.
+  RunOf(outcome, "sparse-2").result->final_validation.active_experts = 1;
+  EXPECT_FALSE(invariant().holds);
+}
+
 TEST(Invariants, ResultsThatLackStepsOrLayersConfirmNothing) {
   const std::vector<std::function<void(trainer::RunResult&)>> losses = {
       [](auto& r) { r.steps.clear(); },

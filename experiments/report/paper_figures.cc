@@ -49,7 +49,7 @@ class CorpusFigures {
  public:
   CorpusFigures(const GridOutcome& outcome, size_t corpus)
       : corpus_(outcome.grid.corpora[corpus].id), number_(corpus) {
-    for (const RowSummary& row : SummarizeRows(outcome)) {
+    for (const RowSummary& row : JudgedRows(outcome)) {
       if (row.corpus->id == corpus_ && !row.Finished().empty()) {
         rows_.push_back(row);
       }

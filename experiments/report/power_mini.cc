@@ -39,6 +39,7 @@ class MiniPower {
     }
     std::map<std::string, std::vector<RowKey>> corpora;
     for (const golden::PlannedRuns& planned : claims_.planned) {
+      std::vector<RowKey>& used = corpora[planned.corpus];
       for (const std::string& row : planned.rows) {
         const RowKey key(planned.corpus, row);
         const auto config = configs.find(key);
@@ -48,7 +49,8 @@ class MiniPower {
                                    ? *config->second
                                    : grid.runs.front().config;
         base_[key] = TruthOf(known.Of(key), of_row);
-        corpora[planned.corpus].push_back(key);
+        // Rows that no measure uses say nothing of those that are judged.
+        if (claims_.Uses(row)) used.push_back(key);
       }
     }
     const auto verdicts = golden::JudgeMiniature(claims_, PlannedRunsOf(known));

@@ -24,6 +24,17 @@ constexpr double kDefaultLoss = 3.557, kDefaultRise = 0.121, kDefaultP = 1.5;
 
 constexpr double kDefaultLoadVariance = 0.05;
 
+// The active experts of a row without known runs. At a whole number, where
+// budget groups and the sparse curve end, noise alone would decide what a soft
+// row is compared with; so it lies in the middle of a group: of the one with
+// numbers just above its k or, if its cap is lower, of the one that ends there.
+double DefaultActiveExperts(const Config& config) {
+  const double k = config.router.mean_active_experts;
+  if (!TraitsOf(config).lapsum) return k;
+  const auto cap = static_cast<double>(MaxActive(config, k));
+  return std::min(std::floor(k), cap - 1) + 0.5;
+}
+
 // This many points of an allocation over the steps suffice, since the judge
 // interpolates linearly.
 constexpr int64_t kPoints = 20;
@@ -158,7 +169,7 @@ RowTruth TruthOf(const std::vector<MiniatureRun>& known, const Config& config) {
   RowTruth truth;
   const RouterTraits traits = TraitsOf(config);
   truth.sparse = traits.exact_k;
-  truth.infer_ae = truth.train_ae = router.mean_active_experts;
+  truth.infer_ae = truth.train_ae = DefaultActiveExperts(config);
   truth.loss = DefaultLoss(truth.infer_ae);
   truth.mean_cap =
       static_cast<double>(MaxActive(config, router.mean_active_experts));

@@ -109,7 +109,8 @@ double DeviationOr(double fallback, const std::optional<double>& known,
 // mini grid's sparse rows.
 double DefaultLoss(double experts);
 
-// The truth of a row, from its known runs, if there are any.
+// The truth of a row, from its known runs, if there are any; else the active
+// experts of a soft row lie within a budget group, not at its end.
 RowTruth TruthOf(const std::vector<golden::MiniatureRun>& known,
                  const Config& config);
 

@@ -10,10 +10,15 @@
 #include <vector>
 
 #include "core/files/paths.h"
+#include "core/testing/message_test_util.h"
 #include "experiments/grids/experiment.h"
+#include "experiments/report/paper_figures.h"
+#include "experiments/report/plot.h"
 #include "experiments/report/report_csv.h"
 #include "experiments/report/report_curves.h"
 #include "experiments/report/report_html.h"
+#include "experiments/report/report_tables.h"
+#include "experiments/report/row_summary.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
 #include "experiments/testing/report_test_util.h"
@@ -127,6 +132,46 @@ TEST(JudgeRegimeRuns, IsOfTheExperimentAsItIs) {
   outcome.grid.scale_grid = "own";
   EXPECT_FALSE(JudgeRegimeRuns(outcome).has_value());
   EXPECT_FALSE(JudgeRegimeRuns(ExampleOutcome()).has_value());
+}
+
+// Whatever pilots give, tables of the rows, curves and figures stay the same.
+TEST(JudgedRows, AreWithoutPilots) {
+  const GridOutcome outcome = MadeUp(-0.02);
+  GridOutcome other = outcome;
+  GridOutcome pilots = outcome;
+  pilots.runs.clear();
+  for (RunOutcome& run : other.runs) {
+    if (run.run.seed != 7001 && run.run.seed != 7002) continue;
+    run.result->final_validation.loss += 1;
+    for (trainer::StepRecord& step : run.result->steps) step.loss += 1;
+    pilots.runs.push_back(run);
+  }
+  ASSERT_EQ(pilots.runs.size(), 8u);
+  const GridTable table = MakeGridTable(other);
+  EXPECT_EQ(table.rows.size(), outcome.grid.rows.size());
+  EXPECT_TRUE(Says(table.legend, "Pilots, which are never judged, are left"));
+  EXPECT_EQ(DescribeGridTable(other), DescribeGridTable(outcome));
+  const auto drawn = [](const GridOutcome& of) {
+    return PlotCsv(MakeCurves(of).at(1).plots.front());
+  };
+  EXPECT_TRUE(Says(drawn(other), "regime-1.5"));
+  EXPECT_EQ(drawn(other), drawn(outcome));
+  const auto figures = [](const GridOutcome& of) {
+    std::vector<std::string> points;
+    for (const Figure& figure : PaperFigures(of)) {
+      for (const Plot& plot : figure.plots) points.push_back(PlotCsv(plot));
+    }
+    return points;
+  };
+  EXPECT_FALSE(figures(other).empty());
+  EXPECT_EQ(figures(other), figures(outcome));
+  for (const RowSummary& row : JudgedRows(other)) {
+    EXPECT_EQ(row.runs.front()->run.seed, 1234) << row.row->id;
+    EXPECT_NE(row.runs.back()->run.seed / 1000, 7) << row.row->id;
+  }
+  // Whoever trains pilots alone sees them.
+  EXPECT_EQ(MakeGridTable(pilots).rows.size(), 4u);
+  EXPECT_FALSE(Says(MakeGridTable(pilots).legend, "Pilots"));
 }
 
 TEST(DifferencesOverSteps, FollowTheRowsOfASeed) {

@@ -132,7 +132,7 @@ Series OverSteps(
 
 std::vector<Figure> MakeCurves(const GridOutcome& outcome) {
   std::vector<Figure> all;
-  const std::vector<RowSummary> rows = SummarizeRows(outcome);
+  const std::vector<RowSummary> rows = JudgedRows(outcome);
   for (size_t c = 0; c < outcome.grid.corpora.size(); ++c) {
     const std::string& corpus = outcome.grid.corpora[c].id;
     const auto id = [&](const char* what) {

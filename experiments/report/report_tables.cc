@@ -10,6 +10,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/config/router_traits.h"
 #include "core/text/text_table.h"
@@ -109,7 +111,7 @@ std::vector<std::string> MakeCells(const RowSummary& row,
 }  // namespace
 
 GridTable MakeGridTable(const GridOutcome& outcome) {
-  const std::vector<RowSummary> summaries = SummarizeRows(outcome);
+  const std::vector<RowSummary> summaries = JudgedRows(outcome);
   const std::vector<MeasuredColumn> columns = MeasuredColumns(summaries);
   const bool seeds = outcome.grid.seeds.size() > 1;
   const bool problems = std::ranges::any_of(
@@ -124,6 +126,11 @@ GridTable MakeGridTable(const GridOutcome& outcome) {
     table.header.push_back(column.metric.title);
     if (with_deviation) table.header.push_back("sd");
     table.legend += Legend(column.metric) + ". ";
+  }
+  size_t shown = 0;
+  for (const RowSummary& row : summaries) shown += row.runs.size();
+  if (shown < outcome.runs.size()) {
+    table.legend += "Pilots, which are never judged, are left out. ";
   }
   if (seeds) table.header.push_back("seeds");
   if (problems) table.header.push_back("");
@@ -349,14 +356,59 @@ EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
   return table;
 }
 
+// The first answers to each set of items of a task that the runs of a row were
+// asked.
+std::vector<const trainer::TaskResult*> SetsOfItems(const RowSummary& row,
+                                                    const std::string& task) {
+  std::vector<const trainer::TaskResult*> sets;
+  for (const RunOutcome* run : row.Finished()) {
+    const trainer::TaskResult* const answers = FindTask(*run->result, task);
+    if (answers != nullptr && std::ranges::none_of(sets, [&](const auto* set) {
+          return SameItems(*set, *answers);
+        })) {
+      sets.push_back(answers);
+    }
+  }
+  return sets;
+}
+
+// Of those runs of a row that were asked the same items as `asked`.
+std::vector<std::string> TaskLine(const RowSummary& row,
+                                  const trainer::TaskResult& asked) {
+  using trainer::MeasuredAnswers;
+  const std::string& task = asked.name;
+  const RowSummary some = Restricted(row, [&](const RunResult& r) {
+    const trainer::TaskResult* const answers = FindTask(r, task);
+    return answers != nullptr && SameItems(*answers, asked);
+  });
+  const auto over = [&](size_t m, double MeasuredAnswers::*of) {
+    return some.Over([&](const RunResult& r) {
+      return 100 * (FindTask(r, task)->measures[m].*of);
+    });
+  };
+  std::vector<std::string> line = {Label(row), task,
+                                   std::to_string(asked.right.size())};
+  for (size_t m = 0; m < trainer::kTaskMeasureNames.size(); ++m) {
+    line.push_back(
+        fmt::format("{:.2f}", over(m, &MeasuredAnswers::accuracy).mean));
+  }
+  const Sample acc = over(0, &MeasuredAnswers::accuracy);
+  line.push_back(acc.deviation ? fmt::format("{:.2f}", *acc.deviation) : "");
+  line.push_back(
+      fmt::format("{:.2f}", over(0, &MeasuredAnswers::standard_error).mean));
+  line.push_back(Runs(some, row));
+  return line;
+}
+
 EvaluationTable TaskTable(const std::vector<RowSummary>& rows) {
   EvaluationTable table;
   table.title = "Zero-shot tasks";
   table.caption =
       "Final parameters, T = 1, noise off, tau of training; percent of the "
-      "items, means over seeds. acc: by log-likelihood; acc_norm, acc_bytes "
-      "and acc_tokens: over the choice's code points, bytes and tokens. sd: "
-      "deviation of acc over seeds; se: its mean standard error over items.";
+      "items, means over the seeds that were asked the same. acc: by "
+      "log-likelihood; acc_norm, acc_bytes and acc_tokens: over the choice's "
+      "code points, bytes and tokens. sd: deviation of acc over seeds; se: its "
+      "mean standard error over items.";
   table.header = {"row", "task", "items"};
   table.header.insert(table.header.end(), trainer::kTaskMeasureNames.begin(),
                       trainer::kTaskMeasureNames.end());
@@ -365,30 +417,9 @@ EvaluationTable TaskTable(const std::vector<RowSummary>& rows) {
   for (const RowSummary& row : rows) AddTaskNames(row, &tasks);
   for (const RowSummary& row : rows) {
     for (const std::string& name : tasks) {
-      const RowSummary some = Restricted(row, [&](const RunResult& r) {
-        return FindTask(r, name) != nullptr;
-      });
-      if (some.runs.empty()) continue;
-      const auto over = [&](size_t m, double trainer::MeasuredAnswers::*of) {
-        return some.Over([&](const RunResult& r) {
-          return 100 * (FindTask(r, name)->measures[m].*of);
-        });
-      };
-      const auto& first = *FindTask(*some.runs.front()->result, name);
-      std::vector<std::string> line = {Label(row), name,
-                                       std::to_string(first.right.size())};
-      using trainer::MeasuredAnswers;
-      for (size_t m = 0; m < trainer::kTaskMeasureNames.size(); ++m) {
-        line.push_back(
-            fmt::format("{:.2f}", over(m, &MeasuredAnswers::accuracy).mean));
+      for (const trainer::TaskResult* asked : SetsOfItems(row, name)) {
+        table.rows.push_back(TaskLine(row, *asked));
       }
-      const Sample acc = over(0, &MeasuredAnswers::accuracy);
-      line.push_back(acc.deviation ? fmt::format("{:.2f}", *acc.deviation)
-                                   : "");
-      line.push_back(fmt::format(
-          "{:.2f}", over(0, &MeasuredAnswers::standard_error).mean));
-      line.push_back(Runs(some, row));
-      table.rows.push_back(std::move(line));
     }
   }
   return table;
@@ -397,7 +428,7 @@ EvaluationTable TaskTable(const std::vector<RowSummary>& rows) {
 }  // namespace
 
 std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome) {
-  const std::vector<RowSummary> rows = SummarizeRows(outcome);
+  const std::vector<RowSummary> rows = JudgedRows(outcome);
   std::vector<EvaluationTable> tables = {
       InferenceTauTable(rows), RouterHealthTable(rows), TaskTable(rows)};
   std::erase_if(
@@ -498,7 +529,7 @@ EvaluationTable ActiveExperts(const std::vector<RowSummary>& rows) {
 
 std::vector<EvaluationTable> ExperimentTables(const GridOutcome& outcome,
                                               const golden::Document& paper) {
-  const std::vector<RowSummary> rows = SummarizeRows(outcome);
+  const std::vector<RowSummary> rows = JudgedRows(outcome);
   std::vector<EvaluationTable> tables;
   const std::string& repeats = outcome.grid.table;
   if (repeats == "compute" || repeats == "throughput") {

@@ -225,6 +225,33 @@ TEST(EvaluationTables, ShowTasksOverSeeds) {
             std::string::npos);
 }
 
+// 40 items of one file and 5 of another have no mean.
+TEST(EvaluationTables, ShowOtherItemsOfATaskInALineOfTheirOwn) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.row.id != "soft-2") continue;
+    const bool part = run.run.seed == 2;
+    trainer::TaskResult task;
+    task.name = "piqa";
+    task.sha256 = part ? "of a part" : "of all";
+    const double accuracy = part ? 0.75 : run.run.seed == 1 ? 0.25 : 0.5;
+    for (int m = 0; m < trainer::kNumTaskMeasures; ++m) {
+      task.measures.push_back({1, accuracy, part ? 0.25 : 0.125});
+    }
+    task.right.assign(part ? 5 : 40, 0);
+    EvaluationsOf(run).tasks = {task};
+  }
+  EXPECT_EQ(
+      EvaluationTables(outcome).back().rows,
+      (std::vector<Texts>{{"foldoc/soft-2", "piqa", "40", "37.50", "37.50",
+                           "37.50", "37.50", "17.68", "12.50", "2/3"},
+                          {"foldoc/soft-2", "piqa", "5", "75.00", "75.00",
+                           "75.00", "75.00", "", "25.00", "1/3"}}));
+  // As many items of another file are other items.
+  EvaluationsOf(RunOf(outcome, "soft-2")).tasks[0].sha256 = "of others";
+  EXPECT_EQ(EvaluationTables(outcome).back().rows.size(), 3u);
+}
+
 TEST(EvaluationTables, ShowRouterHealthOverLayersAndSeeds) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
   for (RunOutcome& run : outcome.runs) {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "core/config/router_traits.h"
 #include "experiments/report/row_summary.h"
@@ -67,11 +69,19 @@ double ExactActiveParameters(const RunResult& r) {
   return ColumnOf(metrics::kActiveParameters).read(r) / 1e6;
 }
 
-// Share of the budget that the last three layers hold at the end.
-double LastThreeShare(const RunResult& r) {
-  const auto& k = r.allocation;
-  const auto last = k.end() - std::min<std::ptrdiff_t>(3, k.end() - k.begin());
-  return std::accumulate(last, k.end(), 0.0) / Sum(k);
+// The share of the last three layers in the sum over layers.
+double LastThreeShare(const std::vector<double>& layers) {
+  const auto last =
+      layers.end() - std::min<std::ptrdiff_t>(3, std::ssize(layers));
+  return std::accumulate(last, layers.end(), 0.0) / Sum(layers);
+}
+
+double LastThreeOfBudget(const RunResult& r) {
+  return LastThreeShare(r.allocation);
+}
+
+double LastThreeOfActive(const RunResult& r) {
+  return LastThreeShare(r.final_validation.layer_active_experts);
 }
 
 // The sum of the allocation at the step at which it is furthest from K.
@@ -94,31 +104,36 @@ double SmallestAllocation(const RunResult& r) {
   return least;
 }
 
-// sum_l |k_l(25k) - k_l(0)| divided by the same at the end; every layer begins
-// with the same k. Linear between steps, of which a record lacks that one. NaN
-// for a run that ends earlier or moves nothing.
+// How much of the way to the final k_l is done after 25k steps: 1 - (sum_l
+// |k_l(25k) - k_l(end)|) / (sum_l |k_l(0) - k_l(end)|), as in EarlyMovement of
+// golden/verdict/miniature_quantity.cc; below 0 if k_l has moved away from it.
+// Every layer begins with the same k, and a step has the k_l that the updates
+// before it left. Linear between steps, of which a record lacks that one. Not
+// finite for a run that ends by then or moves nothing.
 double MovedEarly(const RunResult& r) {
-  const auto moved = [&](const std::vector<double>& allocation) {
+  const auto to_end = [&](const std::vector<double>& allocation) {
     double sum = 0;
-    for (const double k : allocation) {
-      sum += std::abs(k - r.config.router.mean_active_experts);
+    for (size_t l = 0; l < allocation.size(); ++l) {
+      sum += std::abs(allocation[l] - r.allocation[l]);
     }
     return sum;
   };
   const auto after =
-      std::ranges::lower_bound(r.steps, kEarly, {}, &StepRecord::step);
-  if (after == r.steps.begin() || r.steps.back().step <= kEarly) {
+      std::ranges::lower_bound(r.steps, kEarly + 1, {}, &StepRecord::step);
+  if (after == r.steps.begin() || after == r.steps.end()) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   const StepRecord& before = *(after - 1);
-  const double part = static_cast<double>(kEarly - before.step) /
+  const double part = static_cast<double>(kEarly + 1 - before.step) /
                       static_cast<double>(after->step - before.step);
   std::vector<double> early;
   for (size_t l = 0; l < r.allocation.size(); ++l) {
     early.push_back(
         std::lerp(before.allocation[l], after->allocation[l], part));
   }
-  return moved(early) / moved(r.allocation);
+  const std::vector<double> first(r.allocation.size(),
+                                  r.config.router.mean_active_experts);
+  return 1 - to_end(early) / to_end(first);
 }
 
 // Appends the accuracies with the tau of training, or with `factor` times that.
@@ -223,7 +238,10 @@ std::vector<ResultsColumn> InferenceTauColumns(double factor, TaskMeasure by) {
   };
   std::vector<ResultsColumn> measures = {
       {"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
-       true},
+       true,
+       // A calibrated one is measured, and no setting that later runs must
+       // have; it stands in the row's field eval.tau.
+       [](const Config& config) { return config.router.tau.has_value(); }},
       {"ae", over(&Validation::active_experts)}};
   AddAccuracies(factor, by, &measures);
   measures.push_back({"loss", over(&Validation::loss), false, nullptr,
@@ -232,10 +250,11 @@ std::vector<ResultsColumn> InferenceTauColumns(double factor, TaskMeasure by) {
 }
 
 std::vector<ResultsColumn> AllocationColumns() {
-  return {{"top3_share", LastThreeShare},
+  return {{"top3_share", LastThreeOfBudget},
           {"budget", WorstBudget},
           {"least_allocation", SmallestAllocation},
-          {"moved_by_25k", MovedEarly}};
+          {"moved_by_25k", MovedEarly},
+          {"top3_active_share", LastThreeOfActive}};
 }
 
 std::vector<ResultsColumn> LayerColumns(int64_t num_layers) {

@@ -51,6 +51,18 @@ Cell EmptyCell(const std::string& flag) {
   return cell;
 }
 
+// A setting as a cell can hold it, a plain decimal of at most 18 digits
+// (golden/document/decimal.h).
+std::string PlainSetting(double value) {
+  std::string text = Setting(value);
+  if (text.find('e') == text.npos) return text;
+  text = fmt::format("{:.{}f}", value,
+                     std::fabs(value) < 1 ? 17 : golden::kMeasuredDecimals);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
 Cell MakeCell(const RowSummary& row, const ResultsColumn& measure) {
   if (measure.applies && !measure.applies(row.config())) return EmptyCell("");
   if (!measure.read) return EmptyCell("NOT_MEASURED");
@@ -62,9 +74,12 @@ Cell MakeCell(const RowSummary& row, const ResultsColumn& measure) {
   if (row.AnyFailed() && !is_known) return EmptyCell("DIVERGED");
   if (sample.runs == 0) return EmptyCell("NOT_RUN");
   if (!std::isfinite(sample.mean)) return EmptyCell("NOT_MEASURED");
+  if (std::fabs(sample.mean) > golden::kLargestMeasured) {
+    return EmptyCell("DIVERGED");  // an explosion that ended before infinity
+  }
   Cell cell;
   cell.value = cell.low = cell.high = sample.mean;
-  cell.text = measure.setting ? Setting(sample.mean)
+  cell.text = measure.setting ? PlainSetting(sample.mean)
                               : fmt::format("{:.{}f}", sample.mean,
                                             golden::kMeasuredDecimals);
   cell.runs = sample.runs;
@@ -233,12 +248,16 @@ class Builder {
       }
       const size_t before = table.rows.size();
       AddRows(measures_at(factor), &RouterTraits::cutoff, ids, &table);
-      for (size_t r = before; r < table.rows.size(); ++r) {
-        // The first cell holds the tau of inference; empty if nothing was run.
-        const std::string& tau = table.rows[r].cells.front().text;
-        table.rows[r].fields.push_back(
-            {"eval.tau", tau, FieldClass::kMustMatch,
-             tau.empty() ? Known::kUnknown : Known::kStated});
+      size_t r = before;
+      for (const RowSummary& row : rows_) {
+        if (!HasTrait(row.config(), &RouterTraits::cutoff)) continue;
+        golden::Row& out = table.rows[r++];
+        // The first cell holds a tau that was set; empty if nothing was run.
+        const std::string tau = row.config().router.tau
+                                    ? out.cells.front().text
+                                    : CalibratedTauText(row, factor);
+        out.fields.push_back({"eval.tau", tau, FieldClass::kMustMatch,
+                              tau.empty() ? Known::kUnknown : Known::kStated});
       }
     }
     return table;

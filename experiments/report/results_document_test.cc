@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/files/atomic_file.h"
@@ -14,7 +16,12 @@
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
 #include "experiments/testing/report_test_util.h"
+#include "golden/document/document.h"
+#include "golden/document/fingerprint.h"
 #include "golden/testing/document_test_util.h"
+#include "golden/verdict/miniature.h"
+#include "golden/verdict/miniature_judge.h"
+#include "golden/verdict/miniature_quantity.h"
 #include "golden/verdict/verdict.h"
 
 namespace softmoe::experiments {
@@ -152,11 +159,13 @@ TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
   EXPECT_EQ(cell("top3_share").value, 1);
   EXPECT_EQ(cell("moved_by_25k").flags,
             std::vector<std::string>{"NOT_MEASURED"});
-  // At the end |k_l - 2| sum to 0.5. The steps are renumbered so that the fifth
-  // is the 25000th.
-  for (auto& step : result.steps) step.step = 5000 * step.step;
+  // The start, 2 for each, is 0.5 from the end, 1.75, 2 and 2.25; 1.9, 2 and
+  // 2.1 are 0.3 from it. The steps are renumbered so that the fifth has what
+  // 25000 updates left.
+  for (auto& step : result.steps) step.step = 5000 * step.step + 1;
   result.steps[4].allocation = {1.9, 2, 2.1};
-  // 1.9 and 2.1 are off by at most 2^-53 and 2^-52, the quotient by 2^-54.
+  // 1.9 and 2.1 are off by at most 2^-53 and 2^-52, the sum of their
+  // differences by 2^-55; the quotient by 0.5 by twice that, and 0.4 by 2^-55.
   EXPECT_NEAR(cell("moved_by_25k").value, 0.4, 7 * 0x1p-53);
   // A run that ends earlier says nothing about later steps.
   for (auto& step : result.steps) step.step /= 8;
@@ -165,28 +174,75 @@ TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
             std::vector<std::string>{"NOT_MEASURED"});
 }
 
-// k_l moves along a straight line, by 2^-20 a step. Of a recorded run 2 + x and
-// 2 - x round by 2^-52 and 2^-53, what is added to the step before them by less
-// than 2^-61, and the sum is divided by 2 * 164000 / 2^20 = 0.31.
+// In 25000 updates the first layer gains all, or half, of what the last one has
+// gained in the end; or none; or the last one has a quarter of that. All
+// numbers are exact, and those that C3 has for such a run.
+TEST(ResultsDocument, MovesAwayFromTheFinalAllocationAreNotEarlyOnes) {
+  GridOutcome outcome = ExampleOutcome();
+  auto& result = *RunOf(outcome, "soft-2").result;
+  result.allocation = {1.75, 2, 2.25};
+  for (const auto& [last, expected] :
+       {std::pair{1.75, -1.0}, {1.875, -0.5}, {2.0, 0.0}, {2.0625, 0.25}}) {
+    result.steps.clear();
+    golden::MiniatureRun run;
+    for (const int64_t s : {12'500, 25'000, 100'000}) {
+      trainer::StepRecord& step = result.steps.emplace_back();
+      step.step = s + 1;
+      step.allocation = s == 100'000 ? result.allocation
+                                     : std::vector<double>{4 - last, 2, last};
+      run.allocation.push_back({.step = s, .allocation = step.allocation});
+    }
+    EXPECT_EQ(CellOf(Results(outcome), "owt/softmoe/k2/a2", "moved_by_25k",
+                     "allocation")
+                  .value,
+              expected);
+    golden::MiniatureMeasure early;
+    early.quantity = golden::Quantity::kEarlyMovement;
+    early.share_of_steps = 0.25;
+    EXPECT_EQ(ReadQuantity(early, run).value, expected);
+  }
+}
+
+// 8 of 12 experts, whatever the budget of the layers is.
+TEST(ResultsDocument, ActiveExpertsOfTheLastThreeLayersAreAShare) {
+  GridOutcome outcome = ExampleOutcome();
+  auto& validation = RunOf(outcome, "soft-2").result->final_validation;
+  validation.layer_active_experts = {1, 3, 2, 1, 5};
+  const std::string row = "owt/softmoe/k2/a2";
+  const auto cell = [&] {
+    return CellOf(Results(outcome), row, "top3_active_share", "allocation");
+  };
+  EXPECT_EQ(cell().value, 8.0 / 12);
+  validation.layer_active_experts.clear();
+  EXPECT_EQ(cell().flags, std::vector<std::string>{"NOT_MEASURED"});
+}
+
+// k_l moves along a straight line, by 2^-20 a step. The quotient is off by
+// 2^-54, and 25/164 by 2^-56. Of a recorded run 2 + x and 2 - x round by 2^-52
+// and 2^-53, what is added to the step before them by less than 2^-61, the sum
+// by 2^-55, and it is divided by 2 * 164000 / 2^20 = 0.31.
 TEST(ResultsDocument, ARecordSaysWhatMovedEarly) {
   GridOutcome outcome = ExampleOutcome();
   auto& result = *RunOf(outcome, "soft-2").result;
   result.steps.clear();
+  const auto after = [](int64_t updates) {
+    const double moved = static_cast<double>(updates) * 0x1p-20;
+    return std::vector<double>{2 - moved, 2, 2 + moved};
+  };
   for (int64_t s = 1; s <= 164'000; ++s) {
-    const double moved = static_cast<double>(s) * 0x1p-20;
-    result.allocation = {2 - moved, 2, 2 + moved};
     trainer::StepRecord& step = result.steps.emplace_back();
     step.step = s;
-    step.allocation = result.allocation;
+    step.allocation = after(s - 1);
   }
+  result.allocation = after(164'000);
   const auto moved_early = [&] {
     return CellOf(Results(outcome), "owt/softmoe/k2/a2", "moved_by_25k",
                   "allocation")
         .value;
   };
-  EXPECT_EQ(moved_early(), 25.0 / 164);
+  EXPECT_NEAR(moved_early(), 25.0 / 164, 0x1p-53);
   result.steps = ThinnedSteps(result.steps);
-  EXPECT_NEAR(moved_early(), 25.0 / 164, 10 * 0x1p-53);
+  EXPECT_NEAR(moved_early(), 25.0 / 164, 12 * 0x1p-53);
 }
 
 TEST(ResultsDocument, FieldsAreConfigurationKeys) {
@@ -283,6 +339,22 @@ TEST(ResultsDocument, FailuresAndGapsAreNoNumbers) {
   const Cell waiting = CellOf(document, "owt/sparse/k2", "val_loss");
   EXPECT_TRUE(waiting.empty());
   EXPECT_EQ(waiting.flags, std::vector<std::string>{"NOT_RUN"});
+}
+
+// Such a number has no place in a document, whose other rows are right.
+TEST(ResultsDocument, AnExplosionIsADivergenceThoughItIsFinite) {
+  GridOutcome outcome = ExampleOutcome();
+  double& loss = RunOf(outcome, "sparse-1").result->final_validation.loss;
+  const auto cell = [&] {
+    return CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
+  };
+  loss = 1e10;
+  EXPECT_EQ(cell().text, "10000000000.000000");
+  for (const double exploded : {1.1e10, 1e12, 1e300}) {
+    loss = exploded;
+    EXPECT_TRUE(cell().empty()) << exploded;
+    EXPECT_EQ(cell().flags, std::vector<std::string>{"DIVERGED"}) << exploded;
+  }
 }
 
 TEST(ResultsDocument, TheMeanOfTheSurvivorsIsNoResult) {
@@ -432,6 +504,35 @@ TEST(ResultsDocument, ServesAsTheGoldenOfLaterRuns) {
   EXPECT_FALSE(recorded("mean_active_experts"));  // a setting, which must agree
 }
 
+// Rulings 6 and 8. An older document of ours says that they must match.
+TEST(ResultsDocument, MicroBatchesAndEvaluationsOnTheWayMayDiffer) {
+  const GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  GridOutcome later = outcome;
+  for (RunOutcome& run : later.runs) {
+    run.run.config.training.micro_batch_sequences *= 2;
+    run.run.config.training.eval_every += 10;
+  }
+  const Document document = Results(outcome);
+  Document older = document;
+  int changed = 0;
+  for (golden::Field& field : older.fields) {
+    if (!golden::ChangesNoResult(field.name)) continue;
+    EXPECT_EQ(field.field_class, golden::FieldClass::kIgnore) << field.name;
+    field.field_class = golden::FieldClass::kMustMatch;
+    ++changed;
+  }
+  EXPECT_EQ(changed, 2);
+  for (const Document& golden : {document, older}) {
+    EXPECT_TRUE(
+        golden::Judge(Results(later), golden).fingerprint_differences.empty());
+  }
+  for (RunOutcome& run : later.runs) {
+    run.run.config.training.balance_group_sequences *= 2;
+  }
+  EXPECT_FALSE(
+      golden::Judge(Results(later), document).fingerprint_differences.empty());
+}
+
 // Within the margin of 0.3 experts, but a sparse row has exactly k; how many a
 // soft one has is measured.
 TEST(ResultsDocument, AsAGoldenFixesTheActiveExpertsOfSparseRows) {
@@ -506,6 +607,28 @@ TEST(ResultsDocument, RepeatsTheTableOfTheExperiment) {
             run.result->final_validation.loss);
 }
 
+// A cell is a plain decimal of at most 18 digits.
+TEST(ResultsDocument, SettingsOfAnySizeArePlainDecimals) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.grid.table = "tau_ablation";
+  RunOutcome& run = RunOf(outcome, "star-1.5");
+  run.run.row.paper_row = "softmoe_star/k1.5/a2/tau1.8";
+  run.run.row.paper_dataset = "owt";
+  for (const auto& [tau, text] : {std::pair{1e-4, "0.0001"},
+                                  {5e-5, "0.00005"},
+                                  {1.25e-6, "0.00000125"},
+                                  {1e-20, "0"},
+                                  {1.5e6, "1500000"},
+                                  {1234567.5, "1234567.5"}}) {
+    run.run.config.router.tau = run.result->tau = tau;
+    const Cell cell =
+        CellOf(Results(outcome), "owt/softmoe_star/k1.5/a2/tau1.8", "tau",
+               "tau_ablation");
+    EXPECT_EQ(cell.text, text);
+    EXPECT_EQ(cell.value, tau);
+  }
+}
+
 // With the paper's tau the rows are the paper's; others are named by their
 // factor, and the sparse router has none.
 TEST(ResultsDocument, HasInferenceAtOtherTau) {
@@ -540,6 +663,49 @@ TEST(ResultsDocument, HasInferenceAtOtherTau) {
           .value,
       4.5);
   EXPECT_EQ(document.FindTable(id)->rows.size(), 4u);
+}
+
+// As golden, such a row must not refuse runs with other seeds, which calibrate
+// to another tau; but another factor is another setting.
+TEST(ResultsDocument, OtherCalibratedTauOfInferenceAreComparable) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  outcome.grid.table = "inference_tau_ablation";
+  for (RunOutcome& run : outcome.runs) {
+    run.run.evaluations.inference_tau_factors = {0.5, 2};
+    trainer::FinalEvaluations evaluations;
+    for (const double factor : {0.5, 2.0}) {
+      trainer::InferenceTau at{
+          .factor = factor, .tau = factor, .validation = {}};
+      at.validation.active_experts =
+          2 + 0.001 * static_cast<double>(run.run.seed);
+      at.validation.loss = 3;
+      evaluations.inference_tau.push_back(at);
+    }
+    run.result->final_evaluations = evaluations;
+  }
+  GridOutcome later = outcome;
+  for (RunOutcome& run : later.runs) run.result->tau *= 1.001;
+  const Document golden = Results(outcome);
+  const golden::Verdicts verdicts = golden::Judge(Results(later), golden);
+  EXPECT_TRUE(verdicts.fingerprint_differences.empty());
+  int64_t judged = 0;
+  for (const golden::CellVerdict& cell : verdicts.cells) {
+    if (cell.table != outcome.grid.table) continue;
+    EXPECT_NE(cell.status, Status::kNotComparable) << cell.row << cell.reason;
+    EXPECT_NE(cell.status, Status::kFail) << cell.row << cell.reason;
+    ++judged;
+  }
+  EXPECT_GT(judged, 0);
+  const auto tau = [&](const std::string& factor) {
+    const std::string row = "owt/softmoe/k2/a2/infer_tau_x" + factor;
+    EXPECT_TRUE(CellOf(golden, row, "infer_tau", outcome.grid.table).empty());
+    return golden::FieldValue(
+        golden, *golden.FindTable(outcome.grid.table)->FindRow(row),
+        "eval.tau");
+  };
+  EXPECT_EQ(tau("0.5"), "calibrated x 0.5: 0.587");
+  EXPECT_EQ(tau("2"), "calibrated x 2: 2.348");
+  EXPECT_FALSE(golden::SameValue(tau("0.5"), tau("2")));
 }
 
 // The paper's rows give tau with one digit, which other tau share: 1.52 * 1.2

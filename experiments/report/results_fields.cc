@@ -12,6 +12,7 @@
 #include "core/config/config_text.h"
 #include "experiments/report/results_columns.h"
 #include "experiments/run/run_folder.h"
+#include "golden/document/fingerprint.h"
 #include "trainer/results/run_result.h"
 
 namespace softmoe::experiments {
@@ -35,12 +36,19 @@ std::string TextOverSeeds(
   return JoinDistinct(values);
 }
 
+// `setting`, with the multiples of tau that came of it.
+std::string WithTau(const RowSummary& row, const std::string& setting,
+                    double factor) {
+  const std::string used = TextOverSeeds(row, [factor](const RunResult& r) {
+    return fmt::format("{:.6g}", factor * r.tau);
+  });
+  return used.empty() ? setting : setting + ": " + used;
+}
+
 // tau as configured; if calibrated, with the result.
 std::string TauText(const RowSummary& row) {
   if (row.config().router.tau) return TomlText(*row.config().router.tau);
-  const std::string used = TextOverSeeds(
-      row, [](const RunResult& r) { return fmt::format("{:.6g}", r.tau); });
-  return used.empty() ? "calibrated" : "calibrated: " + used;
+  return WithTau(row, "calibrated", 1);
 }
 
 std::string FrameworkText(const RunResult& result) {
@@ -84,6 +92,10 @@ std::string JoinDistinct(const std::vector<std::string>& values) {
   return text;
 }
 
+std::string CalibratedTauText(const RowSummary& row, double factor) {
+  return WithTau(row, fmt::format("calibrated x {}", factor), factor);
+}
+
 std::vector<Field> FieldsOf(
     const RowSummary& row,
     const std::vector<trainer::PreparedCorpus>& corpora) {
@@ -112,7 +124,8 @@ std::vector<Field> FieldsOf(
         name == "router.tau"    ? TauText(row)
         : name == "data.corpus" ? CorpusField(row, corpora)
                                 : TomlText(value),
-        FieldClass::kMustMatch);
+        golden::ChangesNoResult(name) ? FieldClass::kIgnore
+                                      : FieldClass::kMustMatch);
   });
   std::vector<std::string> seeds;
   for (const RunOutcome* run : row.Finished()) {

@@ -22,6 +22,10 @@ std::string JoinDistinct(const std::vector<std::string>& values);
 std::vector<golden::Field> FieldsOf(
     const RowSummary& row, const std::vector<trainer::PreparedCorpus>& corpora);
 
+// "calibrated x 0.5: 0.587": the setting of a row with calibrated tau that is
+// validated with `factor` times that, and what it came to.
+std::string CalibratedTauText(const RowSummary& row, double factor);
+
 // Moves the fields that all rows share to the document.
 void HoistCommonFields(golden::Document* document);
 

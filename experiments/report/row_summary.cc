@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "experiments/run/run_record.h"
+#include "golden/verdict/regime.h"
 
 namespace softmoe::experiments {
 
@@ -60,6 +64,20 @@ std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome,
       found = rows.end() - 1;
     }
     found->runs.push_back(&run);
+  }
+  return rows;
+}
+
+std::vector<RowSummary> JudgedRows(const GridOutcome& outcome) {
+  std::vector<RowSummary> rows = SummarizeRows(outcome);
+  if (!IsRegime(outcome.grid)) return rows;
+  const golden::RegimeDefinitions regime = golden::LoadRegime();
+  for (RowSummary& row : rows) {
+    std::vector<const RunOutcome*> judged = row.runs;
+    std::erase_if(judged, [&](const RunOutcome* run) {
+      return regime.IsPilot(row.row->id, run->run.seed);
+    });
+    if (!judged.empty()) row.runs = std::move(judged);
   }
   return rows;
 }
@@ -141,6 +159,12 @@ const trainer::TaskResult* FindTask(const trainer::RunResult& result,
   const auto& tasks = TasksOf(result, factor);
   const auto found = std::ranges::find(tasks, name, &trainer::TaskResult::name);
   return found == tasks.end() ? nullptr : &*found;
+}
+
+bool SameItems(const trainer::TaskResult& first,
+               const trainer::TaskResult& second) {
+  return first.sha256 == second.sha256 &&
+         first.right.size() == second.right.size();
 }
 
 void AddTaskNames(const RowSummary& row, std::vector<std::string>* names) {

@@ -27,7 +27,7 @@ struct Sample {
 struct RowSummary {
   const GridCorpus* corpus = nullptr;
   const GridRow* row = nullptr;
-  std::vector<const RunOutcome*> runs;  // every seed of the grid, in its order
+  std::vector<const RunOutcome*> runs;  // its seeds, in the order of the grid
 
   const Config& config() const { return runs.front()->run.config; }
   std::string paper_id() const { return runs.front()->run.paper_id(); }
@@ -43,6 +43,11 @@ struct RowSummary {
 // variant only those of `variant`, unless it is "".
 std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome,
                                       const std::string& variant = "");
+
+// All rows, without the pilots of the experiment `regime`, which are never
+// judged; a row that has only pilots keeps them. Throws EnvironmentError if the
+// experiment's definitions are missing.
+std::vector<RowSummary> JudgedRows(const GridOutcome& outcome);
 
 // The largest number of active experts that a histogram counts; or any layer's
 // of the row's finished runs, in validation.
@@ -78,6 +83,10 @@ const std::vector<trainer::TaskResult>& TasksOf(
 const trainer::TaskResult* FindTask(const trainer::RunResult& result,
                                     const std::string& name,
                                     std::optional<double> factor = {});
+
+// Whether both are answers to the same items of a task.
+bool SameItems(const trainer::TaskResult& first,
+               const trainer::TaskResult& second);
 
 // Adds the tasks that the row's finished runs were asked and `names` lacks.
 void AddTaskNames(const RowSummary& row, std::vector<std::string>* names);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,11 +33,6 @@ struct Side {
   }
 };
 using SidePair = std::pair<Side, Side>;
-
-bool SameItems(const TaskResult& first, const TaskResult& second) {
-  return first.sha256 == second.sha256 &&
-         first.right.size() == second.right.size();
-}
 
 // ---- Which rows are compared.
 
@@ -114,9 +110,9 @@ struct Tested {
   double p = 1;                      // NaN: there is no noise to judge by
 };
 
-// The mean over two seeds or more of their `differences`. Of two tau of one row
-// `moved` is the share of the items that one alone answers rightly, as the mean
-// over the seeds.
+// The mean over two seeds or more, all asked the same items, of their
+// `differences`. Of two tau of one row `moved` is the share of the items that
+// one alone answers rightly, as the mean over the seeds.
 Tested OverSeeds(const std::vector<SeedPair>& seeds,
                  const std::vector<double>& differences, TaskMeasure measure,
                  std::optional<double> moved) {
@@ -127,8 +123,8 @@ Tested OverSeeds(const std::vector<SeedPair>& seeds,
   }
   const auto count = static_cast<double>(seeds.size());
   const auto items = static_cast<double>(first.front()->right.size());
-  const double flips = FlipShare(first, measure).value_or(0) +
-                       FlipShare(second, measure).value_or(0);
+  const double flips =
+      FlipShare(first, measure).value() + FlipShare(second, measure).value();
   Tested mean{.difference = golden::Mean(differences),
               .p = std::numeric_limits<double>::quiet_NaN()};
   // What an item of one seed adds to the variance of the difference.
@@ -152,21 +148,25 @@ std::vector<std::string> Line(const SidePair& pair, const std::string& seed,
                               const std::string& only_first,
                               const std::string& only_second,
                               const Tested& tested) {
-  return {pair.first.label(),
-          pair.second.label(),
-          seed,
-          only_first,
-          only_second,
-          fmt::format("{:+.2f}", 100 * tested.difference),
-          fmt::format("{:.2f}", 100 * tested.error),
-          std::isnan(tested.p) ? "-" : fmt::format("{:.3g}", tested.p),
-          ""};
+  return {
+      pair.first.label(),
+      pair.second.label(),
+      seed,
+      only_first,
+      only_second,
+      fmt::format("{:+.2f}", 100 * tested.difference),
+      std::isnan(tested.p) ? "-" : fmt::format("{:.2f}", 100 * tested.error),
+      std::isnan(tested.p) ? "-" : fmt::format("{:.3g}", tested.p),
+      ""};
 }
 
-// Appends the lines of a pair; returns the p of the last one.
-double AddLines(const SidePair& pair, const std::vector<SeedPair>& seeds,
-                TaskMeasure measure,
-                std::vector<std::vector<std::string>>* lines) {
+// Appends the lines of a pair; returns the p by which it is judged, that of the
+// last one. nullopt if seeds were asked different items: they have no mean, and
+// none of them speaks for the others.
+std::optional<double> AddLines(const SidePair& pair,
+                               const std::vector<SeedPair>& seeds,
+                               TaskMeasure measure,
+                               std::vector<std::vector<std::string>>* lines) {
   std::vector<double> differences;
   double p = 1, moved = 0;
   for (const SeedPair& seed : seeds) {
@@ -181,6 +181,9 @@ double AddLines(const SidePair& pair, const std::vector<SeedPair>& seeds,
                           {answers.Difference(), answers.StandardError(), p}));
   }
   if (seeds.size() < 2) return p;
+  for (const SeedPair& seed : seeds) {
+    if (!SameItems(*seed.first, *seeds.front().first)) return std::nullopt;
+  }
   const bool same_models = pair.first.row == pair.second.row;
   const Tested mean =
       OverSeeds(seeds, differences, measure,
@@ -199,9 +202,10 @@ constexpr char kCaption[] =
     "seeds (Student's t) and against that of answers that flip, each by "
     "itself, between seeds or, where a row stands against itself at another "
     "tau, between the tau (normal), and has the larger se and the larger p: "
-    "whether other seeds could reverse it. Holm: whether the pair's "
-    "last p shows a difference at 5 %, corrected for the pairs of this table; "
-    "other p are not corrected.";
+    "whether other seeds could reverse it. Seeds that were asked different "
+    "items have no mean, and their pair is not judged. Holm: whether the "
+    "pair's last p shows a difference at 5 %, corrected for the pairs of this "
+    "table that are judged; other p are not corrected.";
 
 EvaluationTable MakeTable(const std::vector<SidePair>& pairs,
                           const std::string& task, TaskMeasure measure) {
@@ -213,7 +217,12 @@ EvaluationTable MakeTable(const std::vector<SidePair>& pairs,
   for (const SidePair& pair : pairs) {
     const std::vector<SeedPair> seeds = PairSeeds(pair, task);
     if (seeds.empty()) continue;
-    p_values.push_back(AddLines(pair, seeds, measure, &table.rows));
+    const std::optional<double> p = AddLines(pair, seeds, measure, &table.rows);
+    if (!p) {
+      table.rows.back().back() = "-";
+      continue;
+    }
+    p_values.push_back(*p);
     last.push_back(table.rows.size() - 1);
   }
   const std::vector<bool> differ =

@@ -33,18 +33,19 @@ std::optional<double> FlipShare(
 //
 // Each seed that both have is a line: items that one alone answers rightly,
 // difference of the accuracies, its standard error over items, McNemar's exact
-// p. With two seeds and more a line follows for their mean. Seeds answer the
-// same items, so counts of different seeds are not independent and are not
-// added up: the mean is held against the noise of the differences over seeds
-// (Student's t, one degree of freedom less than seeds) and against that of
-// answers that flip between seeds, each by itself (golden/FORMAT.md,
-// "Verdicts"); the larger standard error and the larger p stand there. Two tau
-// of one row are answered by the same models, whose answers are no two draws:
-// in a seed an item adds d = 1, -1 or 0 to the difference, over seeds with the
-// variance E[d^2] - E[d]^2, at most E[d^2], its chance to count in b or c. With
-// N items and n seeds the variance of the mean is then (b + c) / (N^2 n), b + c
-// being a mean over seeds. Holm's procedure at 5 % is over the pairs of a
-// table, by the p of their last lines.
+// p. With two seeds and more that were asked the same items a line follows for
+// their mean. Seeds answer the same items, so counts of different seeds are not
+// independent and are not added up: the mean is held against the noise of the
+// differences over seeds (Student's t, one degree of freedom less than seeds)
+// and against that of answers that flip between seeds, each by itself
+// (golden/FORMAT.md, "Verdicts"); the larger standard error and the larger p
+// stand there. Two tau of one row are answered by the same models, whose
+// answers are no two draws: in a seed an item adds d = 1, -1 or 0 to the
+// difference, over seeds with the variance E[d^2] - E[d]^2, at most E[d^2], its
+// chance to count in b or c. With N items and n seeds the variance of the mean
+// is then (b + c) / (N^2 n), b + c being a mean over seeds. Holm's procedure at
+// 5 % is over the pairs of a table, by the p of their last lines, without those
+// whose seeds were asked different items.
 //
 // Rows follow the grid. Runs that were asked other items are not paired; a
 // table without pairs is left out.

@@ -76,7 +76,7 @@ TEST(TaskComparison, IsWhatHandsCompute) {
   // No answer by acc_norm is right: no noise, nothing to judge by.
   EXPECT_EQ(tables[1].title, "acc_norm of piqa on foldoc, pair by pair");
   EXPECT_EQ(tables[1].rows.back(), (Texts{"star-1.5", "sparse-2", "mean of 2",
-                                          "", "", "+0.00", "0.00", "-", "no"}));
+                                          "", "", "+0.00", "-", "-", "no"}));
   EXPECT_NE(tables[0].caption.find("not added up"), std::string::npos);
   EXPECT_TRUE(TaskComparisonTables(ExampleOutcome()).empty());
 }
@@ -96,6 +96,29 @@ TEST(TaskComparison, OtherItemsAreNoPair) {
   EXPECT_EQ(TaskComparisonTables(outcome)[0].rows.size(), 1u);
   EvaluationsOf(RunOf(outcome, "sparse-2", 2)).tasks[0].right.pop_back();
   EXPECT_TRUE(TaskComparisonTables(outcome).empty());
+}
+
+// Seed 2 answers 50 items: McNemar's test knows each seed, nobody their mean,
+// and Holm's correction is over the other pair alone.
+TEST(TaskComparison, OtherItemsHaveNoMean) {
+  GridOutcome outcome = TwoSeeds();
+  for (const char* row : {"star-1.5", "sparse-2"}) {
+    TaskResult& task = EvaluationsOf(RunOf(outcome, row, 2)).tasks[0];
+    task.sha256 = "of a part";
+    task.right.resize(50);
+  }
+  trainer::InferenceTau half{.factor = 0.5, .tau = 0.6, .validation = {}};
+  half.tasks = {Answered(0, 60)};
+  half.tasks[0].right.assign(kItems, 0);
+  for (size_t i = 6; i < 60; ++i) half.tasks[0].right[i] = 1;
+  EvaluationsOf(RunOf(outcome, "star-1.5", 1)).inference_tau = {half};
+  EXPECT_EQ(TaskComparisonTables(outcome)[0].rows,
+            (std::vector<Texts>{{"star-1.5", "sparse-2", "1", "10", "5",
+                                 "+5.00", "3.84", "0.302", ""},
+                                {"star-1.5", "sparse-2", "2", "2", "0", "+4.00",
+                                 "2.77", "0.5", "-"},
+                                {"star-1.5, tau x0.5", "star-1.5", "1", "0",
+                                 "6", "-6.00", "2.37", "0.0312", "yes"}}));
 }
 
 // T6 and T8: rows that differ in something else than router, k and alpha. Holm:

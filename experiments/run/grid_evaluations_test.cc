@@ -190,6 +190,19 @@ class GridTasks : public GridEvaluations {
     all_.tasks = {"hellaswag", "arc_easy_validation", "piqa"};
   }
 
+  // Of a run outside the grid, by itself.
+  trainer::RunOptions OptionsOf(const GridRun& run,
+                                const std::string& out) const {
+    trainer::PrepareOptions prepare;
+    prepare.quiet = true;
+    const auto corpus = trainer::PrepareCorpus(
+        run.config.data, run.config.model.vocab_size, prepare);
+    trainer::RunOptions options =
+        trainer::QuietOptions(folder_ / out, corpus.prefix);
+    options.task_files = options_.task_files;
+    return options;
+  }
+
   // A path in the folder of items.
   fs::path File(const std::string& name) const {
     fs::create_directories(options_.task_files);
@@ -343,16 +356,50 @@ TEST_F(GridTasks, APartIsSaidAndAskedAgainWhenTheRestIsThere) {
   EXPECT_EQ(Mentions("was not measured"), 0) << lines_;
 }
 
+// Nor where the run is asked again because something else is lacking.
+TEST_F(GridTasks, APartReplacesNoAnswersToMoreWhateverElseIsLacking) {
+  trainer::EvaluationPlan plan{.tasks = {"piqa"}};
+  const GridOutcome whole = Run("runs", plan);
+  trainer::RunOptions alone = OptionsOf(grid_.runs[2], "alone");
+  alone.evaluations = plan;
+  const trainer::RunResult asked =
+      trainer::TrainRun(grid_.runs[2].config, alone);
+
+  const std::string items = ReadWholeFile(File("valid.jsonl"));
+  size_t end = 0;
+  for (int i = 0; i < 5; ++i) end = items.find('\n', end) + 1;
+  WriteFileAtomically(File("valid.jsonl"), items.substr(0, end));
+  plan.router_health = true;
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { Run("runs", plan); }),
+                   grid_.runs[0].id + ": has answers to 40 items of piqa",
+                   "to the 5 of " + File("valid.jsonl").string(),
+                   "give the whole file"));
+  EXPECT_EQ(lines_, "");
+  alone.evaluations = plan;
+  const auto train = [&] {
+    return trainer::TrainRun(grid_.runs[2].config, alone);
+  };
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] { train(); }),
+                   (alone.folder / trainer::kResultName).string() +
+                       ": has answers to 40 items of piqa"));
+  trainer::ExpectSameResult(
+      asked, trainer::ReadRunResult(alone.folder / trainer::kResultName));
+
+  WriteFileAtomically(File("valid.jsonl"), items);
+  const GridOutcome again = Run("runs", plan);
+  for (size_t n = 0; n < 3; ++n) {
+    const auto& before = *whole.runs[n].result->final_evaluations;
+    const auto& after = *again.runs[n].result->final_evaluations;
+    EXPECT_EQ(after.tasks[0].right, before.tasks[0].right);
+    EXPECT_FALSE(after.router_health.empty());
+  }
+  EXPECT_FALSE(train().final_evaluations->router_health.empty());
+}
+
 TEST_F(GridTasks, InterruptedAreAskedAgain) {
   const GridRun& run = grid_.runs[2];
-  trainer::PrepareOptions prepare;
-  prepare.quiet = true;
-  const auto corpus = trainer::PrepareCorpus(
-      run.config.data, run.config.model.vocab_size, prepare);
-  trainer::RunOptions options =
-      trainer::QuietOptions(folder_ / "whole", corpus.prefix);
+  trainer::RunOptions options = OptionsOf(run, "whole");
   options.evaluations = all_;
-  options.task_files = options_.task_files;
   int calls = 0;
   options.on_evaluation = [&] { ++calls; };
   const trainer::RunResult whole = trainer::TrainRun(run.config, options);

@@ -14,6 +14,8 @@
 
 #include "core/errors.h"
 #include "experiments/grids/cost_model.h"
+#include "experiments/plan/grid_estimate.h"
+#include "golden/document/document.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/progress_line.h"
 
@@ -57,6 +59,7 @@ GridProgress::GridProgress(const GridOutcome& outcome,
       steps_(SharedMemory<Steps>(selected.size())) {
   static_assert(std::atomic<int64_t>::is_always_lock_free,
                 "a lock would not work between processes");
+  const golden::Document paper = ReadPaper();
   for (size_t position = 0; position < selected.size(); ++position) {
     const RunOutcome& there = outcome.runs[selected[position]];
     const Config& config = there.run.config;
@@ -64,8 +67,9 @@ GridProgress::GridProgress(const GridOutcome& outcome,
     run.name = ShortName(outcome, there.run);
     run.config = config;
     run.log_every = std::max<int64_t>(1, there.run.runtime.log_every);
-    const RunCost cost = EstimateCost(config, config.router.mean_active_experts,
-                                      outcome.grid.cluster);
+    const RunCost cost = EstimateCost(
+        config, AssumedActiveExperts(there.run, paper).active_experts,
+        outcome.grid.cluster);
     run.flops_per_step = cost.train_flops / static_cast<double>(cost.steps);
     if (there.state == RunState::kFinished) {
       run.finished_before = true;

@@ -9,7 +9,8 @@
 // count everybody's steps.
 //
 // On a terminal the first line is rewritten at every step; in a log it appears
-// every runtime.log_every steps. Runs count by their estimated FLOPs.
+// every runtime.log_every steps. Runs count by their estimated FLOPs,
+// with the active experts that plans assume.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_PROGRESS_H_
 #define SOFTMOE_EXPERIMENTS_RUN_GRID_PROGRESS_H_
 

@@ -85,6 +85,19 @@ TEST_F(GridProgressTest, WeighsRunsByTheirFlops) {
   EXPECT_NEAR(progress.seconds_left(), expected, 8 * kDoubleUnit * expected);
 }
 
+// T1 of SPEC.md 6b: 3.64 in training, with k = 1.
+TEST_F(GridProgressTest, WeighsThePapersRunsByTheirActiveExperts) {
+  GridRun& run = outcome_.runs[0].run;
+  run.corpus.paper_dataset = "owt";
+  run.row.paper_row = "softmoe_star/k1/a4";
+  const double flops = EstimateCost(run.config, 3.64, Cluster()).train_flops;
+  ASSERT_GT(flops, small_);
+  GridProgress progress(outcome_, {0, 1}, Options());
+  progress.Begin(0);
+  progress.Step(Record(100));
+  EXPECT_DOUBLE_EQ(progress.done(), flops / (flops + large_));
+}
+
 TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
   Finish(0);
   GridProgress progress(outcome_, {0, 1}, Options());

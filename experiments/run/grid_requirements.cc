@@ -24,11 +24,13 @@
 #include "experiments/run/run_device.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
+#include "golden/document/document.h"
 #include "trainer/corpora/corpus.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/run/resources.h"
+#include "trainer/tasks/task_items.h"
 #include "trainer/tokens/prepare.h"
 #include "trainer/tokens/token_disk.h"
 
@@ -126,17 +128,23 @@ Grid WithItemsHere(Grid grid, const GridRunOptions& options) {
 std::vector<std::string> RequireTaskItems(const std::vector<RunOutcome>& runs,
                                           const GridRunOptions& options) {
   std::set<std::string> names;
+  std::vector<const RunOutcome*> asked_again;
   for (const RunOutcome& run : runs) {
     trainer::EvaluationPlan plan = run.run.evaluations;
     if (run.state == RunState::kFinished) {
       if (!CanBeMeasured(run)) continue;
+      asked_again.push_back(&run);
       plan = trainer::WithEarlierPlans(plan, *run.result);
     }
     names.insert(plan.tasks.begin(), plan.tasks.end());
   }
+  const std::vector<trainer::TaskItems> tasks = trainer::ReadPlannedTasks(
+      {.tasks = {names.begin(), names.end()}}, options.task_files);
+  for (const RunOutcome* run : asked_again) {
+    trainer::RequireNoFewerItems(tasks, *run->result, run->run.id);
+  }
   std::vector<std::string> parts;
-  for (const trainer::TaskItems& task : trainer::ReadPlannedTasks(
-           {.tasks = {names.begin(), names.end()}}, options.task_files)) {
+  for (const trainer::TaskItems& task : tasks) {
     const std::string part = trainer::PartText(task);
     if (!part.empty()) parts.push_back(part);
   }
@@ -179,6 +187,7 @@ void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
     }
   };
   std::set<std::string> asked;
+  const golden::Document paper = ReadPaper();
   double flops = 0, gpu_hours = 0;
   for (const RunOutcome& run : open) {
     RuntimeConfig runtime = run.run.runtime;
@@ -196,8 +205,9 @@ void RequirePaperScale(const Grid& grid, const std::vector<RunOutcome>& runs,
         missing += TokenDiskText(config, run.run.runtime);
       }
     }
-    const RunCost cost =
-        EstimateCost(config, config.router.mean_active_experts, grid.cluster);
+    const RunCost cost = EstimateCost(
+        config, AssumedActiveExperts(run.run, paper).active_experts,
+        grid.cluster);
     flops += cost.train_flops;
     gpu_hours += cost.gpu_hours;
   }

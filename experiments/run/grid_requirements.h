@@ -45,8 +45,9 @@ bool CanBeMeasured(const RunOutcome& run);
 Grid WithItemsHere(Grid grid, const GridRunOptions& options);
 
 // Throws what trainer::ReadPlannedTasks throws for the tasks that `runs` will
-// be asked: those that are not finished, and those that CanBeMeasured. Returns
-// a line for each of these tasks of which only a part is here.
+// be asked: those that are not finished, and those that CanBeMeasured; of these
+// also what trainer::RequireNoFewerItems throws. Returns a line for each of
+// these tasks of which only a part is here.
 std::vector<std::string> RequireTaskItems(const std::vector<RunOutcome>& runs,
                                           const GridRunOptions& options);
 

@@ -3,6 +3,7 @@
 // grid_main_test.cc runs whole grids.
 #include "experiments/run/grid_requirements.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -17,6 +18,7 @@
 #include "core/text/text_table.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
+#include "experiments/plan/grid_estimate.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_grid.h"
 #include "experiments/run/run_record.h"
@@ -169,6 +171,23 @@ TEST(RunGrid, CountsTheRunsThatAreAtWorkAtATime) {
                    need(2), "fewer --jobs"));
 }
 
+// The tasks would end with it, one by one.
+TEST(RunOnSlurm, RefusesAPrecisionInWhichItsTasksDoNotTrain) {
+  const Grid grid =
+      LoadGrid(GridPath("smoke"),
+               {"training.precision=bf16", "data.corpus=path:missing.txt"});
+  GridRunOptions options;
+  options.folder = FreshFolder("slurm_precision");
+  options.quiet = true;
+  options.selected = {0};
+  EXPECT_TRUE(Says(MessageOf<ConfigError>([&] {
+                     RunOnSlurm(grid, {.run = options,
+                                       .place = {.folder = options.folder}});
+                   }),
+                   "the CPU computes in fp32 alone"));
+  EXPECT_TRUE(FilesIn(options.folder).empty());
+}
+
 // Whether a recorded run counts is known once its tokens are here, and making
 // these takes longer than missing a device.
 TEST(RunGrid, LooksForDevicesBeforeItPreparesCorporaOfTheRecord) {
@@ -289,6 +308,9 @@ TEST_F(RequirePaperScaleTest, AsksForWhatOnlyThatScaleNeeds) {
     EXPECT_TRUE(Says(here, text));
     EXPECT_TRUE(Says(there, text));
   }
+  // As `plan` says: with the paper's active experts.
+  const double hours = Total(EstimateGrid(paper, ReadPaper())).gpu_hours;
+  EXPECT_TRUE(Says(here, fmt::format(" FLOPs, {:.0f} GPU hours.", hours)));
   // Each requirement is named once.
   const std::string device = "\n  device: device \"cuda\": ";
   EXPECT_TRUE(Says(here, device));

@@ -29,11 +29,15 @@ struct Progressed {
 
 Progressed ReadMetrics(const fs::path& path) {
   Progressed progressed;
-  if (!fs::exists(path)) return progressed;
+  std::error_code error;
+  if (!fs::exists(path, error) && !error) return progressed;
   VisitJsonLines(path, [&](nlohmann::ordered_json&& record, int64_t line) {
-    if (record.value("kind", "") != "step") return;
+    const auto kind = record.find("kind");
+    if (kind == record.end() || *kind != "step") return;
     const std::string place = fmt::format("{}:{}", path.string(), line);
-    progressed.step = static_cast<int64_t>(JsonNumber(record, "step", place));
+    if (!TakeField(record, "step", &progressed.step)) {
+      throw DataError(fmt::format("{}: 'step' is no whole number", place));
+    }
     progressed.loss = JsonNumber(record, trainer::metrics::kLoss.name, place);
     progressed.seconds +=
         JsonNumber(record, trainer::metrics::kStepSeconds.name, place);
@@ -98,12 +102,17 @@ GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
   for (const GridRun& run : grid.runs) {
     Line line;
     std::string problem;
+    const auto note = [&](const char* state, const Error& error) {
+      line.state = state;
+      problem = error.what();
+      status.damaged = true;
+    };
     try {
       line = ReadLine(run, grid_folder, &problem);
     } catch (const DataError& error) {
-      line.state = "damaged";
-      problem = error.what();
-      status.damaged = true;
+      note("damaged", error);
+    } catch (const EnvironmentError& error) {
+      note("unreadable", error);
     }
     if (!problem.empty()) {
       problems += fmt::format("\n{} {}: {}\n", run.id, line.state, problem);

@@ -13,11 +13,12 @@ namespace softmoe::experiments {
 
 struct GridStatus {
   std::string text;      // a table, then the problems
-  bool damaged = false;  // whether some file is damaged
+  bool damaged = false;  // whether some file is damaged, or cannot be read
 };
 
 // State, steps, losses, size and time of every run, and which process holds it.
-// Reads only, also while the grid is running.
+// Reads only, also while the grid is running. A run whose files are damaged or
+// cannot be read is a line of the table, too.
 GridStatus DescribeStatus(const Grid& grid,
                           const std::filesystem::path& grid_folder);
 

@@ -186,10 +186,26 @@ class GridRunner {
     return text;
   }
 
+  // The state of a run by now, where others may have ended it.
+  RunState StateNow(const RunOutcome& run) const {
+    try {
+      const RunState now = ReadRun(run.run, options_.folder).state;
+      return HasEnded(now) ? now : run.state;
+    } catch (const Error&) {
+      return run.state;  // what stops the grid matters more
+    }
+  }
+
   std::string FinishedRuns() const {
-    return fmt::format("{} of {} runs are finished",
-                       CountSelected(RunState::kFinished),
-                       options_.selected.size());
+    int64_t finished = 0, failed = 0;
+    for (const size_t r : options_.selected) {
+      const RunState state = StateNow(outcome_.runs[r]);
+      finished += state == RunState::kFinished ? 1 : 0;
+      failed += state == RunState::kFailed ? 1 : 0;
+    }
+    return fmt::format("{} of {} runs are finished{}", finished,
+                       options_.selected.size(),
+                       failed > 0 ? fmt::format(", {} failed", failed) : "");
   }
 
   // Appended to the reason why the grid stopped.
@@ -198,6 +214,7 @@ class GridRunner {
   }
 
   void StopIfAsked() const {
+    if (!stop_.requested()) return;
     stop_.ThrowIfRequested(FinishedRuns() + "; the same command goes on");
   }
 

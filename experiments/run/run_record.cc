@@ -120,24 +120,32 @@ trainer::FinalEvaluations SharedWith(const trainer::FinalEvaluations& other,
   return evaluations;
 }
 
-// What differs in the evaluations that both have, in words; "": nothing.
-std::string OtherEvaluations(const trainer::RunResult& recorded,
-                             const trainer::RunResult& run) {
-  if (!recorded.final_evaluations || !run.final_evaluations) return "";
+// What differs between two results of a run, in words; "": nothing.
+struct ResultDifference {
+  std::string what = {};
+  // Whether `verify-record`, which trains the run again, can tell them apart.
+  bool repeatable = true;
+};
+
+// Of the evaluations that both have.
+ResultDifference OtherEvaluations(const trainer::RunResult& recorded,
+                                  const trainer::RunResult& run) {
+  if (!recorded.final_evaluations || !run.final_evaluations) return {};
   const auto there =
       SharedWith(*run.final_evaluations, *recorded.final_evaluations);
   const auto here =
       SharedWith(*recorded.final_evaluations, *run.final_evaluations);
   for (size_t i = 0; i < there.tasks.size(); ++i) {
     if (there.tasks[i].sha256 != here.tasks[i].sha256) {
-      return "items of the task " + there.tasks[i].name;
+      return {.what = "items of the task " + there.tasks[i].name,
+              .repeatable = false};
     }
   }
   if (trainer::EvaluationsDigest(there) == trainer::EvaluationsDigest(here)) {
-    return "";
+    return {};
   }
-  return fmt::format("evaluations (measured by version {}, now by {})",
-                     there.code_version, here.code_version);
+  return {.what = fmt::format("evaluations (measured by version {}, now by {})",
+                              there.code_version, here.code_version)};
 }
 
 void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
@@ -151,19 +159,22 @@ void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
   added.result.steps = ThinnedSteps(run.result->steps);
   for (RecordedRun& there : record.runs) {
     if (there.key == key) {
-      const std::string other =
+      const ResultDifference other =
           there.training_sha256 != added.training_sha256
-              ? "bits"
+              ? ResultDifference{.what = "bits"}
               : OtherEvaluations(there.result, *run.result);
-      if (!other.empty()) {
+      if (!other.what.empty()) {
         throw DataError(fmt::format(
             "{}: has {} with other {}: recorded of version {} and instruction "
-            "set {}, now of {} and {}. It stays as it was recorded; "
-            "`verify-record` says which of them this program gives, and --to "
+            "set {}, now of {} and {}. It stays as it was recorded; {}--to "
             "another file records the new one",
-            record.path.string(), there.id, other, there.result.code_version,
+            record.path.string(), there.id, other.what,
+            there.result.code_version,
             trainer::PlaceText(there.result.identity), run.result->code_version,
-            trainer::PlaceText(run.result->identity)));
+            trainer::PlaceText(run.result->identity),
+            other.repeatable
+                ? "`verify-record` says which of them this program gives, and "
+                : ""));
       }
       if (!LackingBeside(there.result, *run.result).empty() &&
           LackingBeside(*run.result, there.result).empty()) {

@@ -214,8 +214,13 @@ TEST(RunRecord, RefusesOtherEvaluations) {
       {[](auto& e) { e.tasks[0].sha256[0] = 'b'; },
        "other items of the task piqa"}};
   for (const auto& [change, says] : kChanges) {
-    EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage, [&] { add(change); }),
-                     "a.h5: has " + all.runs[4].run.id, says));
+    const std::string message =
+        MessageOf(ExitCode::kUsage, [&] { add(change); });
+    EXPECT_TRUE(Says(message, "a.h5: has " + all.runs[4].run.id, says,
+                     "--to another file records the new one"));
+    // It asks one of the two, so it can say nothing about the other.
+    EXPECT_EQ(message.find("`verify-record` says") != std::string::npos,
+              says == bits);
     // Nor is what is new taken from such a run.
     EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage,
                                [&] {

@@ -514,6 +514,9 @@ void RunOnSlurm(Grid grid, const SlurmLaunchOptions& options) {
   const std::vector<RunOutcome> runs =
       SelectedRuns(std::move(found), in_order, &notes);
   for (const std::string& note : notes) fmt::print("{}\n", note);
+  for (const RunOutcome& run : runs) {
+    if (run.state != RunState::kFinished) CheckPrecisionOfTasks(run.run);
+  }
   // The tasks run elsewhere, where there may be what this machine lacks.
   RequirePaperScale(grid, runs, options.run, /*trains_here=*/false);
   for (const std::string& part : RequireTaskItems(runs, options.run)) {

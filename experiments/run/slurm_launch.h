@@ -28,9 +28,9 @@ struct SlurmLaunchOptions {
 // but waited for. The caller reads the outcome from the runs' folders.
 //
 // Scripts, logs and the numbers of jobs are in SlurmFolder. Throws what RunGrid
-// throws before it trains, what CheckSlurmRanks throws, and
-// EnvironmentError if Slurm is missing or refuses a job; StoppedError
-// (while waiting) leaves the jobs.
+// throws before it trains, what CheckSlurmRanks and CheckPrecisionOfTasks
+// throw, and EnvironmentError if Slurm is missing or refuses a job;
+// StoppedError (while waiting) leaves the jobs.
 void RunOnSlurm(Grid grid, const SlurmLaunchOptions& options);
 
 }  // namespace softmoe::experiments

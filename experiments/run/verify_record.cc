@@ -22,6 +22,7 @@
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_digest.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/tasks/task_items.h"
 #include "trainer/tokens/prepare.h"
 
 namespace softmoe::experiments {
@@ -96,6 +97,26 @@ int RanksOf(const RunRecord& record, const RecordedRun& run) {
       "{}: {} was trained by '{}' ranks, which is not a number of them: the "
       "record was changed; get it from version control again",
       record.path.string(), run.id, text));
+}
+
+// Throws DataError if the items in `task_files` are not those that the run was
+// asked: with the same bits it would answer otherwise. And what
+// ReadPlannedTasks throws.
+void RequireRecordedItems(const RunRecord& record, const RecordedRun& run,
+                          const trainer::EvaluationPlan& plan,
+                          const fs::path& task_files) {
+  for (const trainer::TaskItems& here :
+       trainer::ReadPlannedTasks(plan, task_files)) {
+    for (const trainer::TaskResult& there :
+         run.result.final_evaluations->tasks) {
+      if (there.name != here.name || there.sha256 == here.sha256) continue;
+      throw DataError(fmt::format(
+          "{}: {} was asked other items of the task {} than {} has: {} items, "
+          "SHA-256 {}, here {}, SHA-256 {}; give those that it was asked",
+          record.path.string(), run.id, here.name, here.file.string(),
+          there.right.size(), there.sha256, here.items.size(), here.sha256));
+    }
+  }
 }
 
 }  // namespace
@@ -209,6 +230,10 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options) {
   const trainer::RunIdentity& there = run.result.identity;
   const int ranks = RanksOf(record, run);
+  // Everything that was measured on the recorded run's final model.
+  const trainer::EvaluationPlan evaluations =
+      trainer::WithEarlierPlans({.keep_checkpoint = false}, run.result);
+  RequireRecordedItems(record, run, evaluations, options.task_files);
   // Where the run was computed, unless the user says otherwise.
   RuntimeConfig runtime = options.runtime;
   if (runtime.isa.empty() && runtime.device.empty()) {
@@ -240,9 +265,7 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
   train.runtime = runtime;
   train.ranks = ranks;
   train.quiet = options.quiet;
-  // Everything that was measured on the recorded run's final model.
-  train.evaluations =
-      trainer::WithEarlierPlans({.keep_checkpoint = false}, run.result);
+  train.evaluations = evaluations;
   train.task_files = options.task_files;
   const trainer::RunResult again = trainer::TrainRun(there.config, train);
   RunVerdict verdict = JudgeAgain(record, run, again, options.changed_by);

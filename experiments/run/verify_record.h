@@ -55,8 +55,9 @@ struct VerifyOptions {
 };
 
 // Retrains the run, or continues where this version was stopped, and judges it.
-// Throws DataError if its ranks are no number, before anything else, or if its
-// corpus has other tokens here; and what TrainRun throws.
+// Throws DataError if its ranks are no number, or options.task_files has other
+// items than it was asked, before anything else, or if its corpus has other
+// tokens here; and what TrainRun throws.
 RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options);
 

@@ -5,16 +5,22 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
+#include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/results/run_digest.h"
 #include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::experiments {
 namespace {
+
+namespace fs = std::filesystem;
 
 RecordedRun Run(const std::string& row, double learning_rate, int64_t seed,
                 double loss) {
@@ -130,6 +136,31 @@ TEST(VerifyRecord, RefusesRanksThatAreNoNumber) {
         "a.h5: text/a/seed1 was trained by '" + std::string(ranks) + "' ranks",
         "get it from version control again"));
   }
+}
+
+// Before the corpus is looked for: the same bits would answer them otherwise.
+TEST(VerifyRecord, RefusesOtherItemsOfATask) {
+  const fs::path folder = FreshFolder("verify_items");
+  const std::string item = R"({"goal": "g", "sol1": "a", "sol2": "b", )";
+  WriteFileAtomically(folder / "valid.jsonl",
+                      item + "\"label\": 0}\n" + item + "\"label\": 1}\n");
+  const RunRecord record = ExampleRecord();
+  RecordedRun run = record.runs[0];
+  run.result.identity.config.data.corpus = "path:" + (folder / "text").string();
+  const std::string there(64, 'a'), here = Sha256OfFile(folder / "valid.jsonl");
+  const auto verify = [&](const std::string& sha256) {
+    run.result.final_evaluations.emplace().tasks = {
+        {.name = "piqa", .sha256 = sha256, .measures = {}, .right = {1, 0, 1}}};
+    VerifyOptions options;
+    options.task_files = folder;
+    VerifyRecordedRun(record, run, options);
+  };
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { verify(there); }),
+                   "a.h5: text/a/seed1 was asked other items of the task piqa",
+                   (folder / "valid.jsonl").string(),
+                   "3 items, SHA-256 " + there, "here 2, SHA-256 " + here));
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { verify(here); }),
+                   (folder / "text").string()));
 }
 
 TEST(VerifyRecord, TakesCommitsFromTheChangelogOnly) {

@@ -29,6 +29,8 @@ inline constexpr char kBytesField[] = "data.bytes_per_token";
 
 // Decimals of a measured number as printed; the stored one has all its digits.
 inline constexpr int kMeasuredDecimals = 6;
+// No measured number is larger, so that it prints in 18 digits (decimal.h).
+inline constexpr double kLargestMeasured = 1e10;
 
 // One fact about the set-up: "model.d_model" = "640". Operator == compares
 // values as texts; SameValue (fingerprint.h) compares numbers as numbers.

@@ -23,8 +23,13 @@ std::string WithoutQuotes(const std::string& text);
 
 // Compares as numbers if both are numbers ("1e-3" and "0.001"), else as texts;
 // quotes around a text do not count, nor does what tau was calibrated to
-// ("calibrated: 1.067"): that it was is the setting.
+// ("calibrated: 1.067", "calibrated x 0.5: 0.5335"): that it was, and the
+// factor, is the setting.
 bool SameValue(const std::string& a, const std::string& b);
+
+// Whether the key of a configuration changes no result (DESIGN.md, rulings 6
+// and 8), though it is in the hash.
+bool ChangesNoResult(const std::string& name);
 
 // A field that does not simply agree.
 struct FieldDifference {
@@ -47,7 +52,8 @@ struct FingerprintComparison {
 // Compares the fields of both sides. The golden says what must match; where it
 // lacks a field, the results do. Theirs is then a difference if the golden is a
 // run of ours, unless it is the default of a key that was added later, and is
-// otherwise assumed, unless it is the key's default (FORMAT.md, "Fields").
+// otherwise assumed, unless it is the key's default (FORMAT.md, "Fields"). What
+// ChangesNoResult is ignored, whatever a document says.
 FingerprintComparison CompareFingerprints(const std::vector<Field>& ours,
                                           const std::vector<Field>& golden,
                                           Origin golden_origin);

@@ -30,6 +30,10 @@ TEST(SameValue, ComparesNumbersAsNumbersAndTextAsText) {
   EXPECT_TRUE(SameValue("calibrated: 1.067, 1.068", "calibrated: 1.069"));
   EXPECT_TRUE(SameValue("calibrated", "calibrated: 1.067"));
   EXPECT_FALSE(SameValue("calibrated: 1.067", "1.067"));
+  EXPECT_TRUE(SameValue("calibrated x 0.5: 0.53", "calibrated x 0.5: 0.54"));
+  EXPECT_TRUE(SameValue("calibrated x 0.5", "calibrated x 0.5: 0.54"));
+  EXPECT_FALSE(SameValue("calibrated x 0.5: 0.53", "calibrated x 2: 0.53"));
+  EXPECT_FALSE(SameValue("calibrated: 1.067", "calibrated x 2: 1.067"));
 }
 
 TEST(SameValue, OnlyWholeQuotesAndWholeNumbersAreNone) {
@@ -145,6 +149,33 @@ TEST(CompareFingerprints, ReportsAndIgnores) {
   EXPECT_TRUE(silent.open.empty());
   EXPECT_EQ(DescribeDifference(silent.reported[0]),
             "not known in the golden, not said here");
+}
+
+// Whichever side has them, of whatever class.
+TEST(CompareFingerprints, KeysThatChangeNoResultAreIgnored) {
+  const std::vector<Field> some = {
+      Must("training.micro_batch_sequences", "8"),
+      Must("training.eval_every", "100"),
+      Must("training.balance_group_sequences", "4")};
+  const std::vector<Field> others = {
+      Must("training.micro_batch_sequences", "4", Known::kUnknown),
+      Must("training.eval_every", "0"),
+      Must("training.balance_group_sequences", "4")};
+  const std::vector<Field> neither = {
+      Must("training.balance_group_sequences", "4")};
+  for (const Origin origin : {Origin::kOurRun, Origin::kOtherImplementation}) {
+    for (const auto* golden : {&some, &others, &neither}) {
+      for (const auto* ours : {&some, &others, &neither}) {
+        const auto comparison = CompareFingerprints(*ours, *golden, origin);
+        EXPECT_TRUE(comparison.comparable());
+        EXPECT_TRUE(comparison.open.empty());
+      }
+    }
+  }
+  EXPECT_FALSE(
+      CompareFingerprints(some, {Must("training.balance_group_sequences", "8")},
+                          Origin::kOurRun)
+          .comparable());
 }
 
 // What the paper leaves out its rows do not have, so that defaults need no

@@ -34,9 +34,6 @@ using Strings = std::vector<std::string>;
 constexpr char kUnknown[] = "unknown";
 constexpr char kDiverged[] = "diverged";
 
-// Cells print with kMeasuredDecimals, in 18 digits.
-constexpr double kLargest = 1e10;
-
 const Table& FindTable(const Document& golden, TomlReader* reader) {
   const std::string id = reader->Text("table");
   const Table* table = golden.FindTable(id);
@@ -506,11 +503,11 @@ class Importer {
     const char* const end = line.value.data() + line.value.size();
     const auto [stop, error] = std::from_chars(line.value.data(), end, value);
     if (error != std::errc() || stop != end ||
-        !(std::fabs(value) <= kLargest)) {
+        !(std::fabs(value) <= kLargestMeasured)) {
       Fail(line, fmt::format("the value '{}' is not a number up to {:g}; leave "
                              "it empty if there is none, and write '{}' for a "
                              "run that gave none",
-                             line.value, kLargest, kDiverged));
+                             line.value, kLargestMeasured, kDiverged));
     }
     if (ItemsOf(line.row, line.column) > 0 && !(value >= 0 && value <= 100)) {
       Fail(line, fmt::format("the value '{}' is no percentage of items; write "

@@ -117,7 +117,7 @@ void SetValue(Cell* cell, double value) {
   cell->value = cell->low = cell->high = value;
 }
 
-Document Reproduction(int64_t runs, double spread) {
+Document Reproduction(int64_t runs, double spread, const std::string& id) {
   Document results;
   results.provenance = {.origin = Origin::kOurRun,
                         .source = "document_test_util",
@@ -130,7 +130,7 @@ Document Reproduction(int64_t runs, double spread) {
                         .isa = "",
                         .more = {}};
   results.fields = Paper().fields;
-  Table table = *Paper().FindTable("main_results");
+  Table table = *Paper().FindTable(id);
   auto state = [](Field* field) {
     if (field->value.empty()) field->value = "something";
     field->known = Known::kStated;

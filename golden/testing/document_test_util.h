@@ -29,9 +29,10 @@ const Cell& At(const std::string& table, const std::string& row,
 // A measured number with four digits after the point.
 void SetValue(Cell* cell, double value);
 
-// The report of a grid that reproduces the paper's table to the digit: `runs`
-// runs of each row with a standard deviation of `spread` margins.
-Document Reproduction(int64_t runs, double spread);
+// The report of a grid that reproduces the paper's table `id` to the digit:
+// `runs` runs of each row with a standard deviation of `spread` margins.
+Document Reproduction(int64_t runs, double spread,
+                      const std::string& id = "main_results");
 
 // The same document with tokens of `bytes` in every row of OpenWebText of its
 // first table; "": not known.

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <map>
 
+#include "core/errors.h"
 #include "golden/verdict/statistics.h"
 
 namespace softmoe::golden {
@@ -77,29 +81,53 @@ CellNoise ItemNoise(const Cell& ours, const Cell& golden,
   return noise;
 }
 
+// What the cells of one set of trainings say of a number: its mean, weighted by
+// n - 1. The trainings are as many as those of the cell with the most.
+struct SeedEvidence {
+  double sum = 0, weights = 0, freedom = 0;
+  void Add(double value, const Cell& cell) {
+    const auto own = static_cast<double>(cell.runs - 1);
+    sum += own * value;
+    weights += own;
+    freedom = std::max(freedom, own);
+  }
+};
+
+double FreedomOf(const std::map<size_t, SeedEvidence>& all) {
+  double freedom = 0;
+  for (const auto& [trainings, of] : all) freedom += of.freedom;
+  return freedom;
+}
+
+double PooledMean(const std::map<size_t, SeedEvidence>& all) {
+  double sum = 0;
+  for (const auto& [trainings, of] : all) {
+    sum += of.sum * (of.freedom / of.weights);
+  }
+  return sum / FreedomOf(all);
+}
+
 }  // namespace
 
-PooledDeviation Pool(const std::vector<const Cell*>& cells) {
-  double squares = 0, freedom = 0, constant_freedom = 0;
-  double flips = 0, flip_freedom = 0;
-  for (const Cell* cell : cells) {
-    if (cell->empty() || !cell->deviation || cell->runs < 2) continue;
-    const auto own = static_cast<double>(cell->runs - 1);
-    if (cell->flip_share.value_or(0) > 0) {
-      flips += own * *cell->flip_share;
-      flip_freedom += own;
-    }
-    if (RunsAreEqual(*cell)) {
-      constant_freedom += own;
+PooledDeviation Pool(const std::vector<const Cell*>& cells,
+                     const std::vector<size_t>& trainings) {
+  SOFTMOE_CHECK(trainings.empty() || trainings.size() == cells.size());
+  std::map<size_t, SeedEvidence> squares, constant, flips;
+  for (size_t c = 0; c < cells.size(); ++c) {
+    const Cell& cell = *cells[c];
+    if (cell.empty() || !cell.deviation || cell.runs < 2) continue;
+    const size_t own = trainings.empty() ? c : trainings[c];
+    if (cell.flip_share.value_or(0) > 0) flips[own].Add(*cell.flip_share, cell);
+    if (RunsAreEqual(cell)) {
+      constant[own].Add(0, cell);
     } else {
-      squares += own * *cell->deviation * *cell->deviation;
-      freedom += own;
+      squares[own].Add(*cell.deviation * *cell.deviation, cell);
     }
   }
   PooledDeviation pool;
-  if (flip_freedom > 0) pool.flip_share = flips / flip_freedom;
-  pool.freedom = freedom == 0 ? constant_freedom : freedom;
-  pool.deviation = freedom == 0 ? 0 : std::sqrt(squares / freedom);
+  if (!flips.empty()) pool.flip_share = PooledMean(flips);
+  pool.freedom = FreedomOf(squares.empty() ? constant : squares);
+  pool.deviation = squares.empty() ? 0 : std::sqrt(PooledMean(squares));
   return pool;
 }
 

@@ -6,6 +6,7 @@
 #ifndef SOFTMOE_GOLDEN_VERDICT_EQUIVALENCE_H_
 #define SOFTMOE_GOLDEN_VERDICT_EQUIVALENCE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -35,7 +36,12 @@ struct PooledDeviation {
 // deviation. Cells whose runs are all equal (settings, not measurements) are
 // left out, so that they do not dilute the others. Shares of flips are pooled
 // with the same weights; those of 0 are left out, too.
-PooledDeviation Pool(const std::vector<const Cell*>& cells);
+//
+// Cells with one number in `trainings` are of the same trainings, which count
+// once: the mean of their squares, with the n - 1 of the largest n. Without
+// `trainings` each cell has its own.
+PooledDeviation Pool(const std::vector<const Cell*>& cells,
+                     const std::vector<size_t>& trainings = {});
 
 // The standard deviation of a percentage of items, over runs, if `flip_share`
 // of the answers flip between two of them, each by itself: 100 sqrt(flip_share

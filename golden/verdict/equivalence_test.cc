@@ -139,6 +139,25 @@ TEST(Pool, WeighsByDegreesOfFreedom) {
   EXPECT_TRUE(Pool({&constant}).known());
 }
 
+// Two cells of the same trainings say no more of the deviation than one, even
+// if one lacks a run: the mean of their squares has 3 degrees of freedom.
+TEST(Pool, CountsTheSameTrainingsOnce) {
+  Cell four = Measured(1, 4, 2), three = Measured(2, 3, 2.5),
+       other = Measured(1, 2, 0.5), constant = Measured(1, 9, 0);
+  four.flip_share = 0.25;
+  three.flip_share = 0.5;
+  const PooledDeviation alone = Pool({&four, &three, &constant}, {7, 7, 7});
+  EXPECT_EQ(alone.freedom, 3);
+  const double squares = (3 * 4 + 2 * 6.25) / 5;
+  EXPECT_NEAR(alone.deviation, std::sqrt(squares), 0x1p-50);
+  EXPECT_NEAR(*alone.flip_share, (3 * 0.25 + 2 * 0.5) / 5, 0x1p-50);
+  const PooledDeviation both = Pool({&four, &other, &three}, {0, 1, 0});
+  EXPECT_EQ(both.freedom, 4);
+  EXPECT_NEAR(both.deviation, std::sqrt((3 * squares + 0.25) / 4), 0x1p-50);
+  EXPECT_EQ(Pool({&constant, &constant}, {0, 0}).freedom, 8);
+  EXPECT_EQ(Pool({&constant, &constant}).freedom, 16);
+}
+
 TEST(RunsNeeded, IsTheFirstNumberThatDecides) {
   const Cell ours = Measured(2.76, 2, 0.006), golden = Printed(2.75, 0.005);
   const PooledDeviation noise = {0.006, 8};

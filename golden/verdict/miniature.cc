@@ -514,6 +514,14 @@ int64_t MiniatureClaims::num_measures() const {
   return count;
 }
 
+bool MiniatureClaims::Uses(const std::string& row) const {
+  return std::ranges::any_of(claims, [&](const MiniatureClaim& claim) {
+    return std::ranges::any_of(
+        claim.measures,
+        [&](const MiniatureMeasure& measure) { return measure.Uses(row); });
+  });
+}
+
 const std::vector<int64_t>* MiniatureClaims::PlannedSeeds(
     const std::string& row, const std::string& corpus) const {
   for (const PlannedRuns& runs : planned) {

@@ -142,6 +142,8 @@ struct MiniatureClaims {
 
   // The judged measures of all claims and hypotheses: Holm's family.
   int64_t num_measures() const;
+  // Whether any measure uses the row.
+  bool Uses(const std::string& row) const;
   // The planned seeds of `row` on `corpus`; nullptr if no such run is planned.
   const std::vector<int64_t>* PlannedSeeds(const std::string& row,
                                            const std::string& corpus) const;

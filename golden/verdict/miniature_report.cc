@@ -256,15 +256,6 @@ std::string MeanText(const std::vector<double>& values) {
   return text;
 }
 
-bool IsJudged(const MiniatureClaims& claims, const std::string& row) {
-  for (const MiniatureClaim& claim : claims.claims) {
-    for (const MiniatureMeasure& measure : claim.measures) {
-      if (measure.Uses(row)) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string MissingText(const std::vector<std::string>& runs,
@@ -477,7 +468,7 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                        fmt::format("{}", seeds)};
       for (const auto& column : values) line.push_back(MeanText(column));
       std::vector<std::string> remarks;
-      if (!IsJudged(claims, row)) remarks.push_back("not judged");
+      if (!claims.Uses(row)) remarks.push_back("not judged");
       if (without > 0) {
         remarks.push_back(fmt::format("{} gave no number", without));
       }

@@ -52,6 +52,8 @@ TEST(MiniatureClaims, TwelveMeasuresOfClaimsAndHypothesesOnSeventySixRuns) {
   EXPECT_EQ(ids, "C1a C1b C2 C3 C4 C5 C6 C7 H1 H2 ");
   // The order of layers is reported, outside the family.
   EXPECT_FALSE(Measure(claims, "C2.order").judged());
+  EXPECT_TRUE(claims.Uses("sparse-4"));
+  EXPECT_FALSE(claims.Uses("softmoe-2-paper-tau"));
   size_t runs = 0;
   for (const PlannedRuns& planned : claims.planned) {
     runs += planned.rows.size() * planned.seeds.size();

@@ -21,10 +21,31 @@ namespace {
 // Tokenizers that differ by no more are compared token by token.
 constexpr double kSameTokens = 0.005;
 
+// The field, of rows that were validated with several tau, that has their own.
+constexpr char kTauField[] = "eval.tau";
+
 struct RowCell {
   const Row* row;
   const Cell* cell;
+  size_t trainings;  // the same number for rows of the same trainings
 };
+
+// Whether two rows are the same trainings, validated with several tau: all
+// their fields are alike but that tau.
+bool AreTheSameTrainings(const Document& document, const Row& one,
+                         const Row& other) {
+  if (FieldValue(document, one, kTauField).empty() ||
+      FieldValue(document, other, kTauField).empty()) {
+    return false;
+  }
+  const std::vector<Field> fields = FieldsOf(document, one);
+  return fields.size() == FieldsOf(document, other).size() &&
+         std::ranges::all_of(fields, [&](const Field& field) {
+           return field.name == kTauField ||
+                  SameValue(field.value,
+                            FieldValue(document, other, field.name));
+         });
+}
 
 std::vector<RowCell> CollectCells(const Document& document,
                                   const std::string& table_id,
@@ -36,9 +57,12 @@ std::vector<RowCell> CollectCells(const Document& document,
   if (index < 0) return {};
   std::vector<RowCell> cells;
   for (const Row& row : table->rows) {
-    if (SameValue(FieldValue(document, row, kCorpusField), corpus)) {
-      cells.push_back({&row, &row.cells[static_cast<size_t>(index)]});
-    }
+    if (!SameValue(FieldValue(document, row, kCorpusField), corpus)) continue;
+    const auto same = std::ranges::find_if(cells, [&](const RowCell& one) {
+      return AreTheSameTrainings(document, *one.row, row);
+    });
+    cells.push_back({&row, &row.cells[static_cast<size_t>(index)],
+                     same == cells.end() ? cells.size() : same->trainings});
   }
   return cells;
 }
@@ -90,21 +114,29 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
   };
   const double own = factor(row);
   std::vector<Cell> cells;
-  for (const auto& [other, cell] : ours) {
-    if (!cell->deviation) continue;  // as Pool does
-    cells.push_back(Scaled(*cell, factor(*other) / own));
+  std::vector<size_t> trainings;
+  for (const RowCell& one : ours) {
+    if (!one.cell->deviation) continue;  // as Pool does
+    cells.push_back(Scaled(*one.cell, factor(*one.row) / own));
+    trainings.push_back(one.trainings);
   }
-  for (const RowCell& theirs : CollectCells(golden, table, column, corpus)) {
-    const Cell& cell = *theirs.cell;
-    if (!cell.deviation) continue;
-    const bool known = std::ranges::any_of(ours, [&](const RowCell& one) {
-      return AreTheSameRuns(*one.cell, cell);
+  const std::vector<RowCell> theirs =
+      CollectCells(golden, table, column, corpus);
+  for (const RowCell& one : theirs) {
+    if (!one.cell->deviation) continue;
+    const bool known = std::ranges::any_of(theirs, [&](const RowCell& same) {
+      return same.trainings == one.trainings && same.cell->deviation &&
+             std::ranges::any_of(ours, [&](const RowCell& each) {
+               return AreTheSameRuns(*each.cell, *same.cell);
+             });
     });
-    if (!known) cells.push_back(Scaled(cell, 1 / own));
+    if (known) continue;
+    cells.push_back(Scaled(*one.cell, 1 / own));
+    trainings.push_back(ours.size() + one.trainings);
   }
   std::vector<const Cell*> pooled;
   for (const Cell& cell : cells) pooled.push_back(&cell);
-  return Pool(pooled);
+  return Pool(pooled, trainings);
 }
 
 bool DifferInSize(double size, double other) {

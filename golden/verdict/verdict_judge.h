@@ -30,7 +30,8 @@ bool IsSetting(const Document& golden, const Cell& golden_cell);
 // Seed noise of a column, pooled over the rows of `results` with the corpus of
 // `row` (field data.corpus; rows that do not say it count as one corpus), and
 // of `golden` if its values have deviations; cells with the same value, runs
-// and deviation in both count once. Of losses per token it is the noise in the
+// and deviation in both count once, and so do the trainings of rows whose
+// fields differ in eval.tau alone. Of losses per token it is the noise in the
 // tokens of `row`, into which those of the other rows are converted; tokens of
 // unknown size count as the paper's, as they do where they are judged.
 PooledDeviation PoolColumn(const Document& results, const Document& golden,

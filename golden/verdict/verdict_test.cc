@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -317,6 +318,69 @@ TEST(Judge, MeasuredFlipsReplaceTheBinomialWidthAndAreNamed) {
   At(&results, row, "piqa").flip_share = 0;
   EXPECT_EQ(Verdict(Judge(results, Paper()), row, "piqa").status,
             Status::kMistrusted);
+}
+
+constexpr char kTauTable[] = "inference_tau_ablation";
+constexpr char kTauRow[] = "owt/softmoe/k2/a2/infer_tau1.2";
+
+// Results of two seeds for every tau of inference on one corpus, `difference`
+// above the paper's active experts with this deviation.
+Document AtEveryTau(double difference, double deviation) {
+  Document results = Reproduction(2, 0.05, kTauTable);
+  for (Row& row : results.tables[0].rows) {
+    if (!row.id.starts_with("owt/")) continue;
+    Cell& experts = At(&results, row.id, "ae");
+    SetValue(&experts, experts.value + difference);
+    experts.deviation = deviation;
+  }
+  return results;
+}
+
+CellVerdict ExpertsAtTau(const Document& results, const Document& golden) {
+  return Verdict(Judge(results, golden), kTauRow, "ae");
+}
+
+// The four rows are two trainings, with one degree of freedom: t(0.95, 1) is
+// 6.3138, not the 2.1318 of four.
+TEST(Judge, TrainingsValidatedAtSeveralTauCountOnce) {
+  const double error = std::sqrt(1.0 / 2 + 1);
+  const Document close = AtEveryTau(0.02, 0.06);
+  const CellVerdict cell = ExpertsAtTau(close, Paper());
+  EXPECT_EQ(cell.status, Status::kInconclusive) << cell.reason;
+  EXPECT_NEAR(cell.half_width, 6.3138 * 0.06 * error, 1e-4);
+  const Document far = AtEveryTau(0.4, 0.0085);
+  EXPECT_EQ(ExpertsAtTau(far, Paper()).status, Status::kInconclusive);
+
+  // Trained four times they would be as many.
+  for (const auto& [results, expected] :
+       {std::pair{&close, Status::kPass}, std::pair{&far, Status::kFail}}) {
+    Document apart = *results;
+    int64_t seed = 0;
+    for (Row& row : apart.tables[0].rows) {
+      row.fields.push_back({"training.seed", std::to_string(++seed),
+                            FieldClass::kIgnore, Known::kStated});
+    }
+    EXPECT_EQ(ExpertsAtTau(apart, Paper()).status, expected);
+  }
+  // Rows that do not say their tau are not known to be the same.
+  Document silent = close;
+  for (Row& row : silent.tables[0].rows) {
+    std::erase_if(row.fields,
+                  [](const Field& field) { return field.name == "eval.tau"; });
+  }
+  EXPECT_EQ(Judge(silent, silent).overall(), Status::kPass);
+}
+
+// A golden of runs adds its own trainings once, too: 2 degrees of freedom, with
+// t(0.95, 2) = 2.9200. None where one of its rows tells that they are ours.
+TEST(Judge, TrainingsOfAGoldenAtSeveralTauCountOnce) {
+  const Document results = AtEveryTau(0.02, 0.06);
+  Document golden = AtEveryTau(0, 0.06);
+  const CellVerdict cell = ExpertsAtTau(results, golden);
+  EXPECT_NEAR(cell.half_width, 2.92 * 0.06, 1e-4);
+  At(&golden, "owt/softmoe/k2/a2/infer_tau0.6", "ae") =
+      results.tables[0].FindRow("owt/softmoe/k2/a2/infer_tau0.6")->cells[1];
+  EXPECT_NEAR(ExpertsAtTau(results, golden).half_width, 6.3138 * 0.06, 1e-4);
 }
 
 TEST(Judge, OneRunIsInconclusive) {

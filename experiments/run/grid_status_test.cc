@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/grid_status.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
+#include "experiments/run/run_folder.h"
+#include "trainer/results/metrics_log.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two runs that have begun, of which `write` makes the first one's metrics.
+class GridStatusOf : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = FreshFolder(std::string("status_") + test->name());
+    for (const int64_t seed : {7, 8}) {
+      GridRun run;
+      run.corpus.id = "text";
+      run.row.id = "sparse-1";
+      run.id = "run-" + std::to_string(seed);
+      run.seed = run.config.training.seed = seed;
+      run.config.training.steps = 60;
+      fs::create_directories(folder_ / RunFolderName(run));
+      grid_.runs.push_back(run);
+    }
+    WriteFileAtomically(Metrics(0), Step("5"));
+    WriteFileAtomically(Metrics(1), Step("41"));
+  }
+  fs::path Metrics(size_t run) const {
+    return folder_ / RunFolderName(grid_.runs[run]) / trainer::kMetricsName;
+  }
+  static std::string Step(const std::string& step) {
+    return R"({"kind":"step","step":)" + step +
+           R"(,"loss":3.5,"seconds":0.5})" + "\n";
+  }
+  // Whether the first run has this state and the other one is shown with it.
+  testing::AssertionResult FirstIs(const std::string& state,
+                                   const std::string& problem) const {
+    const GridStatus status = DescribeStatus(grid_, folder_);
+    if (!status.damaged) return testing::AssertionFailure() << status.text;
+    return Says(status.text, "run-7", "41/60", "0 of 2 runs are finished",
+                "run-7 " + state + ": ", problem);
+  }
+
+  Grid grid_;
+  fs::path folder_;
+};
+
+TEST_F(GridStatusOf, ShowsTheStepsOfAllRuns) {
+  const GridStatus status = DescribeStatus(grid_, folder_);
+  EXPECT_FALSE(status.damaged);
+  EXPECT_TRUE(Says(status.text, "run-7", "5/60", "run-8", "41/60"));
+}
+
+TEST_F(GridStatusOf, ALineOfAnotherKindIsNoStep) {
+  WriteFileAtomically(Metrics(0),
+                      "{\"kind\":1}\n{\"kind\":null}\n{}\n" + Step("9"));
+  const GridStatus status = DescribeStatus(grid_, folder_);
+  EXPECT_FALSE(status.damaged);
+  EXPECT_TRUE(Says(status.text, "9/60", "41/60"));
+}
+
+TEST_F(GridStatusOf, AStepIsAWholeNumber) {
+  for (const char* step : {"\"nan\"", "-1", "1.5", "1e300", "null"}) {
+    WriteFileAtomically(Metrics(0), Step("1") + Step(step));
+    EXPECT_TRUE(FirstIs("damaged",
+                        Metrics(0).string() + ":2: 'step' is no whole number"))
+        << step;
+  }
+}
+
+TEST_F(GridStatusOf, WhatCannotBeReadHidesNoOtherRun) {
+  const fs::path metrics = Metrics(0);
+  fs::remove(metrics);
+  fs::create_directory(metrics);
+  EXPECT_TRUE(FirstIs("unreadable", metrics.string()));
+  fs::remove(metrics);
+  ASSERT_EQ(::mkfifo(metrics.c_str(), 0600), 0);
+  EXPECT_TRUE(FirstIs("unreadable", "a device or a pipe"));
+  fs::remove(metrics);
+  fs::create_symlink(metrics.filename(), metrics);
+  EXPECT_TRUE(FirstIs("unreadable", metrics.string()));
+}
+
+}  // namespace
+}  // namespace softmoe::experiments
