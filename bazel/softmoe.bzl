@@ -35,7 +35,6 @@ _LIGHT_ROOMS = [
     "experiments/plan",
     "experiments/run",
     "golden/gpu_runs",
-    "golden/paper",
     "property_tests/gpu",
     "property_tests/mutation",
     "property_tests/mutation/sampled",
