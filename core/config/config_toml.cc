@@ -239,6 +239,7 @@ std::string Trimmed(const std::string& text) {
 }
 
 }  // namespace
+
 void ConfigDraft::Apply(const toml::table& table) {
   ConfigDraft changed = *this;  // all or nothing
   TableReader(table, "", "", &changed).Read();
@@ -293,6 +294,13 @@ void ConfigDraft::Resolve() {
     text += problem.message;
   }
   if (!text.empty()) throw ConfigError(text);
+}
+
+std::string TrimmedOverride(const std::string& assignment) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos) return Trimmed(assignment);
+  return Trimmed(assignment.substr(0, equals)) + "=" +
+         Trimmed(assignment.substr(equals + 1));
 }
 
 toml::table ParseToml(const std::string& text, const std::string& name) {

@@ -44,6 +44,10 @@ struct ConfigDraft {
   void Resolve();
 };
 
+// `assignment`, as ApplyOverride takes it, without spaces at its ends and
+// around its "=".
+std::string TrimmedOverride(const std::string& assignment);
+
 // Parses TOML text, which messages call `name` (a file name). Throws
 // ConfigError with position.
 toml::table ParseToml(const std::string& text, const std::string& name);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/config/config_toml.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/text/suggestion.h"
@@ -259,20 +260,6 @@ void CheckVariants(const std::vector<CorpusPart>& corpora,
   }
 }
 
-// "section.key=value" without spaces at its ends and around the "=".
-std::string WithoutSpaces(const std::string& assignment) {
-  const auto trim = [](const std::string& text) {
-    constexpr char kSpaces[] = " \t";
-    const size_t first = text.find_first_not_of(kSpaces);
-    if (first == text.npos) return std::string();
-    return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
-  };
-  const size_t equals = assignment.find('=');
-  if (equals == assignment.npos) return trim(assignment);
-  return trim(assignment.substr(0, equals)) + "=" +
-         trim(assignment.substr(equals + 1));
-}
-
 // Reads [experiments] for a grid that already has its corpora and the file's
 // seeds.
 std::map<std::string, Placement> ReadPlacements(const toml::table& root,
@@ -406,7 +393,7 @@ GridParts ReadGridParts(const std::filesystem::path& path,
   Grid& grid = parts.grid;
   grid.path = path;
   for (const std::string& assignment : overrides) {
-    grid.overrides.push_back(WithoutSpaces(assignment));
+    grid.overrides.push_back(TrimmedOverride(assignment));
   }
   ReadHeader(root, grid);
   ReadEvaluations(root, &grid.evaluations);
