@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include "core/config/config_enums.h"
 #include "core/config/toml.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -107,9 +108,15 @@ TEST(ConfigToml, WrongTypesAreErrorsWithPosition) {
   EXPECT_EQ(ErrorOf("[data]\ncorpus = 7\n"),
             "a.toml:2:10: 'data.corpus' is an integer, but must be text in "
             "quotes");
-  EXPECT_EQ(ErrorOf("[router]\nkind = \"soft\"\n"),
-            "a.toml:2:8: 'router.kind' is 'soft', but must be 'sparse', "
-            "'soft_fixed' or 'soft_learned'; did you mean 'soft_fixed'?");
+  EXPECT_EQ(ErrorOf("[router]\nnoise = \"input_jiter\"\n"),
+            "a.toml:2:9: 'router.noise' is 'input_jiter', but must be 'none', "
+            "'input_jitter' or 'logit_gauss'; did you mean 'input_jitter'?");
+  // Every kind of router, of which there may be more.
+  for (const std::string& kind : EnumChoices<RouterKind>()) {
+    EXPECT_TRUE(Says(ErrorOf("[router]\nkind = \"soft\"\n"),
+                     "a.toml:2:8: 'router.kind' is 'soft', but must be '",
+                     "'" + kind + "'", "; did you mean 'soft_fixed'?"));
+  }
   // 2^53 + 1 is no double; with a point it is rounded.
   EXPECT_EQ(ErrorOf("[training]\nclip_norm = 9007199254740993\n"),
             "a.toml:2:13: 'training.clip_norm' is an integer beyond 2^53, but "

@@ -8,13 +8,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <limits>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "core/errors.h"
 #include "core/files/file_error.h"
+#include "core/text/ascii.h"
 
 namespace softmoe {
 namespace {
@@ -49,12 +50,8 @@ TemporaryNameParts SplitTemporaryName(std::string_view name) {
     const size_t point = name.rfind('.');
     if (point == std::string_view::npos) return {};
     const std::string_view digits = name.substr(point + 1);
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    const bool canonical = !digits.empty() && digits.front() != '0' &&
-                           digits.front() != '-' &&
-                           end == digits.data() + digits.size();
-    if (error != std::errc() || !canonical) return {};
+    number = ParseNumber<int64_t>(digits).value_or(0);
+    if (number <= 0 || digits.front() == '0') return {};
     name.remove_suffix(digits.size() + 1);
   }
   if (name.size() < 2) return {};

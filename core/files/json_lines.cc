@@ -106,11 +106,14 @@ Json ParseJsonObject(std::string_view text) {
   return shallow && object.is_object() ? object : Json();
 }
 
+std::string JsonText(const Json& value, int indent) {
+  // By default a byte that is not UTF-8 is an exception.
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string JsonLine(const Json& record) {
   SOFTMOE_CHECK(record.is_object()) << record.type_name();
-  // Bytes that are not UTF-8 (a path, say) must not stop a run.
-  return WithoutNonFinite(record).dump(-1, ' ', false,
-                                       Json::error_handler_t::replace);
+  return JsonText(WithoutNonFinite(record), -1);
 }
 
 Json WithNonFinite(Json value) {

@@ -50,6 +50,11 @@ class JsonLinesWriter {
   int64_t size_ = 0;
 };
 
+// `value` as JSON with `indent` spaces for each level, or on one line with -1,
+// without an end; NaN and infinities are null. Bytes that are not UTF-8, as
+// paths may have, become U+FFFD: JSON has no other texts.
+std::string JsonText(const nlohmann::ordered_json& value, int indent);
+
 // One line without its end: what JsonLinesWriter writes.
 std::string JsonLine(const nlohmann::ordered_json& record);
 

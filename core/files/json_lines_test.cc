@@ -82,6 +82,16 @@ TEST(JsonLines, BytesThatAreNotUtf8DoNotStopARun) {
   EXPECT_EQ(JsonLine({{"a", "x\xff"}}), "{\"a\":\"x\xEF\xBF\xBD\"}");
 }
 
+TEST(JsonText, IsIndentedAndHasNoOtherBytesThanUtf8) {
+  const Json value = {{"caf\u00E9", std::nan("")},
+                      {"x\xff", Json::array({"caf\xE9"})}};
+  EXPECT_EQ(
+      JsonText(value, 1),
+      "{\n \"caf\u00E9\": null,\n \"x\uFFFD\": [\n  \"caf\uFFFD\"\n ]\n}");
+  EXPECT_EQ(JsonText(value, -1),
+            "{\"caf\u00E9\":null,\"x\uFFFD\":[\"caf\uFFFD\"]}");
+}
+
 RC_GTEST_PROP(JsonLines, DoublesReadBackToTheSameBits, ()) {
   // Any bit pattern, so that subnormals and 17-digit values come up.
   const uint64_t bits = *rc::gen::arbitrary<uint64_t>();

@@ -4,23 +4,25 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
+#include <string>
+#include <vector>
+
+#include "core/text/ascii.h"
 
 namespace softmoe {
 namespace {
 
-std::string LowerCase(std::string text) {
-  for (char& c : text) {
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (c == '-') c = '_';
-  }
-  return text;
+// The one spelling for all ways to write a name.
+std::string Spelling(const std::string& name) {
+  std::string spelling = LowerCase(name);
+  std::ranges::replace(spelling, '-', '_');
+  return spelling;
 }
 
 // The distance from what was typed to `known`; a mere part of a name counts as
 // one step.
 int Distance(const std::string& typed, const std::string& known) {
-  const std::string a = LowerCase(typed), b = LowerCase(known);
+  const std::string a = Spelling(typed), b = Spelling(known);
   const int distance = EditDistance(a, b);
   const bool part =
       a.size() >= 3 && b.size() >= 3 &&
