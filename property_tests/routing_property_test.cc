@@ -214,8 +214,9 @@ std::string HealthDefect(const Layer& layer, const RouterHealth& got) {
   const double share = near / tokens + (near > 0 ? 2 * kDoubleUnit : 0);
   if (defect.empty()) {
     defect = differs("at the cap", got.at_cap_fraction,
-                     reference::AtCapFraction(soft_weights, cutoff,
-                                              layer.settings.max_active),
+                     reference::AtCapFraction(
+                         soft_weights, layer.sparse() ? -HUGE_VAL : cutoff,
+                         layer.settings.max_active),
                      share);
   }
   if (defect.empty()) {

@@ -37,15 +37,10 @@
 namespace softmoe::property_tests {
 namespace {
 
-struct Kind {
-  RouterKind router;
-  Precision precision = Precision::kFp32;
-};
-
-Config SmallConfigOf(Kind kind) {
+Config SmallConfigOf(SmallKind kind) {
   return SmallConfig(kind.router, kind.precision);
 }
-Config TrainingConfigOf(Kind kind) {
+Config TrainingConfigOf(SmallKind kind) {
   return SmallTrainingConfig(kind.router, kind.precision);
 }
 
@@ -64,7 +59,7 @@ std::unique_ptr<optimized::Model> MakeSimulated(
                    config, group_sequences, queue, recompute);
 }
 
-class SimulatedModel : public ::testing::TestWithParam<Kind> {};
+class SimulatedModel : public ::testing::TestWithParam<SmallKind> {};
 
 TEST_P(SimulatedModel, AgreesWithTheReference) {
   simt::SetSchedule(simt::Schedule::kAscending);
@@ -535,17 +530,12 @@ TEST(SimulatedBf16, TheRouterReadsFloats) {
   EXPECT_NE(scores(1, true), scores(1, false));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Routers, SimulatedModel,
-    ::testing::Values(Kind{RouterKind::kSparse}, Kind{RouterKind::kSoftFixed},
-                      Kind{RouterKind::kSoftLearned},
-                      Kind{RouterKind::kSparse, Precision::kBf16},
-                      Kind{RouterKind::kSoftFixed, Precision::kBf16},
-                      Kind{RouterKind::kSoftLearned, Precision::kBf16}),
-    [](const auto& info) {
-      return std::string(EnumName(info.param.router)) + "_" +
-             EnumName(info.param.precision);
-    });
+INSTANTIATE_TEST_SUITE_P(Routers, SimulatedModel,
+                         ::testing::ValuesIn(SmallKinds()),
+                         [](const auto& info) {
+                           return std::string(EnumName(info.param.router)) +
+                                  "_" + EnumName(info.param.precision);
+                         });
 
 }  // namespace
 }  // namespace softmoe::property_tests

@@ -31,8 +31,8 @@ struct AdamWState {
 // Zero moments, no update completed.
 AdamWState InitialAdamWState(const ParameterLayout& layout);
 
-// L2 norm of all of `gradients`, which are finite. Throws NumericsError if it
-// overflows.
+// L2 norm of all of `gradients`, which are finite. Throws NumericsError if the
+// sum of their squares overflows.
 double GlobalNorm(const Vector& gradients);
 
 // Returns c above, in (0, 1]: 1 for clip_norm = 0 (clipping off) and for a

@@ -9,6 +9,7 @@
 #ifndef SOFTMOE_REFERENCE_ATTENTION_H_
 #define SOFTMOE_REFERENCE_ATTENTION_H_
 
+#include <cmath>
 #include <cstdint>
 
 #include "reference/matrix.h"
@@ -20,7 +21,7 @@ namespace softmoe::reference {
 // Checks that `qkv`, packed as below, is of whole sequences and heads.
 void CheckPacked(const Matrix& qkv, int64_t num_sequences, int64_t num_heads);
 
-// The gradient of one head.
+// The gradient of one head of one sequence.
 template <typename N>
 struct CausalAttentionGradientsOf {
   MatrixOf<N> d_q, d_k, d_v;  // [sequence_length, head_dim]
@@ -144,6 +145,7 @@ MatrixOf<N> MultiHeadAttention(const MatrixOf<N>& qkv, int64_t num_sequences,
   return out;
 }
 
+// The gradient of MultiHeadAttention with respect to qkv, packed like it.
 template <typename N>
 MatrixOf<N> MultiHeadAttentionBackward(const MatrixOf<N>& qkv,
                                        int64_t num_sequences, int64_t num_heads,

@@ -10,6 +10,8 @@
 #ifndef SOFTMOE_REFERENCE_BUDGET_H_
 #define SOFTMOE_REFERENCE_BUDGET_H_
 
+#include <cstdint>
+
 #include "reference/matrix.h"
 #include "reference/softmax.h"
 

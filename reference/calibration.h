@@ -24,8 +24,9 @@ std::vector<double> CalibrationRatios(const RouterSettings& settings,
                                       const Matrix& scores);
 
 // Returns tau, the midpoint between the n-th and the (n+1)-th largest ratio. If
-// both are equal, no tau has n ratios above it, and n moves to the nearer end
-// of the ratios that equal them, but not to 0 (a ratio of 0 follows the last).
+// both are equal, no tau has n ratios above it, and n moves to an end of the
+// ratios that equal them: to just before the first, if that is nearer or they
+// are 0, and not n = 0; else to the last (a ratio of 0 follows the last one).
 //
 //   ratios               of all tokens and layers of the calibration batches
 //   mean_active_experts  k

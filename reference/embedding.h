@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // embedding.h - rows of the embedding table by token id (reference, double).
+//
+//   out_t = table[id_t],   d_table[v] = sum of d_out_t over id_t = v
+//                                                            SPEC.md 3.2
 #ifndef SOFTMOE_REFERENCE_EMBEDDING_H_
 #define SOFTMOE_REFERENCE_EMBEDDING_H_
 
@@ -16,12 +19,13 @@ namespace softmoe::reference {
 // Throws DataError, naming the token, unless every id is in [0, vocab_size).
 void CheckTokenIds(std::span<const int32_t> ids, int64_t vocab_size);
 
-// table [vocab_size, d_model], ids [num_tokens] -> [num_tokens, d_model].
-// Throws DataError if an id is outside the table.
+// Returns the row of each id: table [vocab_size, d_model], ids [num_tokens] ->
+// [num_tokens, d_model]. Throws DataError if an id is outside the table.
 Matrix EmbeddingForward(std::span<const int32_t> ids, const Matrix& table);
 
 // Gradient with respect to the table [vocab_size, d_model] for the cotangent
-// `d_out` [num_tokens, d_model]: each row sums the rows of its tokens.
+// `d_out` [num_tokens, d_model]: each row sums the rows of its tokens. Errors
+// as EmbeddingForward.
 Matrix EmbeddingBackward(std::span<const int32_t> ids, const Matrix& d_out,
                          int64_t vocab_size);
 

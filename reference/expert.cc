@@ -4,10 +4,9 @@
 #include "core/errors.h"
 
 namespace softmoe::reference {
-namespace {
 
-void CheckShapes(const Matrix& hidden, const Matrix& gate_up_weight,
-                 const Matrix& down_weight) {
+void CheckExpertShapes(const Matrix& hidden, const Matrix& gate_up_weight,
+                       const Matrix& down_weight) {
   SOFTMOE_CHECK(gate_up_weight.rows() == hidden.cols() &&
                 gate_up_weight.cols() == 2 * down_weight.rows() &&
                 down_weight.cols() == hidden.cols())
@@ -16,22 +15,20 @@ void CheckShapes(const Matrix& hidden, const Matrix& gate_up_weight,
       << ", " << down_weight.cols() << "]";
 }
 
-}  // namespace
-
 double Silu(double z) { return formula::Silu<double>(z); }
 
 double SiluDerivative(double z) { return formula::SiluDerivative<double>(z); }
 
 Matrix ExpertForward(const Matrix& hidden, const Matrix& gate_up_weight,
                      const Matrix& down_weight) {
-  CheckShapes(hidden, gate_up_weight, down_weight);
+  CheckExpertShapes(hidden, gate_up_weight, down_weight);
   return formula::ExpertForward<double>(hidden, gate_up_weight, down_weight);
 }
 
 ExpertGradients ExpertBackward(const Matrix& hidden,
                                const Matrix& gate_up_weight,
                                const Matrix& down_weight, const Matrix& d_out) {
-  CheckShapes(hidden, gate_up_weight, down_weight);
+  CheckExpertShapes(hidden, gate_up_weight, down_weight);
   SOFTMOE_CHECK(d_out.rows() == hidden.rows() && d_out.cols() == hidden.cols());
   return formula::ExpertBackward<double>(hidden, gate_up_weight, down_weight,
                                          d_out);

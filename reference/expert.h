@@ -8,14 +8,25 @@
 #ifndef SOFTMOE_REFERENCE_EXPERT_H_
 #define SOFTMOE_REFERENCE_EXPERT_H_
 
+#include <cmath>
+#include <cstdint>
+
 #include "reference/matrix.h"
 #include "reference/scalar.h"
 
 namespace softmoe::reference {
 
+// Returns SiLU(z) = z s and its derivative s (1 + z (1 - s)), s = 1/(1 + e^-z),
+// for a finite z.
 double Silu(double z);
-double SiluDerivative(double z);  // s (1 + z (1 - s)), s = 1/(1 + e^-z)
+double SiluDerivative(double z);
 
+// Checks that the weights, shaped as below, are of one expert for `hidden`.
+void CheckExpertShapes(const Matrix& hidden, const Matrix& gate_up_weight,
+                       const Matrix& down_weight);
+
+// Returns E(x) of every token.
+//
 // hidden [num_tokens, d_model], gate_up_weight [d_model, 2*d_ffn] (gate, then
 // up), down_weight [d_ffn, d_model] -> [num_tokens, d_model].
 Matrix ExpertForward(const Matrix& hidden, const Matrix& gate_up_weight,
@@ -85,6 +96,9 @@ MatrixOf<N> ExpertForward(const MatrixOf<N>& hidden,
                      down_weight);
 }
 
+// With g = x G, u = x U, a = SiLU(g) * u and d_a = d_out D^T:
+//   d_g = d_a * u * SiLU'(g),   d_u = d_a * SiLU(g)
+//   d_x = [d_g d_u] [G U]^T,   d_[G U] = x^T [d_g d_u],   d_D = a^T d_out
 template <typename N>
 ExpertGradientsOf<N> ExpertBackward(const MatrixOf<N>& hidden,
                                     const MatrixOf<N>& gate_up_weight,

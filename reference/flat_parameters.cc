@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/flat_parameters.h"
 
+#include "core/errors.h"
+
 namespace softmoe::reference {
 
 Matrix ReadMatrix(const Vector& flat, int64_t offset, int64_t rows,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// laplace.h - the Laplace distribution function and its density.
+// laplace.h - the Laplace distribution function and its density (reference).
 //
 //   F(u) = e^u / 2 (u <= 0),  1 - e^-u / 2 (u > 0)        SPEC.md 1.1
 //   f(u) = F'(u) = e^-|u| / 2 = min(F(u), 1 - F(u))

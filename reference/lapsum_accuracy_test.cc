@@ -92,6 +92,22 @@ std::vector<double> MeanActives(const std::vector<double>& scores,
   const double n = static_cast<double>(scores.size());
   std::vector<double> result = {1e-9, 0.1,   0.5,   1,     1.5,     2,
                                 2.75, n / 3, n / 2, n - 1, n - 0.5, n - 1e-6};
+  // k beside a whole number j: the weights at a gap depend on k - j.
+  for (const double whole : {1.0, std::floor(n / 2), n - 1}) {
+    for (const double move : {1e-15, 1e-13, 1e-10, 1e-7}) {
+      result.push_back(whole - move);
+      result.push_back(whole + move);
+    }
+    double below = whole, above = whole;
+    for (int ulp = 1; ulp <= 4; ++ulp) {
+      below = std::nextafter(below, 0);
+      above = std::nextafter(above, n);
+      if (ulp == 1 || ulp == 4) {
+        result.push_back(below);
+        result.push_back(above);
+      }
+    }
+  }
   // k at a node value, and 1, 2, 3 ulp to either side.
   std::vector<double> sorted = scores;
   std::sort(sorted.begin(), sorted.end());

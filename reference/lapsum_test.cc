@@ -149,6 +149,24 @@ TEST(LapSumEdge, HugeGapsStayFinite) {
   }
 }
 
+// At whole k the two halves of the gap cancel in x~ and in dx~/dT, which are
+// ln(2)/2 here, but each is first rounded at its own size. Weights and shares
+// are measured from the two ends of the gap, and lose nothing.
+TEST(LapSumEdge, TheRootLosesDigitsToAGapAtWholeK) {
+  for (double score : {1e3, 1e7, 1e12, 1e14}) {
+    const LapSum solution = SolveLapSum(Row({score, -score, -score}), 1, 1);
+    const double rounding = 4 * kDoubleUnit * (2 * score);
+    EXPECT_NEAR(LapSumRootGradient(solution).d_temperature, std::log(2) / 2,
+                rounding + 4 * kDoubleUnit)
+        << score;
+    EXPECT_NEAR(solution.root(), std::log(2) / 2, rounding + 4 * kDoubleUnit)
+        << score;
+    EXPECT_EQ(solution.weights, Row({1, 0, 0})) << score;
+    EXPECT_NEAR(solution.shares[0], 0.5, 4 * kDoubleUnit) << score;
+    EXPECT_NEAR(solution.shares[1], 0.25, 4 * kDoubleUnit) << score;
+  }
+}
+
 // k = j exactly, and e^-(gap/2) underflows: d = 0 and h = 0.
 TEST(LapSumEdge, IntegerKInAGapHasItsRootInTheMiddle) {
   const LapSum solution = SolveLapSum(Row({2000, 0}), 1, 1);

@@ -25,7 +25,9 @@ Matrix LmHeadLogits(const Matrix& hidden, const Matrix& head_weight);
 // entry, for a logit that is not finite.
 Vector TokenLosses(const Matrix& logits, std::span<const int32_t> targets);
 
-// d_logits_t = d_loss_t (softmax(logits_t) - onehot(target_t)).
+// Returns the gradient with respect to the logits [num_tokens, vocab_size]:
+// d_logits_t = d_loss_t (softmax(logits_t) - onehot(target_t)). Errors as
+// TokenLosses.
 Matrix TokenLossesBackward(const Matrix& logits,
                            std::span<const int32_t> targets,
                            const Vector& d_token_losses);
@@ -37,7 +39,7 @@ struct LmHeadGradientsOf {
 };
 using LmHeadGradients = LmHeadGradientsOf<double>;
 
-// Gradient of sum_t d_token_losses_t * loss_t.
+// Gradient of sum_t d_token_losses_t * loss_t. Errors as TokenLosses.
 LmHeadGradients LmHeadBackward(const Matrix& hidden, const Matrix& head_weight,
                                std::span<const int32_t> targets,
                                const Vector& d_token_losses);

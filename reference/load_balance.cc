@@ -19,17 +19,6 @@ void CheckGroup(const Matrix& rows) {
   }
 }
 
-// n_i / sum_j n_j, or 1/E where nothing was counted.
-Vector Fractions(const BoolMatrix& counted) {
-  const Vector counts =
-      counted.cast<double>().colwise().sum().transpose().matrix();
-  const double total = counts.sum();  // integers: exact
-  if (total == 0) {
-    return Vector::Constant(counts.size(), 1.0 / counts.size());
-  }
-  return counts / total;
-}
-
 }  // namespace
 
 LoadBalance SoftLoadBalance(double coeff, double mean_active,
@@ -40,7 +29,7 @@ LoadBalance SoftLoadBalance(double coeff, double mean_active,
                 active.cols() == soft_weights.cols());
   SOFTMOE_CHECK(mean_active > 0) << "mean_active=" << mean_active;
   LoadBalance balance;
-  balance.fractions = Fractions(active);
+  balance.fractions = formula::Fractions(active);
   balance.probabilities =
       formula::SoftProbabilities<double>(soft_weights, mean_active);
   balance.loss = formula::BalanceLoss<double>(coeff, balance.fractions,
@@ -62,7 +51,7 @@ LoadBalance MegatronLoadBalance(double coeff, int64_t top,
   const RouterSaved routed =
       RouterForward({.kind = RouterKind::kSparse, .max_active = top}, scores);
   LoadBalance balance;
-  balance.fractions = Fractions(routed.active);
+  balance.fractions = formula::Fractions(routed.active);
   balance.probabilities =
       formula::MegatronProbabilities<double>(routed.soft_weights);
   balance.loss = formula::BalanceLoss<double>(coeff, balance.fractions,
@@ -72,6 +61,7 @@ LoadBalance MegatronLoadBalance(double coeff, int64_t top,
 
 Matrix MegatronLoadBalanceGradient(double coeff, const LoadBalance& balance,
                                    const Matrix& scores) {
+  SOFTMOE_CHECK(balance.fractions.size() == scores.cols());
   Matrix d_scores(scores.rows(), scores.cols());
   for (Eigen::Index t = 0; t < scores.rows(); ++t) {
     d_scores.row(t) = formula::MegatronLoadBalanceGradient<double>(

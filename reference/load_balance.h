@@ -56,11 +56,12 @@ LoadBalance MegatronLoadBalance(double coeff, int64_t top,
                                 const Matrix& scores);
 
 // Returns d loss / d scores [tokens, experts]
-// = coeff*E/N s_ti (f_i - sum_j s_tj f_j).
+// = coeff*E/N s_ti (f_i - sum_j s_tj f_j), s_t = softmax(r_t).
 Matrix MegatronLoadBalanceGradient(double coeff, const LoadBalance& balance,
                                    const Matrix& scores);
 
-// Returns coeff * mean_t LogSumExp(scores_t)^2.
+// Returns coeff * mean_t LogSumExp(scores_t)^2. Errors: ConfigError for an
+// empty group.
 double ZLoss(double coeff, const Matrix& scores);
 
 // Returns d z_loss / d scores = coeff * 2/N LogSumExp(r_t) softmax(r_t).
@@ -75,6 +76,21 @@ int64_t BalanceTop(double mean_active, int64_t num_experts);
 // The formulas, over any scalar (scalar.h). The fractions f_i are doubles: no
 // gradient flows through them.
 namespace formula {
+
+// f_i = n_i / sum_j n_j of `counts` n [experts], or 1/E where nothing was
+// counted.
+inline Vector Fractions(const Vector& counts) {
+  const double total = counts.sum();  // integers: exact
+  if (total == 0) {
+    return Vector::Constant(counts.size(), 1.0 / counts.size());
+  }
+  return counts / total;
+}
+// The same of a set [tokens, experts]: n_i is how many tokens have expert i.
+inline Vector Fractions(const BoolMatrix& counted) {
+  const Vector counts = counted.cast<double>().colwise().sum().transpose();
+  return Fractions(counts);
+}
 
 // P_i = mean_t p_ti / k_l
 template <typename N>
@@ -119,13 +135,12 @@ VectorOf<N> SoftLoadBalanceGradient(double coeff, const N& mean_active,
 
 // d megatron loss / d r_t = coeff*E/N s_i (f_i - sum_j s_j f_j)
 template <typename N>
-VectorOf<N> MegatronLoadBalanceGradient(double coeff,
-                                        const VectorOf<N>& fractions,
+VectorOf<N> MegatronLoadBalanceGradient(double coeff, const Vector& fractions,
                                         const VectorOf<N>& softmax,
                                         int64_t num_tokens) {
   const double scale = coeff * static_cast<double>(softmax.size()) /
                        static_cast<double>(num_tokens);
-  VectorOf<N> d_scores = SoftmaxVjp<N>(softmax, fractions);
+  VectorOf<N> d_scores = SoftmaxVjp<N>(softmax, fractions.cast<N>());
   for (N& element : d_scores) element = scale * element;
   return d_scores;
 }

@@ -149,5 +149,11 @@ TEST(LoadBalanceErrors, RefuseAnEmptyGroup) {
   EXPECT_THROW(MegatronLoadBalance(0.01, 5, Matrix::Zero(2, 4)), ConfigError);
 }
 
+TEST(LoadBalanceErrors, RefuseTheBalanceOfOtherExperts) {
+  const LoadBalance balance = MegatronLoadBalance(0.01, 1, Matrix::Zero(2, 4));
+  EXPECT_THROW(MegatronLoadBalanceGradient(0.01, balance, Matrix::Zero(2, 3)),
+               InternalError);
+}
+
 }  // namespace
 }  // namespace softmoe::reference

@@ -114,6 +114,8 @@ double AtCapFraction(const Matrix& soft_weights, double cutoff,
 }
 
 double TruncatedMass(const Matrix& soft_weights, const BoolMatrix& active) {
+  SOFTMOE_CHECK(active.rows() == soft_weights.rows() &&
+                active.cols() == soft_weights.cols());
   SOFTMOE_CHECK(soft_weights.rows() > 0) << "no tokens to average over";
   double mass = 0;
   for (Eigen::Index t = 0; t < soft_weights.rows(); ++t) {

@@ -75,10 +75,13 @@ double RelativeLoadEntropy(const std::vector<int64_t>& tokens_per_expert);
 int64_t DeadExperts(const std::vector<int64_t>& tokens_per_expert);
 
 // Returns the fraction of tokens with at least `max_active` soft weights above
-// the cutoff, in [0, 1]: before Fallback::kTop1, as ZeroActiveFraction. Sparse
-// routers: 1, since nothing but the cap limits them.
+// the cutoff, in [0, 1]: before Fallback::kTop1, as ZeroActiveFraction. A
+// sparse router has no cutoff, and activates experts even where softmax
+// underflows to a weight of 0: its cutoff is -inf here, and the fraction 1,
+// since nothing but the cap limits it.
 //
 //   soft_weights  [tokens, experts]
+//   cutoff        -inf for a sparse router
 //   max_active    the cap, in [1, experts]
 // Errors: InternalError if there are no tokens.
 double AtCapFraction(const Matrix& soft_weights, double cutoff,
@@ -90,7 +93,7 @@ double AtCapFraction(const Matrix& soft_weights, double cutoff,
 //
 //   soft_weights  [tokens, experts], of a soft router
 //   active        [tokens, experts], fallback included
-// Errors: InternalError if there are no tokens.
+// Errors: InternalError if there are no tokens, or for another size.
 double TruncatedMass(const Matrix& soft_weights, const BoolMatrix& active);
 
 // Returns the number of parameters a token passes through when it activates

@@ -130,6 +130,17 @@ TEST(RouterHealth, CountsTokensAtTheCap) {
   EXPECT_THROW(AtCapFraction(Matrix(0, 3), 0.25, 1), InternalError);
 }
 
+// e^-800 is 0, and the expert is active all the same.
+TEST(RouterHealth, SparseTokensAreAlwaysAtTheCap) {
+  Matrix scores(1, 2);
+  scores << 0, -800;
+  const RouterSaved saved =
+      RouterForward({.kind = RouterKind::kSparse, .max_active = 2}, scores);
+  ASSERT_EQ(saved.soft_weights(0, 1), 0);
+  EXPECT_EQ(saved.active.count(), 2);
+  EXPECT_EQ(AtCapFraction(saved.soft_weights, -HUGE_VAL, 2), 1);
+}
+
 TEST(RouterHealth, TruncatedMassIsWhatIsNotActive) {
   Matrix weights(2, 3);
   weights << 0.5, 0.75, 0.25,  //
@@ -139,6 +150,7 @@ TEST(RouterHealth, TruncatedMassIsWhatIsNotActive) {
   EXPECT_EQ(TruncatedMass(weights, Active({{1, 1, 0}, {1, 0, 0}})), 0.25);
   EXPECT_EQ(TruncatedMass(weights, Active({{1, 1, 1}, {1, 1, 1}})), 0);
   EXPECT_THROW(TruncatedMass(Matrix(0, 3), BoolMatrix(0, 3)), InternalError);
+  EXPECT_THROW(TruncatedMass(weights, BoolMatrix(3, 3)), InternalError);
 }
 
 // For a router's own output: what is kept and what is not add up to k_l, and

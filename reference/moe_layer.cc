@@ -18,6 +18,10 @@ void CheckShapes(const MoeLayerWeights& weights, const Matrix& hidden) {
       << "router [" << weights.router_weight.rows() << ", " << num_experts
       << "], " << weights.gate_up_weight.size() << " and "
       << weights.down_weight.size() << " experts, d_model " << hidden.cols();
+  for (size_t e = 0; e < num_experts; ++e) {
+    CheckExpertShapes(hidden, weights.gate_up_weight[e],
+                      weights.down_weight[e]);
+  }
 }
 
 bool MegatronReading(const MoeLayerSettings& settings) {
@@ -68,10 +72,8 @@ void ReplayFractions(const MoeLayerSettings& settings,
     SOFTMOE_CHECK(replay.balance_fractions.size() == replay.active.cols());
     balance->fractions = replay.balance_fractions;
   } else if (settings.router.kind == RouterKind::kSparse) {
-    const Vector counts =
-        replay.active.cast<double>().colwise().sum().transpose();
-    SOFTMOE_CHECK(counts.sum() > 0) << "replayed active set is empty";
-    balance->fractions = counts / counts.sum();
+    SOFTMOE_CHECK(replay.active.any()) << "replayed active set is empty";
+    balance->fractions = formula::Fractions(replay.active);
   }
   balance->loss = formula::BalanceLoss<double>(
       settings.aux_loss_coeff, balance->fractions, balance->probabilities);

@@ -13,6 +13,7 @@
 #define SOFTMOE_REFERENCE_MOE_LAYER_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/config/config.h"
@@ -69,8 +70,10 @@ struct MoeLayerResult {
   MoeLayerSaved saved;
 };
 
-// hidden [num_tokens, d_model]: the normalised input. `replay` may be null.
-// Errors  NumericsError naming token and expert for a score that is not finite.
+// Returns the layer's output for `hidden` [num_tokens, d_model], the normalised
+// input. `replay` may be null.
+// Errors  NumericsError naming token and expert for a score that is not finite;
+//         ConfigError for settings outside their range, or without a token.
 MoeLayerResult MoeLayerForward(const MoeLayerSettings& settings,
                                const MoeLayerWeights& weights,
                                const Matrix& hidden,
@@ -103,6 +106,7 @@ inline std::vector<int64_t> TokensOf(const BoolMatrix& active, int64_t expert) {
   return tokens;
 }
 
+// The rows of `tokens`, one below the other.
 template <typename N>
 MatrixOf<N> Gather(const MatrixOf<N>& rows,
                    const std::vector<int64_t>& tokens) {

@@ -199,6 +199,9 @@ TEST(MoeLayer, RefusesShapesThatDoNotFit) {
   MoeLayerWeights few = weights;
   few.down_weight.pop_back();
   EXPECT_THROW(MoeLayerForward(settings, few, hidden), InternalError);
+  MoeLayerWeights narrow = weights;
+  narrow.down_weight[1] = RandomMatrix(kDFfn, kDModel - 1, 11, 98);
+  EXPECT_THROW(MoeLayerForward(settings, narrow, hidden), InternalError);
   const RoutingReplay replay{BoolMatrix::Constant(kTokens, 3, true), {}};
   EXPECT_THROW(MoeLayerForward(settings, weights, hidden, &replay),
                InternalError);

@@ -21,15 +21,15 @@ namespace softmoe::reference {
 
 struct RouterNoise {
   NoiseKind kind = NoiseKind::kNone;
-  double amplitude = 0;  // eps in [0, 1) of the jitter, sigma >= 0 of the Gauss
+  double amplitude = 0;  // jitter: eps in [0, 1); logits: sigma >= 0
   uint64_t seed = 0;
   uint32_t step = 0;   // completed updates
   uint32_t layer = 0;  // < 2^24
 };
 
 // Returns 1 - eps + 2 eps u [num_tokens, d_model], each in [1-eps, 1+eps), u a
-// multiple of 2^-24.
-// `first_token` is the index of row 0 in the whole global batch.
+// multiple of 2^-24. `first_token` is the index of row 0 in the whole global
+// batch, here and below. Errors: ConfigError for eps outside its range.
 Matrix JitterFactors(const RouterNoise& noise, int64_t first_token,
                      int64_t num_tokens, int64_t d_model);
 

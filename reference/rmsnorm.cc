@@ -4,6 +4,14 @@
 #include "core/errors.h"
 
 namespace softmoe::reference {
+namespace {
+
+void CheckWeight(const Matrix& hidden, const Vector& weight) {
+  SOFTMOE_CHECK(weight.size() == hidden.cols())
+      << "weight [" << weight.size() << "] for d_model " << hidden.cols();
+}
+
+}  // namespace
 
 Vector ReciprocalRms(const Matrix& hidden, double epsilon) {
   return formula::ReciprocalRms<double>(hidden, epsilon);
@@ -11,13 +19,13 @@ Vector ReciprocalRms(const Matrix& hidden, double epsilon) {
 
 Matrix RmsNormForward(const Matrix& hidden, const Vector& weight,
                       double epsilon) {
-  SOFTMOE_CHECK(weight.size() == hidden.cols())
-      << "weight [" << weight.size() << "] for d_model " << hidden.cols();
+  CheckWeight(hidden, weight);
   return formula::RmsNormForward<double>(hidden, weight, epsilon);
 }
 
 RmsNormGradients RmsNormBackward(const Matrix& hidden, const Vector& weight,
                                  double epsilon, const Matrix& d_out) {
+  CheckWeight(hidden, weight);
   SOFTMOE_CHECK(d_out.rows() == hidden.rows() && d_out.cols() == hidden.cols());
   return formula::RmsNormBackward<double>(hidden, weight, epsilon, d_out);
 }

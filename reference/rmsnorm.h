@@ -7,15 +7,18 @@
 #ifndef SOFTMOE_REFERENCE_RMSNORM_H_
 #define SOFTMOE_REFERENCE_RMSNORM_H_
 
+#include <cmath>
+#include <cstdint>
+
 #include "reference/matrix.h"
 #include "reference/scalar.h"
 
 namespace softmoe::reference {
 
-// 1/rms of each row of `hidden` [num_tokens, d_model].
+// Returns 1/rms of each row of `hidden` [num_tokens, d_model]; epsilon >= 0.
 Vector ReciprocalRms(const Matrix& hidden, double epsilon);
 
-// The normalised rows [num_tokens, d_model], times `weight` [d_model].
+// Returns the normalised rows [num_tokens, d_model], times `weight` [d_model].
 Matrix RmsNormForward(const Matrix& hidden, const Vector& weight,
                       double epsilon);
 
@@ -26,16 +29,18 @@ struct RmsNormGradientsOf {
 };
 using RmsNormGradients = RmsNormGradientsOf<double>;
 
-// Gradient of RmsNormForward for the cotangent `d_out` [num_tokens, d_model]:
+// Returns the gradient of RmsNormForward for the cotangent `d_out` [num_tokens,
+// d_model]:
 //   d_x = r (v - xhat mean(v * xhat)),  v = g * d_y,  xhat = r x,  r = 1/rms
 //   d_g = sum over tokens of d_y * xhat
 RmsNormGradients RmsNormBackward(const Matrix& hidden, const Vector& weight,
                                  double epsilon, const Matrix& d_out);
 
-// The formulas, over any scalar (scalar.h).
+// The formulas, over any scalar (scalar.h). Whoever has r = 1/rms already, as a
+// backward pass that saved it, gives that instead of epsilon.
 namespace formula {
 
-// 1 / sqrt(mean_j x_j^2 + epsilon) of each row.
+// r = 1 / sqrt(mean_j x_j^2 + epsilon) of each row.
 template <typename N>
 VectorOf<N> ReciprocalRms(const MatrixOf<N>& hidden, const N& epsilon) {
   using std::sqrt;
@@ -48,7 +53,7 @@ VectorOf<N> ReciprocalRms(const MatrixOf<N>& hidden, const N& epsilon) {
   return reciprocal;
 }
 
-// xhat = x / rms(x)
+// xhat = r x
 template <typename N>
 MatrixOf<N> NormalizedRows(const MatrixOf<N>& hidden,
                            const VectorOf<N>& reciprocal) {
@@ -64,23 +69,26 @@ MatrixOf<N> NormalizedRows(const MatrixOf<N>& hidden,
 // y = g xhat
 template <typename N>
 MatrixOf<N> RmsNormForward(const MatrixOf<N>& hidden, const VectorOf<N>& weight,
-                           const N& epsilon) {
-  MatrixOf<N> out =
-      NormalizedRows<N>(hidden, ReciprocalRms<N>(hidden, epsilon));
+                           const VectorOf<N>& reciprocal) {
+  MatrixOf<N> out = NormalizedRows<N>(hidden, reciprocal);
   for (int64_t t = 0; t < out.rows(); ++t) {
     for (int64_t j = 0; j < out.cols(); ++j) out(t, j) = out(t, j) * weight[j];
   }
   return out;
+}
+template <typename N>
+MatrixOf<N> RmsNormForward(const MatrixOf<N>& hidden, const VectorOf<N>& weight,
+                           const N& epsilon) {
+  return RmsNormForward<N>(hidden, weight, ReciprocalRms<N>(hidden, epsilon));
 }
 
 // d_x = r (v - xhat mean(v * xhat)),  v = d_y * g;   d_g = sum_t d_y * xhat
 template <typename N>
 RmsNormGradientsOf<N> RmsNormBackward(const MatrixOf<N>& hidden,
                                       const VectorOf<N>& weight,
-                                      const N& epsilon,
+                                      const VectorOf<N>& reciprocal,
                                       const MatrixOf<N>& d_out) {
   const double d_model = static_cast<double>(hidden.cols());
-  const VectorOf<N> reciprocal = ReciprocalRms<N>(hidden, epsilon);
   const MatrixOf<N> normalized = NormalizedRows<N>(hidden, reciprocal);
   RmsNormGradientsOf<N> gradients;
   gradients.d_hidden.resize(hidden.rows(), hidden.cols());
@@ -98,6 +106,14 @@ RmsNormGradientsOf<N> RmsNormBackward(const MatrixOf<N>& hidden,
     gradients.d_weight[j] = Dot<N>(d_out.col(j), normalized.col(j));
   }
   return gradients;
+}
+template <typename N>
+RmsNormGradientsOf<N> RmsNormBackward(const MatrixOf<N>& hidden,
+                                      const VectorOf<N>& weight,
+                                      const N& epsilon,
+                                      const MatrixOf<N>& d_out) {
+  return RmsNormBackward<N>(hidden, weight, ReciprocalRms<N>(hidden, epsilon),
+                            d_out);
 }
 
 }  // namespace formula

@@ -76,6 +76,30 @@ TEST(RmsNorm, RefusesAWeightOfAnotherWidth) {
   EXPECT_THROW(RmsNormBackward(Matrix::Ones(2, 4), Vector::Ones(4), 1e-5,
                                Matrix::Ones(2, 3)),
                InternalError);
+  EXPECT_THROW(RmsNormBackward(Matrix::Ones(0, 4), Vector::Ones(3), 1e-5,
+                               Matrix::Ones(0, 4)),
+               InternalError);
+}
+
+// What saved r = 1/rms gives it back, as it is: with 2 r, xhat and so y and
+// d_weight double, all exactly.
+TEST(RmsNorm, TakesTheReciprocalThatItIsGiven) {
+  const Matrix hidden = RandomMatrix(3, 8, 5, 1);
+  const Matrix d_out = RandomMatrix(3, 8, 5, 3);
+  const Vector weight = RandomVector(8, 5, 2);
+  const Vector r = ReciprocalRms(hidden, 1e-5);
+  EXPECT_EQ(formula::RmsNormForward<double>(hidden, weight, r),
+            RmsNormForward(hidden, weight, 1e-5));
+  EXPECT_EQ(formula::RmsNormForward<double>(hidden, weight, 2 * r),
+            2 * RmsNormForward(hidden, weight, 1e-5));
+  const RmsNormGradients g = RmsNormBackward(hidden, weight, 1e-5, d_out);
+  const RmsNormGradients same =
+      formula::RmsNormBackward<double>(hidden, weight, r, d_out);
+  EXPECT_EQ(same.d_hidden, g.d_hidden);
+  EXPECT_EQ(same.d_weight, g.d_weight);
+  EXPECT_EQ(
+      formula::RmsNormBackward<double>(hidden, weight, 2 * r, d_out).d_weight,
+      2 * g.d_weight);
 }
 
 }  // namespace

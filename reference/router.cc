@@ -53,6 +53,13 @@ void CheckScores(const Matrix& scores) {
   }
 }
 
+template <typename N>
+void CheckSize(const Matrix& scores, const MatrixOf<N>& other) {
+  SOFTMOE_CHECK(other.rows() == scores.rows() && other.cols() == scores.cols())
+      << "[" << other.rows() << ", " << other.cols() << "] for scores ["
+      << scores.rows() << ", " << scores.cols() << "]";
+}
+
 // The experts of one token, largest score first, ties: lower index first.
 std::vector<Eigen::Index> ExpertsByScore(const Vector& scores) {
   std::vector<Eigen::Index> experts(scores.size());
@@ -113,6 +120,8 @@ RouterSaved RouterForward(const RouterSettings& settings,
 RouterGradients RouterBackward(const RouterSettings& settings,
                                const Matrix& scores, const RouterSaved& saved,
                                const Matrix& d_gates) {
+  CheckSize(scores, saved.active);
+  CheckSize(scores, d_gates);
   RouterGradients gradients;
   gradients.d_scores.resize(scores.rows(), scores.cols());
   gradients.d_mean_active = 0;
@@ -136,6 +145,7 @@ RouterGradients RouterBackward(const RouterSettings& settings,
 
 Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
                            const Matrix& d_soft_weights) {
+  CheckSize(scores, d_soft_weights);
   Matrix d_scores(scores.rows(), scores.cols());
   for (Eigen::Index t = 0; t < scores.rows(); ++t) {
     d_scores.row(t) = LapSumVjp(SolveLapSum(scores.row(t), settings.mean_active,

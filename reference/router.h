@@ -4,8 +4,8 @@
 //
 // SPEC.md 2.1-2.2. Sparse: top-k of softmax(scores), not renormalised. SoftMoE*
 // and SoftMoE: LapSum soft top-k, hard cutoff (strictly greater), cap, optional
-// fallback. The differential of k_l is returned; the chain to the budget
-// logits is budget.h.
+// fallback. The gradient with respect to k_l is returned; budget.h takes it to
+// the budget logits.
 #ifndef SOFTMOE_REFERENCE_ROUTER_H_
 #define SOFTMOE_REFERENCE_ROUTER_H_
 
@@ -19,13 +19,14 @@ namespace softmoe::reference {
 // What one layer's router needs besides the scores.
 struct RouterSettings {
   RouterKind kind = RouterKind::kSparse;
-  double mean_active = 1;  // k_l; sparse: integer k
-  double temperature = 1;  // soft only, > 0
-  double cutoff = 0;       // tau*k_l/num_experts; soft only
-  int64_t max_active = 1;  // cap; sparse: k
+  double mean_active = 1;  // k_l > 0; sparse: integer k      (experts/token)
+  double temperature = 1;  // soft only, > 0                    (score units)
+  double cutoff = 0;       // tau*k_l/num_experts; soft only     (gate units)
+  int64_t max_active = 1;  // cap, in [1, num_experts]; sparse: k
   Fallback fallback = Fallback::kNone;
 };
 
+// What the layer and the backward pass need.
 struct RouterSaved {
   Matrix soft_weights;  // [tokens, experts]: p, or softmax(scores) if sparse
   Matrix gates;         // [tokens, experts]: after cutoff and cap

@@ -255,5 +255,17 @@ TEST(RouterErrors, RefuseSettingsOutsideTheirRange) {
   EXPECT_THROW(RouterForward(bad, scores), ConfigError);
 }
 
+TEST(RouterErrors, RefuseGradientsOfAnotherSize) {
+  const Matrix scores = RandomMatrix(2, 4, 99, 62);
+  const RouterSettings settings = Soft(1.5, 1, 1, 4, 2);
+  const RouterSaved saved = RouterForward(settings, scores);
+  const Matrix more = Matrix::Ones(3, 4);
+  EXPECT_NO_THROW(RouterBackward(settings, scores, saved, scores));
+  EXPECT_THROW(RouterBackward(settings, scores, saved, more), InternalError);
+  EXPECT_THROW(RouterBackward(settings, scores.topRows(1), saved, scores),
+               InternalError);
+  EXPECT_THROW(SoftWeightsBackward(settings, scores, more), InternalError);
+}
+
 }  // namespace
 }  // namespace softmoe::reference

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // scalar.h - what the formulas (namespace formula) ask of the number N that
-// they are run over, besides + - * /, exp, log and sqrt.
+// they are run over, besides + - * /, comparisons, abs, exp, log, sqrt and
+// hypot.
 //
 //   double      computes: what the functions of this package return
 //   Dual        differentiates (dual.h)

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax.h - softmax and log-sum-exp of one row of scores.
+// softmax.h - softmax and log-sum-exp of one row of scores (reference, double).
 //
 //   softmax(r)_i = e^{r_i - max r} / sum_j e^{r_j - max r}
-//   LogSumExp(r) = max r + ln sum_j e^{r_j - max r}
+//   LogSumExp(r) = max r + ln sum_j e^{r_j - max r}     SPEC.md 2.1, 2.5
+//
+// Rows have n >= 1 scores, all finite.
 #ifndef SOFTMOE_REFERENCE_SOFTMAX_H_
 #define SOFTMOE_REFERENCE_SOFTMAX_H_
+
+#include <cmath>
+#include <cstdint>
 
 #include "reference/matrix.h"
 #include "reference/scalar.h"
 
 namespace softmoe::reference {
 
-// Returns softmax(scores) [n], positive, sum 1; scores finite, n >= 1.
+// Returns softmax(scores) [n], each in [0, 1], sum 1.
 Vector Softmax(const Vector& scores);
 
-// Returns the gradient with respect to the scores:
-// s_i (v_i - sum_j s_j v_j) for s = softmax and v = d_softmax.
+// Returns the gradient with respect to the scores [n]:
+// s_i (v_i - sum_j s_j v_j) for s = softmax and v = d_softmax. It sums to 0.
 Vector SoftmaxVjp(const Vector& softmax, const Vector& d_softmax);
 
 // Returns ln sum_i e^{scores_i}; its gradient is Softmax(scores).
@@ -25,7 +30,7 @@ double LogSumExp(const Vector& scores);
 // The formulas, over any scalar (scalar.h).
 namespace formula {
 
-// e^{r_i - max r}, and their sum.
+// e^{r_i - max r}, and their sum, which SumOfN adds up.
 template <typename N, typename SumOfN>
 struct Exponentials {
   N largest;  // max r; no result depends on what is subtracted

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/errors.h"
 #include "core/testing/bounded.h"
 #include "reference/testing/random_matrix.h"
 
@@ -27,6 +28,10 @@ TEST(Softmax, DoesNotOverflow) {
   EXPECT_EQ(LogSumExp(Row({-1e308, 1e308})), 1e308);
   EXPECT_NEAR(LogSumExp(Row({1000, 1000})), 1000 + std::log(2.0),
               2 * 1000 * kDoubleUnit);
+}
+
+TEST(Softmax, RefusesAGradientOfAnotherSize) {
+  EXPECT_THROW(SoftmaxVjp(Row({0.5, 0.5}), Row({1, 2, 3})), InternalError);
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include "reference/transformer.h"
 
 #include <string>
+#include <utility>
 
 #include "core/config/parameter_layout.h"
+#include "core/errors.h"
 #include "reference/budget.h"
 #include "reference/decoder_block.h"
 #include "reference/embedding.h"

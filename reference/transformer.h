@@ -44,10 +44,12 @@ struct RoutingState {
 struct LayerAllocation {
   double mean_active = 0;  // k_l (experts/token)
   double cutoff = 0;       // tau * k_l / num_experts; 0 if sparse
-  int64_t max_active = 0;  // ceil(expansion_factor * k_l - 1e-6), at most E
+  int64_t max_active = 0;  // ceil(expansion_factor * k_l - 1e-6), in [1, E]
 };
 
 // Returns k_l, cutoff and cap of every layer for `parameters` [layout.total].
+// Errors  as AllocateBudget, if k_l is learned; InternalError for a vector of
+//         the wrong size, and for a sparse router whose k is not whole.
 std::vector<LayerAllocation> Allocations(const Config& config,
                                          const Vector& parameters,
                                          const RoutingState& routing);

@@ -29,6 +29,8 @@ FULL_JACOBIAN_UP_TO = 8
 # Scores per row -> cases. Most rows are small: a row of 256 tests sums, not
 # logic.
 COUNTS = {1: 100, 2: 300, 3: 400, 8: 700, 32: 420, 64: 120, 256: 20}
+# The same, of rows with k beside a whole number and a gap at that rank.
+BESIDE_COUNTS = {2: 40, 3: 40, 8: 80, 32: 40}
 
 
 class Problem:
@@ -159,6 +161,26 @@ def make_k(rng, scores, temperature):
     return rng.uniform(0.001, 0.999) * n
 
 
+def make_beside_a_gap(rng, n, temperature):
+    """Scores with a gap below the j-th largest, and k beside j by a few ulp or
+    a little more (1e-15 rounds away beside a large j). The weights at the gap
+    depend on k - j against e^(-gap / 2), gap in units of T; either may be the
+    larger one."""
+    j = rng.randrange(1, n)
+    gap = rng.choice([20, 30, 40, 60, 70, 80, 200, 2000])
+    scores = [(grid(rng, 0.25) + gap * (i < j)) * temperature
+              for i in range(n)]
+    rng.shuffle(scores)
+    move = rng.choice(["ulp", "ulp", 1e-15, 1e-13, 1e-10, 1e-7])
+    side = rng.choice([-1, 1])
+    if move != "ulp":
+        return scores, j + side * move
+    k = float(j)
+    for _ in range(rng.randrange(1, 5)):
+        k = math.nextafter(k, side * math.inf)
+    return scores, k
+
+
 class Recorder:
     def __init__(self):
         self.columns = {}
@@ -169,12 +191,15 @@ class Recorder:
                 value if isinstance(value, list) else [value])
 
 
-def record(rng, n, recorder):
+def record(rng, n, recorder, beside):
     temperature = 10 ** rng.uniform(-3, 3)
     if rng.random() < 0.3:
         temperature = rng.choice([1.0, 5.0, 1.7])
-    scores = make_scores(rng, n)
-    k = make_k(rng, scores, temperature)
+    if beside:
+        scores, k = make_beside_a_gap(rng, n, temperature)
+    else:
+        scores = make_scores(rng, n)
+        k = make_k(rng, scores, temperature)
     # A direction of size 1, in units in which the problem has size 1.
     d_scores = [rng.randrange(-64, 65) / 64 * temperature for _ in scores]
     d_k = rng.randrange(-64, 65) / 64 * min(k, n - k, 1.0)
@@ -234,11 +259,15 @@ def main():
     arguments = parser.parse_args()
     mpmath.mp.dps = DIGITS
     rng = random.Random(arguments.seed)
+    beside_rng = random.Random(arguments.seed + 1)
     recorder = Recorder()
     for n, count in COUNTS.items():
         for _ in range(count):
-            record(rng, n, recorder)
-        print(f"n = {n}: {count} cases", flush=True)
+            record(rng, n, recorder, beside=False)
+        beside = BESIDE_COUNTS.get(n, 0)
+        for _ in range(beside):
+            record(beside_rng, n, recorder, beside=True)
+        print(f"n = {n}: {count} + {beside} cases", flush=True)
     with EnvelopedFile(arguments.out, kind="lapsum-oracle", version=1) as file:
         file.attribute("generator", "golden/oracles/lapsum_oracle.py")
         file.attribute("source", f"mpmath {mpmath.__version__}, {DIGITS} "

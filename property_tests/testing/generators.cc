@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iomanip>
 #include <limits>
 #include <ostream>
@@ -28,6 +29,44 @@ double SumOfCdfs(const std::vector<double>& scores, double x,
   return sum;
 }
 
+// Between the j-th largest score and the next; j in [1, n) if n > 1.
+struct Gap {
+  int64_t j = 1;
+  double width = 0;
+};
+
+Gap WidestGap(std::vector<double> scores) {
+  std::sort(scores.begin(), scores.end(), std::greater<double>());
+  Gap widest;
+  for (size_t j = 1; j < scores.size(); ++j) {
+    const double width = scores[j - 1] - scores[j];
+    if (width > widest.width) widest = {static_cast<int64_t>(j), width};
+  }
+  return widest;
+}
+
+// For k beside an integer, T is mostly so low that the scores have a gap.
+double GenerateTemperature(KClass k_class, const std::vector<double>& scores) {
+  const double width = WidestGap(scores).width;
+  if (k_class == KClass::kBesideInteger && width > 0 && *Uniform(0, 4) > 0) {
+    const double gap = *rc::gen::element(30.0, 80.0, 200.0, 2000.0);
+    return std::clamp(width / gap, 1e-3, 1e3);
+  }
+  return *rc::gen::element(1.0, 5.0, 0.1, 0.3, 1e-2, 1e-3, 30.0, 1e3);
+}
+
+// Near j, and never j itself: where the gap below the j-th score is wide, the
+// weights at it depend on k - j, however small that is.
+double MoveBesideInteger(int64_t j) {
+  const double integer = static_cast<double>(j);
+  const double side = *rc::gen::element(-1.0, 1.0);
+  const double move =
+      *rc::gen::element(0.0, 0.0, 0.0, 1e-15, 1e-13, 1e-10, 1e-7);
+  const double moved = integer + side * move;
+  if (moved != integer) return moved;
+  return MoveByUlps(integer, static_cast<int64_t>(side) * *Uniform(1, 5));
+}
+
 double GenerateK(KClass k_class, const std::vector<double>& scores,
                  double temperature) {
   const int64_t n = static_cast<int64_t>(scores.size());
@@ -39,6 +78,12 @@ double GenerateK(KClass k_class, const std::vector<double>& scores,
       break;
     case KClass::kInteger:
       k = n > 1 ? static_cast<double>(*Uniform(1, n)) : 0.5;
+      break;
+    case KClass::kBesideInteger:
+      if (n > 1) {
+        k = MoveBesideInteger(*Uniform(0, 8) > 0 ? WidestGap(scores).j
+                                                 : *Uniform(1, n));
+      }
       break;
     case KClass::kHalfInteger:
       k = static_cast<double>(*Uniform(0, n)) + 0.5;
@@ -83,6 +128,8 @@ const char* KClassName(KClass k_class) {
       return "k anywhere";
     case KClass::kInteger:
       return "k integer";
+    case KClass::kBesideInteger:
+      return "k beside an integer";
     case KClass::kHalfInteger:
       return "k half-integer";
     case KClass::kNearZero:
@@ -161,16 +208,16 @@ rc::Gen<LapSumCase> LapSumCases(int max_n) {
         ScoreClass::kOneDominant);
     // Powers of two near 1e-6 .. 1e3, so that the scores lie on a grid.
     const double scale = *rc::gen::element(1.0, 4.0, 0x1p-7, 0x1p-20, 0x1p10);
-    result.temperature =
-        *rc::gen::element(1.0, 5.0, 0.1, 0.3, 1e-2, 1e-3, 30.0, 1e3);
     result.scores = *Scores(n, result.score_class, scale);
     if (result.score_class != ScoreClass::kNearTies) {
       result.grid = scale * 0x1p-26;
     }
-    result.k_class =
-        *rc::gen::element(KClass::kAnywhere, KClass::kAnywhere,
-                          KClass::kInteger, KClass::kHalfInteger,
-                          KClass::kNearZero, KClass::kNearN, KClass::kAtNode);
+    result.k_class = *rc::gen::element(
+        KClass::kAnywhere, KClass::kAnywhere, KClass::kInteger,
+        KClass::kBesideInteger, KClass::kBesideInteger, KClass::kBesideInteger,
+        KClass::kHalfInteger, KClass::kNearZero, KClass::kNearN,
+        KClass::kAtNode);
+    result.temperature = GenerateTemperature(result.k_class, result.scores);
     result.mean_active =
         GenerateK(result.k_class, result.scores, result.temperature);
     return result;

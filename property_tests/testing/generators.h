@@ -5,7 +5,8 @@
 // Random scores are the easy case. The generators plant what breaks routing
 // code: exact ties, ties but for a few ulp, plateaus, one dominant score,
 // scores of size 1e-6 and 1e3, temperatures from 1e-3 to 1e3, and k at
-// integers, at the ends and at node values S(r_i) give or take 3 ulp.
+// integers, beside them, at the ends and at node values S(r_i) give or take
+// 3 ulp.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_GENERATORS_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_GENERATORS_H_
 
@@ -30,6 +31,7 @@ const char* ScoreClassName(ScoreClass score_class);
 enum class KClass {
   kAnywhere,
   kInteger,
+  kBesideInteger,  // off by 1 to 4 ulp, or by 1e-15 to 1e-7
   kHalfInteger,
   kNearZero,
   kNearN,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/testing/small_training.h"
 
+#include "core/config/config_enums.h"
+
 namespace softmoe::property_tests {
 
 Config SmallConfig(RouterKind router, Precision precision) {
@@ -31,6 +33,16 @@ Config SmallTrainingConfig(RouterKind router, Precision precision) {
   config.training.global_batch_sequences = kSmallGroups;
   config.training.balance_group_sequences = 1;
   return config;
+}
+
+std::vector<SmallKind> SmallKinds() {
+  std::vector<SmallKind> kinds;
+  for (const auto& precision : EnumNames<Precision>::kNames) {
+    for (const auto& router : EnumNames<RouterKind>::kNames) {
+      kinds.push_back({router.first, precision.first});
+    }
+  }
+  return kinds;
 }
 
 optimized::RoutingState SmallRouting(int64_t update) {

@@ -26,6 +26,13 @@ inline constexpr int64_t kSmallGroups = 2;
 Config SmallTrainingConfig(RouterKind router,
                            Precision precision = Precision::kFp32);
 
+// Every router in each precision.
+struct SmallKind {
+  RouterKind router;
+  Precision precision = Precision::kFp32;
+};
+std::vector<SmallKind> SmallKinds();
+
 // The routing of update number `update`, counted from 0.
 optimized::RoutingState SmallRouting(int64_t update);
 
