@@ -15,6 +15,7 @@
 #include "kernels/simt/shim/simulator.h"
 #include "optimized/backend.h"
 #include "optimized/buffer.h"
+#include "optimized/product.h"
 #include "optimized/testing/simulated_devices.h"
 
 namespace softmoe::optimized {
@@ -88,16 +89,9 @@ TEST_F(QueuesOfAChoice, SayThatThereAreFewerAlgorithms) {
   int lacking = 0;
   for (int64_t n = 1; n <= 8; ++n) {
     try {
-      device::Gemm({.a = a.data(),
-                    .b = b.data(),
-                    .c = c.data(),
-                    .m = 8,
-                    .n = n,
-                    .k = 8,
-                    .lda = 8,
-                    .ldb = n,
-                    .ldc = n},
-                   *queue);
+      device::Gemm(
+          DenseProduct(a.data(), b.data(), c.data(), {.m = 8, .n = n, .k = 8}),
+          *queue);
     } catch (const EnvironmentError& error) {
       EXPECT_TRUE(Says(error.what(), "algorithms for this product",
                        "number 7, from 0, was asked for"));

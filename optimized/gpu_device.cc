@@ -11,6 +11,7 @@
 #include "optimized/backend_model.h"
 #include "optimized/buffer.h"
 #include "optimized/device.h"
+#include "optimized/product.h"
 
 namespace softmoe::optimized {
 
@@ -36,16 +37,9 @@ void MultiplyZeros(Queue& queue, const Buffer<float>& zeros,
                    const Buffer<float>& result) {
   constexpr int64_t kSize = 16;
   const auto* operand = reinterpret_cast<const Operand*>(zeros.data());
-  queue.Multiply(kernels::ProductOf<Operand, Result>(
-      {.a = operand,
-       .b = operand,
-       .c = reinterpret_cast<Result*>(result.data()),
-       .m = kSize,
-       .n = kSize,
-       .k = kSize,
-       .lda = kSize,
-       .ldb = kSize,
-       .ldc = kSize}));
+  queue.Multiply(kernels::ProductOf(
+      DenseProduct(operand, operand, reinterpret_cast<Result*>(result.data()),
+                   {.m = kSize, .n = kSize, .k = kSize})));
 }
 
 // Runs one product of each kind that models have. cuBLASLt loads code for the

@@ -15,6 +15,7 @@
 #include "kernels/benchmark_options.h"
 #include "kernels/benchmark_sizes.h"
 #include "optimized/device_benchmark.h"
+#include "optimized/product.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
@@ -200,8 +201,8 @@ void AddProductOperations(const Shapes& shapes) {
   AddTimedCall(
       {"gemm", "qkv product", fmt::format("{}x{}x{}", n, 3 * d, d),
        6 * Real(n * d) * Real(d), 4 * row_bytes + 3 * kSize * Real(d * d)},
-      kernels::GemmArgsOf<Activation, Activation>{
-          .m = n, .n = 3 * d, .k = d, .lda = d, .ldb = 3 * d, .ldc = 3 * d},
+      DenseProduct<Activation, Activation>(nullptr, nullptr, nullptr,
+                                           {.m = n, .n = 3 * d, .k = d}),
       ops::Gemm);
 }
 
@@ -366,22 +367,20 @@ std::vector<Product> ProductsOfAStep(const Shapes& shapes) {
 template <typename Result>
 void AddProductOf(const std::string& kind, const Product& p,
                   std::optional<int> algorithm) {
-  const bool a = p.transposed == kA, b = p.transposed == kB;
-  AddTimedCall({.operation = "gemm",
-                .name = p.name,
-                .shape = fmt::format("{}x{}x{}", p.m, p.n, p.k),
-                .flops = 2 * Real(p.m) * Real(p.n) * Real(p.k),
-                .kind = kind,
-                .algorithm = algorithm},
-               kernels::GemmArgsOf<Activation, Result>{.m = p.m,
-                                                       .n = p.n,
-                                                       .k = p.k,
-                                                       .lda = a ? p.m : p.k,
-                                                       .ldb = b ? p.k : p.n,
-                                                       .ldc = p.n,
-                                                       .transpose_a = a,
-                                                       .transpose_b = b},
-               ops::Gemm);
+  AddTimedCall(
+      {.operation = "gemm",
+       .name = p.name,
+       .shape = fmt::format("{}x{}x{}", p.m, p.n, p.k),
+       .flops = 2 * Real(p.m) * Real(p.n) * Real(p.k),
+       .kind = kind,
+       .algorithm = algorithm},
+      DenseProduct<Activation, Result>(nullptr, nullptr, nullptr,
+                                       {.m = p.m,
+                                        .n = p.n,
+                                        .k = p.k,
+                                        .transpose_a = p.transposed == kA,
+                                        .transpose_b = p.transposed == kB}),
+      ops::Gemm);
 }
 
 void AddProduct(const std::string& kind, const Product& p,

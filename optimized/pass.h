@@ -11,9 +11,9 @@
 #include "core/config/config.h"
 #include "core/config/parameter_layout.h"
 #include "core/profile.h"
-#include "kernels/gemm.h"
 #include "kernels/rmsnorm.h"
 #include "optimized/backend.h"
+#include "optimized/product.h"
 #include "optimized/step.h"
 #include "optimized/workspace.h"
 
@@ -72,32 +72,11 @@ inline void CopyResidual(const Pass& pass, const Activation* source,
   CopyArray(pass.queue, size, source, target);
 }
 
-// A product of op(a) [m, k] and op(b) [k, n], see GemmArgs.
-struct ProductShape {
-  int64_t m, n, k;
-  bool transpose_a = false;
-  bool transpose_b = false;
-  bool accumulate = false;
-};
-
-// c = op(a) op(b), of arrays whose rows follow one another.
+// c = op(a) op(b), see DenseProduct.
 template <typename Operand, typename Result>
 void Multiply(const Pass& pass, const Operand* a, const Operand* b, Result* c,
               const ProductShape& shape) {
-  const kernels::GemmArgsOf<Operand, Result> args = {
-      .a = a,
-      .b = b,
-      .c = c,
-      .m = shape.m,
-      .n = shape.n,
-      .k = shape.k,
-      .lda = shape.transpose_a ? shape.m : shape.k,
-      .ldb = shape.transpose_b ? shape.k : shape.n,
-      .ldc = shape.n,
-      .transpose_a = shape.transpose_a,
-      .transpose_b = shape.transpose_b,
-      .accumulate = shape.accumulate};
-  ops::Gemm(args, pass.queue);
+  ops::Gemm(DenseProduct(a, b, c, shape), pass.queue);
 }
 
 // y = RMSNorm(x), for the backward pass with `rstd`.
