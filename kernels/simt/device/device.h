@@ -62,9 +62,9 @@ int LiveNcclCommunicators();
 // this process.
 int64_t NcclBytes(int from, int to);
 
-// Forgets an error that a device reports for every later call (a kernel that
-// failed). Queued work is gone; memory and streams are as they were. A device
-// needs a new process for that.
+// Forgets the errors that devices report for every later call (a kernel that
+// failed). Queued work of all devices is gone; memory and streams are as they
+// were. A real device needs a new process for that.
 void ForgetFailure();
 
 // If no allocation lives: forgets those that were freed, whose addresses may

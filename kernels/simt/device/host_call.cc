@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "kernels/simt/device/device.h"
+#include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 
 namespace softmoe::simt {
@@ -58,7 +59,8 @@ double Seconds() {
          static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-char failure[1300] = "";  // of the device
+// Of each device.
+char failures[GuardedMemory::kMaxDevices][1300] = {};
 
 struct Call {
   const char* name;
@@ -127,11 +129,12 @@ int CallsOf(const char* name) {
   return Find(name).count;
 }
 
-int Refusals::Begin(const char* name, int after_failure) {
+int Refusals::Begin(const char* name, int after_failure, int device_used) {
   if (const int error = CountCall(name)) {
     return Refuse(error, "%s fails, as a test ordered", name);
   }
-  return failure[0] == '\0' ? 0 : Refuse(after_failure, "%s", failure);
+  const char* failure = DeviceFailure(device_used);
+  return failure == nullptr ? 0 : Refuse(after_failure, "%s", failure);
 }
 
 int Refusals::Refuse(int error, const char* format, ...) {
@@ -149,10 +152,17 @@ const char* Refusals::Text(int error, const char* name) {
   return text_;
 }
 
-const char* DeviceFailure() { return failure[0] == '\0' ? nullptr : failure; }
+const char* DeviceFailure(int failed) {
+  if (failed < 0 || failed >= GuardedMemory::kMaxDevices) return nullptr;
+  return failures[failed][0] == '\0' ? nullptr : failures[failed];
+}
 
-void SetDeviceFailure(const char* what) {
-  snprintf(failure, sizeof(failure), "%s", what == nullptr ? "" : what);
+void SetDeviceFailure(int failed, const char* what) {
+  snprintf(failures[failed], sizeof(failures[failed]), "%s", what);
+}
+
+void ForgetDeviceFailures() {
+  for (auto& failure : failures) failure[0] = '\0';
 }
 
 }  // namespace softmoe::simt

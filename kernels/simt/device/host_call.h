@@ -49,8 +49,8 @@ class Refusals {
  public:
   // Most functions of a library begin with this, within their HostCall: counts
   // the call. Unless it returns 0, the function ends there, since a test
-  // ordered that error, or the device has failed (`after_failure`).
-  int Begin(const char* call, int after_failure);
+  // ordered that error, or `device` has failed (`after_failure`).
+  int Begin(const char* call, int after_failure, int device);
 
   // Notes why, and returns `error`.
   int Refuse(int error, const char* format, ...)
@@ -80,8 +80,8 @@ struct LibraryRefusals {
     static thread_local Refusals refusals;
     return refusals;
   }
-  static Status Begin(const char* call) {
-    return static_cast<Status>(Get().Begin(call, kAfterFailure));
+  static Status Begin(const char* call, int device = CurrentDevice()) {
+    return static_cast<Status>(Get().Begin(call, kAfterFailure, device));
   }
 };
 
@@ -89,9 +89,11 @@ struct LibraryRefusals {
 #define SOFTMOE_REFUSE(error, ...) \
   static_cast<Library::Status>(Library::Get().Refuse(error, __VA_ARGS__))
 
-// What failed on the device, so that all later calls fail; null if nothing has.
-const char* DeviceFailure();
-void SetDeviceFailure(const char* what);
+// What failed on a device, so that all later calls that concern it fail; null
+// if nothing has, or if there is no such device. Other devices go on.
+const char* DeviceFailure(int device);
+void SetDeviceFailure(int device, const char* what);
+void ForgetDeviceFailures();
 
 }  // namespace softmoe::simt
 

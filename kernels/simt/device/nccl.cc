@@ -360,6 +360,45 @@ class GroupWork : public Work {
   mutable char why_[300] = {};
 };
 
+// From an aborted group's place in its stream on, what it was to receive has no
+// value: it is not known how far it came.
+class SpoilWork : public Work {
+ public:
+  explicit SpoilWork(const GroupWork& group) : Work("ncclCommAbort") {
+    for (const Operation& op : group.operations()) {
+      if (op.to == nullptr || op.bytes == 0 || op.to == op.from) continue;
+      received_.push_back({op.to, op.bytes});
+    }
+  }
+  const char* Run() override {
+    for (const Received& one : received_) {
+      // An aborted group keeps nobody from freeing its memory.
+      if (DeviceMemory().FindLive(one.at, one.bytes) == nullptr) continue;
+      NoteWrite(one.at, one.bytes);
+      DeviceMemory().Spoil(one.at, one.bytes);
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Received {
+    char* at;
+    size_t bytes;
+  };
+  std::vector<Received> received_;
+};
+
+// Spoils what a queued group was to receive: at once if nothing is before it in
+// its stream, else when that has run. Deletes the group.
+void Spoil(GroupWork* group) {
+  if (TheWorkQueue().IsAtFront(*group)) {
+    SpoilWork(*group).Run();
+    TheWorkQueue().Remove(group);
+  } else {
+    TheWorkQueue().Remove(group, new SpoilWork(*group));
+  }
+}
+
 // The open group of the calling thread.
 struct OpenGroup {
   int depth = 0;
@@ -441,14 +480,22 @@ ncclResult_t CheckStream(const char* call, const ncclComm* comm,
                         call);
 }
 
-// Within the open group, nothing overlaps what is written.
+// Nothing overlaps what is written, neither of the operation itself, unless it
+// is in place, nor within the open group.
 ncclResult_t CheckOverlap(const char* call, const Operation& op) {
+  const auto range = [](const char* at, size_t size) {
+    return Range{at, at == nullptr ? 0 : size};
+  };
+  if (op.from != op.to &&
+      range(op.from, op.bytes).Overlaps(range(op.to, op.bytes))) {
+    return SOFTMOE_REFUSE(ncclInvalidUsage,
+                          "%s: what it sends and what it receives overlap, and "
+                          "are not the same",
+                          call);
+  }
   const GroupWork* group = TheOpenGroup().work;
   if (group == nullptr) return ncclSuccess;
   for (const Operation& other : group->operations()) {
-    const auto range = [](const char* at, size_t size) {
-      return Range{at, at == nullptr ? 0 : size};
-    };
     const Range reads[] = {range(op.from, op.bytes),
                            range(other.from, other.bytes)};
     const Range writes[] = {range(op.to, op.bytes),
@@ -715,6 +762,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
     return ncclSuccess;
   }
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckComm(kCall, comm));
+  if (const char* failure = DeviceFailure(comm->device)) {
+    *error = SOFTMOE_REFUSE(ncclUnhandledCudaError, "%s", failure);
+    return ncclSuccess;
+  }
   *error = ncclInProgress;
   if (!comm->ready) {
     if (!comm->clique->IsComplete()) WaitForChange();
@@ -736,7 +787,12 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   constexpr const char* kCall = "ncclCommAbort";
   const HostCall host_call;
-  SOFTMOE_RETURN_IF_NOT_SUCCESS(Library::Begin(kCall));
+  // Aborts even after a failure of the device, which it then returns: the other
+  // ranks must hear of it.
+  const ncclResult_t begun = Library::Begin(kCall);
+  if (begun != ncclSuccess && DeviceFailure(CurrentDevice()) == nullptr) {
+    return begun;
+  }
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckComm(kCall, comm));
   comm->end = ncclComm::End::kAborted;
   GiveBackOfRank(comm->device);
@@ -744,18 +800,14 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (TheOpenGroup().work != nullptr && TheOpenGroup().work->comm() == comm) {
     DropGroup();
   }
-  delete comm->ended;
-  comm->ended = nullptr;
-  for (GroupWork* group : groups) {
-    // It is not known how far they came.
-    for (const Operation& op : group->operations()) {
-      if (op.to == nullptr || op.bytes == 0 || op.to == op.from) continue;
-      DeviceMemory().Spoil(op.to, op.bytes);
-    }
-    TheWorkQueue().Remove(group);
+  if (comm->ended != nullptr) {  // may have begun, though nobody has asked
+    TheWorkQueue().Add(comm->stream, comm->ended);
+    groups.push_back(comm->ended);
+    comm->ended = nullptr;
   }
+  for (GroupWork* group : groups) Spoil(group);
   NoteChange();
-  return ncclSuccess;
+  return begun;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {

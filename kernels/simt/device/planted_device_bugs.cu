@@ -988,6 +988,83 @@ Outcome FailureStays() {
   return p.Check(b, 1, 1);
 }
 
+// A failure of one device is not another's, whichever of them runs first.
+Outcome FailureStaysOnItsDevice() {
+  SetDeviceLimits({.devices = 2});
+  Program first;
+  int* a = first.AllocateInput();
+  first.Launch(first.streams[0], Increment, kSize, a, a);
+  first.Try(cudaSetDevice(1));
+  Program second;
+  second.Launch(second.streams[0], WaitForHalf, second.Allocate());
+  if (cudaStreamSynchronize(second.streams[0]) != cudaErrorLaunchFailure ||
+      cudaSetDevice(1) != cudaErrorLaunchFailure) {
+    return Outcome::kWrong;
+  }
+  first.Try(cudaSetDevice(0));
+  return first.Check(a, 1);
+}
+// All schedules but kAscending run the kernel of device 1 while the host waits
+// for device 0.
+Outcome AnotherDeviceFailsMeanwhile() {
+  SetDeviceLimits({.devices = 2});
+  Program first;
+  int* a = first.AllocateInput();
+  first.Try(cudaSetDevice(1));
+  Program second;
+  second.Launch(second.streams[0], WaitForHalf, second.Allocate());
+  first.Try(cudaSetDevice(0));
+  first.Launch(first.streams[0], Increment, kSize, a, a);
+  const Outcome outcome = first.Check(a, 1);
+  if (outcome != Outcome::kClean) return outcome;
+  if (cudaSetDevice(1) == cudaSuccess &&
+      cudaStreamSynchronize(second.streams[0]) == cudaSuccess) {
+    return Outcome::kWrong;
+  }
+  ForgetFailure();
+  return first.End();
+}
+// What waits for an event of the device that failed waits for ever.
+Outcome EventOfADeviceThatFailed() {
+  SetDeviceLimits({.devices = 2});
+  Program first;
+  first.Try(cudaSetDevice(1));
+  Program second;
+  second.Launch(second.streams[0], WaitForHalf, second.Allocate());
+  second.Record(0, 0);
+  first.Try(cudaSetDevice(0));
+  first.Try(cudaStreamWaitEvent(first.streams[0], second.events[0]));
+  first.Try(cudaSetDevice(1));
+  (void)cudaStreamSynchronize(second.streams[0]);
+  first.Try(cudaSetDevice(0));
+  if (cudaEventSynchronize(second.events[0]) != cudaErrorLaunchFailure ||
+      cudaEventQuery(second.events[0]) != cudaErrorLaunchFailure) {
+    return Outcome::kWrong;
+  }
+  first.Synchronize(0);
+  return first.End();
+}
+
+// Each of these calls is the first one that needs a context.
+Outcome CallsMakeAContext() {
+  cudaEvent_t event;
+  void* memory = nullptr;
+  const auto makes_one = [](const auto& call) {
+    SetDeviceLimits({});  // contexts end
+    return !HasContext(0) && call() == cudaSuccess && HasContext(0);
+  };
+  const bool all =
+      makes_one([&] {
+        return cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+      }) &&
+      makes_one([&] { return cudaMallocHost(&memory, kBytes); }) &&
+      makes_one([] { return cudaFree(nullptr); }) && makes_one([] {
+        return cudaFuncSetAttribute(
+            UseShared, cudaFuncAttributeMaxDynamicSharedMemorySize, 1024);
+      });
+  return all ? Outcome::kClean : Outcome::kWrong;
+}
+
 Outcome CallFails() {
   Program p;
   FailCall("cudaMalloc", 2, cudaErrorMemoryAllocation);
@@ -1173,6 +1250,9 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"indirect use (correct)",           {kClean,  kClean,  kClean,  kClean},  IndirectUse},
     {"zeros (correct)",                  {kClean,  kClean,  kClean,  kClean},  Zeros},
     {"failure stays (correct)",          {kClean,  kClean,  kClean,  kClean},  FailureStays},
+    {"failure of one device (correct)",  {kClean,  kClean,  kClean,  kClean},  FailureStaysOnItsDevice},
+    {"another fails (correct)",          {kClean,  kClean,  kClean,  kClean},  AnotherDeviceFailsMeanwhile},
+    {"calls make a context (correct)",   {kClean,  kClean,  kClean,  kClean},  CallsMakeAContext},
     {"every call can fail (correct)",    {kClean,  kClean,  kClean,  kClean},  EveryCallCanFail},
 
     {"host reads device",                {kDie,    kReport, kReport, kReport}, HostReadsDevice, "the host touches byte 12 of device memory"},
@@ -1252,6 +1332,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"shared memory of many kernels",    {kRefuse, kRefuse, kRefuse, kRefuse}, SharedMemoryOfManyKernels, "the simulator keeps that of 1024"},
     {"too many threads",                 {kRefuse, kRefuse, kRefuse, kRefuse}, TooManyThreads, "1 to 1024 threads"},
     {"kernel fails",                     {kRefuse, kRefuse, kRefuse, kRefuse}, KernelFails, "planted_device_bugs.cu:"},
+    {"event of a device that failed",    {kRefuse, kRefuse, kRefuse, kRefuse}, EventOfADeviceThatFailed, "an event will never be recorded: cudaStreamWaitEvent waits for device 1"},
     {"call fails",                       {kRefuse, kRefuse, kRefuse, kRefuse}, CallFails, "as a test ordered"},
 };
 // clang-format on

@@ -33,6 +33,11 @@ __global__ void Add(const float* in, float* out) {
   if (me < kSize) out[me] += in[me];
 }
 
+// Fails.
+__global__ void WaitForHalf() {
+  if (threadIdx.x < 40) __syncthreads();
+}
+
 // A rank and what it has, on the device of its number.
 class Rank {
  public:
@@ -494,6 +499,30 @@ Outcome PeerHasAborted() {
   });
 }
 
+// The kernel of rank 1 fails, which is no failure of rank 0's device.
+Outcome PeerHasFailed() {
+  return OnRanks(2, [](Rank& r) {
+    float* data = r.AllocateFilled(1);
+    if (r.rank == 1) {
+      r.Launch(0, WaitForHalf);
+    } else {
+      r.Receive(data, 1);
+      r.Poll();
+    }
+    r.Synchronize();
+  });
+}
+
+// Its device fails before the group is in its stream.
+Outcome FailedBeforeItIsAsked() {
+  return OnRanks(1, [](Rank& r) {
+    r.Broadcast(r.AllocateFilled(1), 0);
+    r.Launch(0, WaitForHalf);
+    (void)cudaStreamSynchronize(r.streams[0]);
+    r.Poll();
+  });
+}
+
 // ---- Streams
 
 // Sent before another stream has filled it.
@@ -644,6 +673,43 @@ Outcome TwiceInAGroup() {
   });
 }
 
+// What stood there before the abort stands there no longer, whether or not the
+// group was in its stream by then (kAsked), and the first in it (kFirst).
+template <bool kAsked, bool kFirst>
+Outcome ReadAfterAnAbort() {
+  return OnRanks(2, [](Rank& r) {
+    if (r.rank == 1) return;
+    float* received = r.AllocateFilled(3);
+    if (kFirst) r.Synchronize();
+    r.Receive(received, 1);
+    if (kAsked) r.Poll();
+    r.Try(ncclCommAbort(r.comm));
+    r.Expect(received, 3);
+  });
+}
+
+// An aborted group keeps nobody from freeing its memory.
+Outcome FreedAfterAnAbort() {
+  return OnRanks(2, [](Rank& r) {
+    if (r.rank == 1) return;
+    float* data = r.AllocateFilled(3);
+    float* received = r.Allocate();
+    r.Receive(received, 1);
+    r.Poll();
+    r.Try(ncclCommAbort(r.comm));
+    r.Try(cudaFree(received));
+    r.Expect(data, 3);
+  });
+}
+
+Outcome BroadcastBesideItself() {
+  return OnRanks(1, [](Rank& r) {
+    float* data = r.AllocateFilled(1);
+    r.Try(ncclBroadcast(data, data + 1, kSize - 1, ncclFloat32, 0, r.comm,
+                        r.streams[0]));
+  });
+}
+
 // ---- Communicators
 
 // Both choose the device of rank 0.
@@ -786,6 +852,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"ordered by events (correct)",      {kClean,  kClean,  kClean,  kClean},  OrderedByEvents},
     {"nothing is sent (correct)",        {kClean,  kClean,  kClean,  kClean},  NothingIsSent},
     {"aborted while waiting (correct)",  {kClean,  kClean,  kClean,  kClean},  AbortedWhileWaiting},
+    {"freed after an abort (correct)",   {kClean,  kClean,  kClean,  kClean},  FreedAfterAnAbort},
     {"sent to itself (correct)",         {kClean,  kClean,  kClean,  kClean},  SentToItself},
     {"without groups (correct)",         {kClean,  kClean,  kClean,  kClean},  WithoutGroups},
     {"every call can fail (correct)",    {kClean,  kClean,  kClean,  kClean},  EveryCallCanFail},
@@ -800,6 +867,8 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"rank that never comes to an event", {kRefuse, kRefuse, kRefuse, kRefuse}, RankThatNeverComesToAnEvent, "has not come for too long: rank 0 is in ncclBroadcast"},
     {"rank that left early",             {kRefuse, kRefuse, kRefuse, kRefuse}, RankThatLeftEarly, "rank 1 has destroyed its communicator"},
     {"peer has aborted",                 {kRefuse, kRefuse, kRefuse, kRefuse}, PeerHasAborted, "rank 1 has aborted its communicator"},
+    {"peer has failed",                  {kRefuse, kRefuse, kRefuse, kRefuse}, PeerHasFailed, "rank 0 waits for ever in ncclRecv number 1 from rank 1: rank 1 has aborted its communicator"},
+    {"failed before it is asked",        {kRefuse, kRefuse, kRefuse, kRefuse}, FailedBeforeItIsAsked},
 
     {"sent too early",                   {kWrong,  kWrong,  kReport, kReport}, SentTooEarly},
     {"used too early",                   {kWrong,  kWrong,  kReport, kReport}, UsedTooEarly},
@@ -817,6 +886,12 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"freed while queued",               {kRefuse, kRefuse, kRefuse, kRefuse}, FreedWhileQueued, "which NCCL that is still queued uses"},
     {"fresh memory",                     {kWrong,  kWrong,  kWrong,  kReport}, FreshMemory},
     {"twice in a group",                 {kRefuse, kRefuse, kRefuse, kRefuse}, TwiceInAGroup, "overlaps what another operation"},
+
+    {"read after an abort",              {kWrong,  kWrong,  kWrong,  kReport}, ReadAfterAnAbort<true, false>},
+    {"read after an abort, the first",   {kWrong,  kWrong,  kWrong,  kReport}, ReadAfterAnAbort<true, true>},
+    {"read after an abort, not asked",   {kWrong,  kWrong,  kWrong,  kReport}, ReadAfterAnAbort<false, false>},
+    {"read after an abort, alone",       {kWrong,  kWrong,  kWrong,  kReport}, ReadAfterAnAbort<false, true>},
+    {"broadcast beside itself",          {kRefuse, kRefuse, kRefuse, kRefuse}, BroadcastBesideItself, "what it sends and what it receives overlap"},
 
     {"two ranks on a device",            {kRefuse, kRefuse, kRefuse, kRefuse}, TwoRanksOnADevice, "Duplicate GPU detected: rank "},
     {"memory filled before it joins",    {kRefuse, kRefuse, kRefuse, kRefuse}, MemoryFilledBeforeItJoins, "ncclCommInitRankConfig takes 1000 bytes of memory: 999 are free"},

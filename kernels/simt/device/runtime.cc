@@ -30,21 +30,22 @@ int pageable_copies = 0;
 using Library = LibraryRefusals<cudaError_t, cudaErrorLaunchFailure>;
 
 // Every call begins with this, and ends there if it fails.
-#define SOFTMOE_BEGIN(call)                                                 \
-  const HostCall host_call;                                                 \
-  if (const cudaError_t begun = Library::Begin(call); begun != cudaSuccess) \
+#define SOFTMOE_BEGIN(...)                                   \
+  const HostCall host_call;                                  \
+  if (const cudaError_t begun = Library::Begin(__VA_ARGS__); \
+      begun != cudaSuccess)                                  \
   return begun
 
 // Frees even after a failure, which it then returns.
-#define SOFTMOE_BEGIN_RELEASE(call)               \
-  const HostCall host_call;                       \
-  const cudaError_t begun = Library::Begin(call); \
-  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun
+#define SOFTMOE_BEGIN_RELEASE(call)                                      \
+  const HostCall host_call;                                              \
+  const cudaError_t begun = Library::Begin(call);                        \
+  if (begun != cudaSuccess && DeviceFailure(CurrentDevice()) == nullptr) \
+  return begun
 
 // The result of a call that waited.
 cudaError_t Waited(const char* wrong) {
   if (wrong == nullptr) return cudaSuccess;
-  SetDeviceFailure(wrong);
   return SOFTMOE_REFUSE(cudaErrorLaunchFailure, "%s", wrong);
 }
 
@@ -436,7 +437,7 @@ void ForgetFreedMemory() {
 
 void ForgetFailure() {
   const HostCall host_call;
-  SetDeviceFailure(nullptr);
+  ForgetDeviceFailures();
   TheWorkQueue().DropAll();
   Library::Get().Forget();
 }
@@ -488,7 +489,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaGetLastError() {
   const HostCall host_call;
   const int error = Library::Get().last_error();
-  if (DeviceFailure() == nullptr) Library::Get().Forget();
+  if (DeviceFailure(CurrentDevice()) == nullptr) Library::Get().Forget();
   return static_cast<cudaError_t>(error);
 }
 
@@ -507,7 +508,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-  SOFTMOE_BEGIN("cudaSetDevice");
+  SOFTMOE_BEGIN("cudaSetDevice", device);  // a thread may leave one that failed
   const cudaError_t error = CheckDevice(device);
   if (error != cudaSuccess) return error;
   SetCurrentDevice(device);
@@ -586,7 +587,10 @@ cudaError_t cudaMalloc(void** memory, size_t size) {
 
 cudaError_t cudaFree(void* memory) {
   SOFTMOE_BEGIN_RELEASE("cudaFree");
-  if (memory == nullptr) return begun;
+  if (memory == nullptr) {
+    MakeContext();
+    return begun;
+  }
   Allocation* allocation = DeviceMemory().Find(memory);
   char where[300];
   if (allocation == nullptr || !allocation->live ||
@@ -608,6 +612,7 @@ cudaError_t cudaFree(void* memory) {
 
 cudaError_t cudaMallocHost(void** memory, size_t size) {
   SOFTMOE_BEGIN("cudaMallocHost");
+  MakeContext();
   *memory = size == 0 ? nullptr : PinnedMemory().Allocate(size);
   MarkInitialized(memory);
   if (size == 0 || *memory != nullptr) return cudaSuccess;
@@ -754,6 +759,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
     return SOFTMOE_REFUSE(cudaErrorInvalidValue, "an event with flags %u",
                           flags);
   }
+  MakeContext();
   *event = TheWorkQueue().CreateEvent(CurrentDevice());
   MarkInitialized(event);
   return cudaSuccess;
@@ -804,6 +810,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute,
                                  int value) {
   SOFTMOE_BEGIN("cudaFuncSetAttribute");
+  MakeContext();
   if (value < 0 ||
       static_cast<size_t>(value) > limits.shared_memory_per_block) {
     return SOFTMOE_REFUSE(cudaErrorInvalidValue,

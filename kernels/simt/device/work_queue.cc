@@ -50,6 +50,15 @@ class WaitWork : public Work {
   }
   bool CanRun() const override { return record_->done; }
   CUstream_st* WaitsFor() const override { return record_->stream; }
+  const char* NeverRuns() const override {
+    return DeviceFailure(record_->stream->device) == nullptr
+               ? nullptr
+               : "an event will never be recorded";
+  }
+  void Explain(char* text, size_t size) const override {
+    snprintf(text, size, "%s waits for device %d", what(),
+             record_->stream->device);
+  }
 
  private:
   EventRecord* record_;
@@ -165,12 +174,21 @@ void WorkQueue::Add(CUstream_st* stream, Work* work) {
   NoteChange();
 }
 
-void WorkQueue::Remove(Work* work) {
+void WorkQueue::Remove(Work* work, Work* instead) {
   CUstream_st* stream = work->stream_;
   Work* before = nullptr;
   for (Work* w = stream->front; w != work; w = w->next_) before = w;
-  (before == nullptr ? stream->front : before->next_) = work->next_;
-  if (stream->back == work) stream->back = before;
+  Work* next = work->next_;
+  if (instead != nullptr) {
+    instead->stream_ = stream;
+    instead->next_ = next;
+    Release(&instead->queued_);
+    next = instead;
+  }
+  (before == nullptr ? stream->front : before->next_) = next;
+  if (stream->back == work) {
+    stream->back = instead != nullptr ? instead : before;
+  }
   delete work;
   NoteChange();
 }
@@ -231,14 +249,16 @@ CUstream_st* WorkQueue::Choose(CUstream_st* needed) {
   }
 }
 
-const char* WorkQueue::RunOne(CUstream_st* needed) {
+void WorkQueue::RunOne(CUstream_st* needed, bool for_ever) {
   CUstream_st* next = Choose(needed);
-  return next != nullptr ? RunFront(next) : WaitForHost(/*for_ever=*/false);
+  if (next != nullptr) return RunFront(next);
+  WaitForHost(needed->device, for_ever);
 }
 
 // Waits until another thread has queued something, say; `for_ever` even if that
-// cannot help. Comes after Choose has found nothing.
-const char* WorkQueue::WaitForHost(bool for_ever) {
+// cannot help. If it does not help `device`, that fails. Comes after Choose has
+// found nothing.
+void WorkQueue::WaitForHost(int device, bool for_ever) {
   const char* why = nullptr;
   if (!for_ever) {
     why = in_a_circle_ ? "ranks wait for each other for ever"
@@ -251,22 +271,24 @@ const char* WorkQueue::WaitForHost(bool for_ever) {
     char who[600];
     blocked_->Explain(who, sizeof(who));
     snprintf(message_, sizeof(message_), "%s: %s", why, who);
-    return Fail();
+    return Fail(device);
   }
-  const int failures = failures_;
   DeviceMemory().Close();
   WaitForChange();
   DeviceMemory().Open();
-  return failures_ == failures ? nullptr : message_;
 }
 
-const char* WorkQueue::Fail() {
-  ++failures_;
-  DropAll();
-  return message_;
+// The device fails, as message_ says. An event that was not recorded there by
+// now never is.
+void WorkQueue::Fail(int device) {
+  SetDeviceFailure(device, message_);
+  for (CUstream_st* stream : streams_) {
+    if (stream->device == device) Drop(stream);
+  }
+  NoteChange();
 }
 
-const char* WorkQueue::RunFront(CUstream_st* stream) {
+void WorkQueue::RunFront(CUstream_st* stream) {
   Work* work = stream->front;
   const char* wrong = nullptr;
   for (const Use& use : work->uses_) DeviceMemory().OpenNumber(use.allocation);
@@ -283,13 +305,12 @@ const char* WorkQueue::RunFront(CUstream_st* stream) {
     snprintf(message_, sizeof(message_), "%s wrote %s", work->what(), text);
     wrong = text;
   }
-  if (wrong != nullptr) return Fail();
+  if (wrong != nullptr) return Fail(stream->device);
   if (work->Done()) {
     stream->front = work->next_;
     delete work;
   }
   NoteChange();
-  return nullptr;
 }
 
 // Everything `stream` has done happens before what the host does now.
@@ -319,7 +340,8 @@ const char* WorkQueue::Synchronize(CUstream_st* stream) {
     const Working working;
     // Nobody can queue anything meanwhile.
     while (stream->front != nullptr) {
-      if (const char* wrong = RunOne(stream)) return wrong;
+      RunOne(stream, /*for_ever=*/false);
+      if (const char* wrong = DeviceFailure(stream->device)) return wrong;
     }
   }
   OrderBeforeHost(stream);
@@ -332,7 +354,9 @@ const char* WorkQueue::Synchronize(CUevent_st* event) {
   if (!record->done) {
     const Working working;
     while (!record->done) {
-      if (const char* wrong = RunOne(record->stream)) return wrong;
+      const int device = record->stream->device;
+      if (const char* wrong = DeviceFailure(device)) return wrong;
+      RunOne(record->stream, /*for_ever=*/false);
     }
   }
   Acquire(&record->tag);
@@ -355,10 +379,12 @@ const char* WorkQueue::Query(CUevent_st* event, bool* done) {
     if (record != nullptr) Acquire(&record->tag);
     return nullptr;
   }
+  const int device = record->stream->device;
+  if (const char* wrong = DeviceFailure(device)) return wrong;
   const Working working;
   // A host that only asks may have reasons to give up.
-  CUstream_st* next = Choose(record->stream);
-  return next != nullptr ? RunFront(next) : WaitForHost(/*for_ever=*/true);
+  RunOne(record->stream, /*for_ever=*/true);
+  return DeviceFailure(device);
 }
 
 // ---- Who uses what
@@ -390,14 +416,16 @@ const Work* WorkQueue::FindHostWriter(const Range& range) const {
       [&](const Work& work) { return range.Overlaps(work.host_writes); });
 }
 
-void WorkQueue::DropAll() {
-  for (CUstream_st* stream : streams_) {
-    while (stream->front != nullptr) {
-      Work* next = stream->front->next_;
-      delete stream->front;
-      stream->front = next;
-    }
+void WorkQueue::Drop(CUstream_st* stream) {
+  while (stream->front != nullptr) {
+    Work* next = stream->front->next_;
+    delete stream->front;
+    stream->front = next;
   }
+}
+
+void WorkQueue::DropAll() {
+  for (CUstream_st* stream : streams_) Drop(stream);
   // Nobody can wait for these any more.
   for (EventRecord* record : records_) record->done = true;
   NoteChange();

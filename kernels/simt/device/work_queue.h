@@ -123,8 +123,9 @@ class WorkQueue {
 
   // Takes ownership.
   void Add(CUstream_st* stream, Work* work);
-  // Deletes it, wherever it is queued.
-  void Remove(Work* work);
+  // Deletes it, wherever it is queued; `instead` takes its place, if there is
+  // one, and is owned from now on.
+  void Remove(Work* work, Work* instead = nullptr);
   // Whether all that was queued before it has run.
   bool IsAtFront(const Work& work) const;
   void Record(CUevent_st* event, CUstream_st* stream);
@@ -132,7 +133,9 @@ class WorkQueue {
   void Wait(CUstream_st* stream, CUevent_st* event);
 
   // Each runs what is needed, ordered before what the host does next. Returns
-  // null, or what went wrong: then nothing is queued any more.
+  // null, or what went wrong on the device that was waited for: it has failed
+  // (DeviceFailure), and nothing is queued there any more. What fails on
+  // another device meanwhile is no concern of the caller's.
   const char* Synchronize(CUstream_st* stream);
   const char* Synchronize(CUevent_st* event);
   const char* SynchronizeAll(int device);
@@ -145,16 +148,18 @@ class WorkQueue {
   const Work* FindHostUser(const Range& range) const;
   const Work* FindHostWriter(const Range& range) const;
 
+  // Forgets all that is queued, on all devices.
   void DropAll();
 
  private:
   template <typename Condition>
   const Work* Find(const Condition& condition) const;
-  const char* RunOne(CUstream_st* needed);
-  const char* RunFront(CUstream_st* stream);
+  void RunOne(CUstream_st* needed, bool for_ever);
+  void RunFront(CUstream_st* stream);
   CUstream_st* Choose(CUstream_st* needed);
-  const char* WaitForHost(bool for_ever);
-  const char* Fail();
+  void WaitForHost(int device, bool for_ever);
+  void Fail(int device);
+  static void Drop(CUstream_st* stream);
   void OrderBeforeHost(CUstream_st* stream);
 
   std::vector<CUstream_st*> streams_;  // the live ones
@@ -163,7 +168,6 @@ class WorkQueue {
   std::vector<const void*> destroyed_;
   std::vector<void*> threads_;  // TSan's, one per lane of streams
   std::vector<EventRecord*> records_;
-  int failures_ = 0;
   // From the last Choose: the work that waits for a host thread, or for itself.
   const Work* blocked_ = nullptr;
   bool in_a_circle_ = false;

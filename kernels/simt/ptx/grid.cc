@@ -9,6 +9,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace softmoe::ptx {
 namespace {
@@ -60,7 +61,7 @@ class Block : public Memory {
         parameters_(launch.parameters),
         shared_(kernel->shared),
         shared_memory_(kernel->shared_bytes + launch.dynamic_shared),
-        writes_(shared_memory_.size() / kWord + 1),
+        writes_(shared_memory_.size() / granule_ + 1),
         warp_epochs_((threads_.size() + 31) / 32) {
     if (kernel_.has_dynamic_shared) {
       shared_.back().size = launch.dynamic_shared;
@@ -110,16 +111,18 @@ class Block : public Memory {
   }
 
  private:
-  static constexpr size_t kWord = 4;
-
-  // Who wrote a word of shared memory last, and how many barriers its block,
+  // Who wrote a granule of shared memory last, and how many barriers its block,
   // and its warp, had passed by then; whether other lanes, and other warps, had
   // written it since the last of these.
   struct Write {
-    size_t thread = 0;
-    int64_t block_epoch = -1, warp_epoch = -1;
-    bool atomic = false;
+    int64_t block_epoch = -1;
+    int32_t warp_epoch = -1;
+    uint16_t thread = 0;
     bool by_lanes = false, by_warps = false;
+  };
+  // An atomic may follow another thread's atomics, but not its plain writes.
+  struct Writes {
+    Write plain, atomic;
   };
 
   static bool Holds(uint64_t begin, size_t bytes, uint64_t address,
@@ -148,48 +151,87 @@ class Block : public Memory {
                size_t size) {
     for (const Variable& variable : shared_) {
       if (!Holds(variable.begin, variable.size, address, size)) continue;
-      for (size_t word = address / kWord; word * kWord < address + size;
-           ++word) {
-        CheckOrder(thread, access, &writes_[word]);
+      if (size < granule_) Refine(size);
+      for (size_t i = address / granule_; i * granule_ < address + size; ++i) {
+        CheckOrder(thread, access, &writes_[i]);
       }
       return shared_memory_.data() + address;
     }
     return nullptr;
   }
 
+  // Makes `granule`, a power of two, what is accessed as a whole. No access has
+  // been of less so far.
+  void Refine(size_t granule) {
+    std::vector<Writes> finer(shared_memory_.size() / granule + 1);
+    for (size_t i = 0; i < finer.size(); ++i) {
+      finer[i] = writes_[i * granule / granule_];
+    }
+    writes_ = std::move(finer);
+    granule_ = granule;
+  }
+
   // Between a write and another thread's read there must be a barrier of both;
   // nothing else orders memory.
-  void CheckOrder(const Thread& thread, Access access, Write* write) {
-    const size_t warp = thread.number / 32;
-    const bool both_atomic = access == Access::kAtomic && write->atomic;
-    const bool recent = write->block_epoch == block_epoch_;
-    const bool by_warps =
-        recent && (write->by_warps || write->thread / 32 != warp);
-    const bool by_lanes = recent && write->warp_epoch == warp_epochs_[warp] &&
-                          (write->by_lanes || write->thread != thread.number);
-    if (access != Access::kWrite && !both_atomic && (by_warps || by_lanes)) {
-      Fail(
-          thread.number,
-          fmt::format("reads what thread {}{} wrote, and no barrier is between",
-                      write->thread,
-                      write->by_lanes || write->by_warps ? " and others" : ""));
+  void CheckOrder(const Thread& thread, Access access, Writes* writes) {
+    switch (access) {
+      case Access::kRead:
+        RequireOrdered(thread, writes->plain);
+        RequireOrdered(thread, writes->atomic);
+        break;
+      case Access::kWrite:
+        // Others' atomics before it count like their plain writes.
+        NoteWrite(
+            thread,
+            OthersOf(thread, writes->plain) | OthersOf(thread, writes->atomic),
+            &writes->plain);
+        break;
+      case Access::kAtomic:
+        RequireOrdered(thread, writes->plain);
+        NoteWrite(thread, OthersOf(thread, writes->atomic), &writes->atomic);
+        break;
     }
-    if (access == Access::kRead) return;
-    *write = {.thread = thread.number,
-              .block_epoch = block_epoch_,
-              .warp_epoch = warp_epochs_[warp],
-              .atomic = access == Access::kAtomic,
-              .by_lanes = by_lanes,
-              .by_warps = by_warps};
+  }
+
+  // Who else wrote it, and no barrier since.
+  struct Others {
+    bool warps, lanes;
+    Others operator|(const Others& more) const {
+      return {warps || more.warps, lanes || more.lanes};
+    }
+  };
+  Others OthersOf(const Thread& thread, const Write& write) const {
+    const size_t warp = thread.number / 32;
+    const bool recent = write.block_epoch == block_epoch_;
+    return {recent && (write.by_warps || write.thread / 32 != warp),
+            recent && write.warp_epoch == warp_epochs_[warp] &&
+                (write.by_lanes || write.thread != thread.number)};
+  }
+
+  void RequireOrdered(const Thread& thread, const Write& write) const {
+    const Others others = OthersOf(thread, write);
+    if (!others.warps && !others.lanes) return;
+    Fail(thread.number,
+         fmt::format("reads what thread {}{} wrote, and no barrier is between",
+                     write.thread,
+                     write.by_lanes || write.by_warps ? " and others" : ""));
+  }
+
+  void NoteWrite(const Thread& thread, const Others& others,
+                 Write* write) const {
+    *write = {.block_epoch = block_epoch_,
+              .warp_epoch = warp_epochs_[thread.number / 32],
+              .thread = static_cast<uint16_t>(thread.number),
+              .by_lanes = others.lanes,
+              .by_warps = others.warps};
   }
 
   void Reset() {
     std::ranges::fill(registers_, ~uint64_t{0});
     std::ranges::fill(shared_memory_, '\xff');
     std::ranges::fill(states_, State::kReady);
-    std::ranges::fill(writes_, Write());
+    ++block_epoch_;  // what the block before wrote is not recent
     std::ranges::fill(warp_epochs_, 0);
-    block_epoch_ = 0;
     const auto set = [](uint64_t* registers, int first, const Index3& index) {
       registers[first] = index.x;
       registers[first + 1] = index.y;
@@ -381,9 +423,11 @@ class Block : public Memory {
   std::vector<char> parameters_;
   std::vector<Variable> shared_;
   std::vector<char> shared_memory_;
-  std::vector<Write> writes_;  // of its words
-  int64_t block_epoch_ = 0;    // barriers that were passed
-  std::vector<int64_t> warp_epochs_;
+  // The smallest access so far, and who wrote each such part.
+  size_t granule_ = 16;
+  std::vector<Writes> writes_;
+  int64_t block_epoch_ = 0;  // barriers that were passed, and blocks
+  std::vector<int32_t> warp_epochs_;
   Index3 block_;
   Extent last_;
 };

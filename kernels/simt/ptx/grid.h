@@ -8,7 +8,7 @@
 //
 // Errors, each with file, line and thread: an access that is not aligned, or
 // not wholly within one allocation, one variable of shared memory, or one
-// parameter; a word of shared memory that another thread wrote, and no barrier
+// parameter; a byte of shared memory that another thread wrote, and no barrier
 // since; what a copy reads, changed before it landed; a barrier that some
 // thread skips, or waits for at another instruction; a warp's instruction whose
 // mask lacks the caller, names a lane that never comes, or is not the same for
@@ -21,7 +21,7 @@
 // aligned more than it says. Registers and shared memory begin as all ones
 // (NaN).
 //
-// Not seen: two threads that write a word, or one that writes what another has
+// Not seen: two threads that write a byte, or one that writes what another has
 // yet to read, unless the order of threads shows it.
 #ifndef SOFTMOE_KERNELS_SIMT_PTX_GRID_H_
 #define SOFTMOE_KERNELS_SIMT_PTX_GRID_H_

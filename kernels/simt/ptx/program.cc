@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
 #include "core/errors.h"
+#include "core/text/ascii.h"
 
 namespace softmoe::ptx {
 namespace {
@@ -80,11 +80,7 @@ std::optional<uint64_t> Number(std::string_view word) {
   } else if (word.starts_with("0") && word.size() > 1) {
     return std::nullopt;
   }
-  uint64_t number = 0;
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, number, base);
-  if (error != std::errc() || stop != end || word.empty()) return std::nullopt;
-  return number;
+  return ParseNumber<uint64_t>(word, base);
 }
 
 const std::map<std::string, int>& SpecialRegisters() {
@@ -125,7 +121,6 @@ class Reader {
 
   std::vector<Kernel> Module() {
     std::vector<Kernel> kernels;
-    scopes_.emplace_back();
     while (!Next().empty()) {
       const std::string word = Take();
       if (word == ".version") {
@@ -141,9 +136,9 @@ class Reader {
         continue;
       } else if (word == ".extern") {
         Expect(".shared");
-        Declare(&module_shared_, /*is_dynamic=*/true);
+        DeclareInModule(/*is_dynamic=*/true);
       } else if (word == ".shared") {
-        Declare(&module_shared_, /*is_dynamic=*/false);
+        DeclareInModule(/*is_dynamic=*/false);
       } else if (word == ".entry") {
         kernels.push_back(Entry());
       } else {
@@ -154,6 +149,9 @@ class Reader {
   }
 
  private:
+  // What names stand for.
+  using Scope = std::map<std::string, Operand>;
+
   // A variable in shared memory.
   struct Declared {
     std::string name;
@@ -217,16 +215,33 @@ class Reader {
   }
 
   // The rest of .shared .align N .type name[size];
-  void Declare(std::vector<Declared>* variables, bool is_dynamic) {
+  Declared Declare(bool is_dynamic) {
     size_t alignment;
     const size_t bytes = Type(&alignment);
     const std::string name = Take();
-    variables->push_back({name, alignment, bytes * Count(), is_dynamic});
+    const Declared declared = {name, alignment, bytes * Count(), is_dynamic};
     Expect(";");
+    return declared;
+  }
+
+  void DeclareInModule(bool is_dynamic) {
+    const Declared declared = Declare(is_dynamic);
+    if (!module_shared_.emplace(declared.name, declared).second) {
+      Fail(declared.name + " is declared twice");
+    }
+  }
+
+  // A kernel has those variables of its module that it names, from its first
+  // operand on that does.
+  void PlaceOfModule(const std::string& name) {
+    const auto found = module_shared_.find(name);
+    if (found == module_shared_.end() || Find(name) != nullptr) return;
+    if (std::ranges::count(dynamic_, name) > 0) return;
+    Place(found->second, &scopes_.front());
   }
 
   // No variable is aligned more than it says: whoever relies on more is found.
-  void Place(const Declared& variable) {
+  void Place(const Declared& variable, Scope* scope) {
     if (variable.is_dynamic) {
       kernel_.has_dynamic_shared = true;
       dynamic_alignment_ = std::max(dynamic_alignment_, variable.alignment);
@@ -234,13 +249,13 @@ class Reader {
       return;
     }
     const size_t begin = kernel_.shared_bytes + variable.alignment;
-    Name(variable.name, {kZero, begin});
+    Name(variable.name, {kZero, begin}, scope);
     kernel_.shared.push_back({variable.name, begin, variable.size});
     kernel_.shared_bytes = RoundUp(begin + variable.size, kGap) + kGap;
   }
 
-  void Name(const std::string& name, Operand operand) {
-    if (!scopes_.back().emplace(name, operand).second) {
+  void Name(const std::string& name, Operand operand, Scope* scope) {
+    if (!scope->emplace(name, operand).second) {
       Fail(name + " is declared twice");
     }
   }
@@ -274,7 +289,7 @@ class Reader {
                                    kernel_.parameters.back().size;
       const Parameter parameter = {RoundUp(end, alignment), bytes * Count()};
       kernel_.parameters.push_back(parameter);
-      Name(name, {kZero, parameter.begin});
+      Name(name, {kZero, parameter.begin}, &scopes_.back());
     }
     while (!TakeIf("{")) {
       const std::string word = Take();
@@ -287,7 +302,6 @@ class Reader {
         Fail("unknown directive " + word);
       }
     }
-    for (const Declared& variable : module_shared_) Place(variable);
     scopes_.emplace_back();
     for (size_t depth = 1; depth > 0;) {
       if (TakeIf("{")) {
@@ -328,9 +342,7 @@ class Reader {
     if (TakeIf(".reg")) {
       Registers();
     } else if (TakeIf(".shared")) {
-      std::vector<Declared> variables;
-      Declare(&variables, /*is_dynamic=*/false);
-      Place(variables[0]);
+      Place(Declare(/*is_dynamic=*/false), &scopes_.back());
     } else if (TakeIf(".pragma")) {
       Take();
       Expect(";");
@@ -363,7 +375,7 @@ class Reader {
     Expect(";");
   }
   void NameRegister(const std::string& name) {
-    Name(name, {static_cast<int>(kernel_.num_registers++), 0});
+    Name(name, {static_cast<int>(kernel_.num_registers++), 0}, &scopes_.back());
   }
 
   void ReadInstruction() {
@@ -451,6 +463,7 @@ class Reader {
     if (const auto number = Number(word)) return {kZero, *number};
     const auto special = SpecialRegisters().find(word);
     if (special != SpecialRegisters().end()) return {special->second, 0};
+    PlaceOfModule(word);
     if (std::ranges::count(dynamic_, word) > 0) {
       of_dynamic_.emplace_back(kernel_.code.size(),
                                instruction.operands.size());
@@ -465,11 +478,12 @@ class Reader {
   const std::vector<std::string> lines_;
   const std::vector<Token> tokens_;
   size_t at_ = 0;
-  std::vector<std::map<std::string, Operand>> scopes_;
-  std::vector<Declared> module_shared_;
+  std::map<std::string, Declared> module_shared_;
 
   // The kernel being read.
   Kernel kernel_;
+  // Of its parameters and what it names of its module, then of nested blocks.
+  std::vector<Scope> scopes_;
   std::map<std::string, size_t> labels_;
   std::vector<std::pair<size_t, std::string>> branches_;  // to labels
   std::vector<std::string> dynamic_;                      // variables

@@ -14,9 +14,10 @@
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "kernels/simt/device/device.h"
 #include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/ptx/grid.h"
-#include "kernels/simt/shim/block.h"
+#include "kernels/simt/shim/simulator.h"
 
 namespace softmoe::ptx {
 namespace {
@@ -149,7 +150,10 @@ const char* PtxDevice::Run(const simt::Grid& grid,
     launch.blocks = grid.blocks;
     launch.threads = grid.threads;
     launch.dynamic_shared = grid.dynamic_shared;
-    launch.shared_limit = simt::TheBlock().SharedLimit(grid);
+    if (grid.dynamic_shared_limit > 0 &&
+        grid.dynamic_shared <= grid.dynamic_shared_limit) {
+      launch.shared_limit = simt::ChosenDeviceLimits().shared_memory_per_block;
+    }
     launch.find = AllocationAt;
     launch.schedule = simt::ChosenSchedule();
     launch.seed = simt::ChosenSeed();

@@ -397,6 +397,56 @@ TEST_P(Grid, AddsUpInSharedMemory) {
   for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(memory_[t], 128 * 256 + 2 * t);
 }
 
+// Lane 0 of each warp writes a word of the warp's own, which all then add to.
+TEST_P(Grid, AddsUpFromWhatALaneWrote) {
+  const auto add = [&](const std::string& barrier) {
+    return WrongWith(R"(
+	and.b32 	%r5, %r0, 31;
+	setp.eq.s32 	%p0, %r5, 0;
+	shr.u32 	%r3, %r0, 5;
+	shl.b32 	%r3, %r3, 2;
+	add.s32 	%r3, %r1, %r3;
+	@%p0 st.shared.u32 	[%r3], 5;)" +
+                     barrier + R"(
+	atom.shared.add.u32 	%r4, [%r3], 2;
+	bar.warp.sync 	-1;
+	ld.shared.u32 	%r4, [%r3];
+	st.global.u32 	[%rd1], %r4;)");
+  };
+  ASSERT_EQ(add("\n	bar.warp.sync 	-1;"), "");
+  EXPECT_EQ(memory_, std::vector<uint32_t>(64, 5 + 2 * 32));
+  EXPECT_NE(add("").find("wrote, and no barrier is between"),
+            std::string::npos);
+}
+
+// Each of 32 threads has a half of its own, and may read that.
+TEST_P(Grid, TellsHalvesOfAWordApart) {
+  const auto read = [&](const std::string& load) {
+    return WrongWith(R"(
+	.reg .b16 	%rs<2>;
+	st.shared.u32 	[%r2], 0;
+	bar.sync 	0;
+	and.b32 	%r3, %r0, 31;
+	shl.b32 	%r3, %r3, 1;
+	add.s32 	%r3, %r1, %r3;
+	xor.b32 	%r4, %r3, 2;
+	and.b32 	%r5, %r3, -4;
+	mov.u16 	%rs0, 7;
+	setp.gt.u32 	%p0, %r0, 31;
+	@%p0 bra 	$L__BB0_2;
+	st.shared.u16 	[%r3], %rs0;
+	shfl.sync.bfly.b32 	%r6|%p1, %r0, 1, 31, -1;
+	)" + load + "\n$L__BB0_2:");
+  };
+  EXPECT_EQ(read("ld.shared.u16 	%rs1, [%r3];"), "");
+  for (const std::string of_others :
+       {"ld.shared.u16 	%rs1, [%r4];", "ld.shared.u32 	%r7, [%r5];"}) {
+    EXPECT_NE(read(of_others).find("wrote, and no barrier is between"),
+              std::string::npos)
+        << of_others;
+  }
+}
+
 // Each warp in a word of its own.
 TEST_P(Grid, AddsUpInAWarp) {
   const auto add = [&](const std::string& barrier) {
@@ -485,6 +535,19 @@ TEST_P(Grid, RefusesErrors) {
             "	shfl.sync.bfly.b32 	%r3|%p0, %r2, 1, 31, -1;\n"
             "	ld.shared.u32 	%r4, [%r3];",
             "and no barrier is between"},
+           {".reg .b16 	%rs<2>;\n	st.shared.u32 	[%r2], %r0;\n"
+            "	shfl.sync.bfly.b32 	%r3|%p0, %r2, 1, 31, -1;\n"
+            "	ld.shared.u16 	%rs1, [%r3+2];",
+            "and no barrier is between"},
+           {"setp.eq.s32 	%p0, %r0, 0;\n"
+            "	@%p0 st.shared.u32 	[%r1], 5;\n"
+            "	atom.shared.add.u32 	%r3, [%r1], 2;",
+            "wrote, and no barrier is between"},
+           {"setp.eq.s32 	%p0, %r0, 0;\n"
+            "	@%p0 st.shared.u32 	[%r1], 5;\n"
+            "	bar.warp.sync 	-1;\n"
+            "	atom.shared.add.u32 	%r3, [%r1], 2;",
+            "wrote, and no barrier is between"},
            {"atom.shared.add.u32 	%r3, [%r1], 1;\n"
             "	bar.warp.sync 	-1;\n	ld.shared.u32 	%r4, [%r1];",
             "and others wrote, and no barrier is between"},
@@ -591,7 +654,8 @@ TEST(ReadProgram, RefusesWhatItDoesNotKnowAndSaysWhere) {
   }
   for (const std::string text :
        {".func f() {}", ".entry K(", ".version", ".entry K() { }",
-        ".address_size 32", ".version 6.4"}) {
+        ".address_size 32", ".version 6.4",
+        ".shared .b8 x[4]; .shared .b8 x[8];"}) {
     EXPECT_NE(ReadError(text), "") << text;
   }
   // Cut off anywhere: an error, or fewer kernels, but nothing else.
@@ -603,6 +667,37 @@ TEST(ReadProgram, RefusesWhatItDoesNotKnowAndSaysWhere) {
     } catch (const DataError&) {
     }
   }
+}
+
+// Of those of the module; a real device, too, gives it no others.
+TEST(ReadProgram, GivesAKernelTheSharedVariablesThatItNames) {
+  const auto kernel = [](const std::string& name, const std::string& body) {
+    return ".entry " + name + "() { .reg .b32 %r<2>; " + body + " ret; }\n";
+  };
+  const std::vector<Kernel> kernels = ReadProgram(
+      "a.ptx",
+      ".shared .align 4 .b8 large[40000];\n"
+      ".extern .shared .align 16 .b8 rest[];\n" +
+          kernel("A", "{ mov.u32 %r0, large; } mov.u32 %r1, large;") +
+          kernel("B",
+                 ".shared .b8 own[20000]; mov.u32 %r0, own;"
+                 ".shared .b8 large[8]; mov.u32 %r1, large;") +
+          kernel("C", "mov.u32 %r0, rest; mov.u32 %r1, rest;"));
+  ASSERT_EQ(kernels.size(), 3u);
+  const auto sizes = [&](size_t i) {
+    std::vector<size_t> sizes;
+    for (const Variable& variable : kernels[i].shared) {
+      sizes.push_back(variable.size);
+    }
+    return sizes;
+  };
+  EXPECT_EQ(sizes(0), std::vector<size_t>{40000});
+  EXPECT_EQ(sizes(1), (std::vector<size_t>{20000, 8}));
+  EXPECT_EQ(sizes(2), std::vector<size_t>{0});
+  EXPECT_FALSE(kernels[0].has_dynamic_shared);
+  EXPECT_TRUE(kernels[2].has_dynamic_shared);
+  const auto& code = kernels[0].code;
+  EXPECT_EQ(code[0].operands[1].number, code[1].operands[1].number);
 }
 
 TEST(ReadProgram, TellsScopesApart) {
