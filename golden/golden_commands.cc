@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -17,6 +18,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/file_error.h"
+#include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/replacing.h"
 #include "core/text/markup.h"
@@ -277,7 +279,8 @@ ExitCode Compare(const CompareOptions& options) {
   const ExitCode verdict = ExitCodeOf(comparison.status);
   if (options.json.empty()) return verdict;
   try {
-    WriteFileAtomically(UserPath(options.json), comparison.json.dump(2) + "\n");
+    WriteFileAtomically(UserPath(options.json),
+                        JsonText(comparison.json, 2) + "\n");
   } catch (const EnvironmentError& error) {
     // It hides no worse verdict.
     if (verdict == ExitCode::kDone) throw;
@@ -373,9 +376,16 @@ ExitCode ShowGpuTable(const GpuOptions& options) {
   if (error) throw FileError("read", folder, error.value());
   std::ranges::sort(files);
   std::vector<GpuRecord> runs;
+  std::map<std::string, std::filesystem::path> file_of;  // by their names
   for (const std::filesystem::path& file : files) {
     runs.push_back(ReadGpuRun(file));
     RequireGolden(runs.back(), Accepted(options), file.string());
+    const auto [first, is_new] =
+        file_of.try_emplace(GpuRunName(runs.back()), file);
+    if (!is_new) {
+      throw DataError(file.string() + ": the same record as " +
+                      first->second.string() + "; remove one of them");
+    }
   }
   const std::string table = GpuTable(
       runs, ParseOperationSources(

@@ -16,6 +16,8 @@
 #include "golden/document/document.h"
 #include "golden/document/document_format.h"
 #include "golden/document/imported_results.h"
+#include "golden/gpu_runs/gpu_record.h"
+#include "golden/gpu_runs/gpu_runs.h"
 #include "golden/testing/document_test_util.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/recorded_results.h"
@@ -146,6 +148,13 @@ TEST(Golden, ComparesWithOwnGoldens) {
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["cells"][0]["status"], "FAIL");
   EXPECT_EQ(json["cells"][0]["row"], "owt/sparse/k1");
+  // Another's file may hold any bytes.
+  Document foreign = OwnRuns(3.5);
+  foreign.fields[1].value = "caf\xE9";
+  WriteDocument(foreign, folder / "foreign.h5");
+  RunGolden("compare foreign.h5 golden.h5 --json foreign.json", folder);
+  EXPECT_TRUE(Says(ReadWholeFile(folder / "foreign.json"),
+                   "training.aux: 0.01 in the golden, caf\uFFFD here"));
 }
 
 TEST(Golden, AnUnwrittenReportHidesNoVerdict) {
@@ -239,6 +248,28 @@ TEST(Golden, MissingFilesEndWithFive) {
   EXPECT_TRUE(EndedWith(RunGolden("gpu-table --runs none", folder), 5,
                         "golden: error: cannot read '",
                         "/none': No such file or directory; check the path"));
+}
+
+// It would say everything twice.
+TEST(Golden, TheTableOfDevicesRefusesACopyOfARecord) {
+  const fs::path folder = FreshFolder("main_gpu_copy");
+  const nlohmann::ordered_json run = {
+      {"kind", "run"},     {"version", kGpuRecordVersion},
+      {"backend", "cuda"}, {"program", "test"},
+      {"minutes", 9},      {"planted", ""}};
+  const nlohmann::ordered_json facts = {
+      {"kind", "facts"},  {"model", "H100"},   {"architecture", "sm_90"},
+      {"libraries", "x"}, {"memory_bytes", 1}, {"date", "2026-11-22"}};
+  nlohmann::ordered_json end = {
+      {"kind", "end"}, {"passed", true}, {"failed", ""}};
+  WriteGpuRun(folder / "a.h5", GpuRecord{.lines = {run, facts, end}});
+  end["passed"] = false;
+  WriteGpuRun(folder / "b.h5", GpuRecord{.lines = {run, facts, end}});
+  EXPECT_TRUE(EndedWith(RunGolden("gpu-table --runs .", folder), 0,
+                        "not verified on a device"));
+  fs::copy_file(folder / "a.h5", folder / "c.h5");
+  EXPECT_TRUE(EndedWith(RunGolden("gpu-table --runs .", folder), 2,
+                        "c.h5: the same record as ", "a.h5; remove one"));
 }
 
 // With one published run against itself nothing can pass or fail.

@@ -4,11 +4,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <set>
 #include <string_view>
 
+#include "core/text/ascii.h"
 #include "golden/document/decimal.h"
 #include "golden/document/document_format.h"
 
@@ -35,6 +35,13 @@ const Table* Document::FindTable(const std::string& table_id) const {
   return nullptr;
 }
 
+bool IsSetting(const Document& golden, const Cell& golden_cell) {
+  return !golden_cell.empty() &&
+         (std::ranges::count(golden_cell.flags, "DERIVED") > 0 ||
+          (golden.provenance.origin == Origin::kPaper &&
+           golden_cell.low == golden_cell.high));
+}
+
 // ---- What makes a document meaningless: checks that throw a Problem.
 
 namespace {
@@ -53,8 +60,7 @@ constexpr const char* kMeasure =
 
 // Whether the text is a placeholder to be filled in later.
 bool IsPlaceholder(const std::string& text) {
-  std::string lower;
-  for (unsigned char c : text) lower += static_cast<char>(std::tolower(c));
+  const std::string lower = LowerCase(text);
   static const std::set<std::string> kWords = {
       "todo", "tbd",  "fixme",       "xxx",   "?",          "??",
       "???",  "null", "placeholder", "dummy", "lorem ipsum"};
@@ -201,10 +207,11 @@ void CheckColumn(const std::string& group, const Column& column) {
   }
 }
 
-void CheckProportion(const std::string& place, double percent,
-                     const Proportion& proportion) {
-  if (!(percent >= 0 && percent <= 100)) {
-    Fail(place, fmt::format("stands beside the value {}", percent),
+// `unit`: one unit of the last digit as printed.
+void CheckProportion(const std::string& place, const Cell& cell, double unit) {
+  const Proportion& proportion = *cell.proportion;
+  if (!(cell.value >= 0 && cell.value <= 100)) {
+    Fail(place, fmt::format("stands beside the value {}", cell.value),
          "a proportion is given in percent, from 0 to 100");
   }
   if (proportion.total <= 0) {
@@ -218,6 +225,14 @@ void CheckProportion(const std::string& place, double percent,
       Fail(place,
            fmt::format("has the count {} of {}", count, proportion.total),
            "counts ascend and lie between 0 and the total");
+    }
+    const auto total = static_cast<double>(proportion.total);
+    const double percent = 100 * static_cast<double>(count) / total;
+    if (!(std::fabs(percent - cell.value) <= unit + 100 / total)) {
+      Fail(place,
+           fmt::format("has the count {} of {} beside {}", count,
+                       proportion.total, cell.text),
+           "give the counts that print that way");
     }
   }
 }
@@ -234,7 +249,8 @@ void CheckEmptyCell(const std::string& group, size_t row, const Cell& cell) {
 
 // `text` must be a number that can be printed for `value`: they differ by at
 // most one unit of the last digit, as both rounding and truncation ensure.
-void CheckCellText(const std::string& place, const Cell& cell) {
+// Returns that unit.
+double CheckCellText(const std::string& place, const Cell& cell) {
   CheckText(place, cell.text);
   const std::optional<Decimal> decimal = Decimal::Parse(cell.text);
   if (!decimal) {
@@ -248,6 +264,7 @@ void CheckCellText(const std::string& place, const Cell& cell) {
          fmt::format("is '{}', but the value is {}", cell.text, cell.value),
          "print the value that is stored");
   }
+  return unit;
 }
 
 void CheckCell(const std::string& group, size_t row, const Cell& cell) {
@@ -273,7 +290,11 @@ void CheckCell(const std::string& group, size_t row, const Cell& cell) {
          "a value stands for at least one run");
   }
   if (cell.empty()) return CheckEmptyCell(group, row, cell);
-  CheckCellText(place("text"), cell);
+  const double unit = CheckCellText(place("text"), cell);
+  if (std::ranges::count(cell.flags, "DIVERGED") > 0) {
+    Fail(place("flags"), fmt::format("has DIVERGED beside {}", cell.text),
+         "a run that gave no number leaves the cell empty");
+  }
   if (!(cell.low <= cell.value && cell.value <= cell.high)) {
     Fail(place("value"),
          fmt::format("{} is outside its interval [{}, {}]", cell.value,
@@ -286,7 +307,7 @@ void CheckCell(const std::string& group, size_t row, const Cell& cell) {
          "a deviation is at least 0 and needs two runs");
   }
   if (cell.proportion) {
-    CheckProportion(place("count_N"), cell.value, *cell.proportion);
+    CheckProportion(place("count_N"), cell, unit);
   }
   if (cell.flip_share) {
     CheckFinite(place("flip_share"), *cell.flip_share);

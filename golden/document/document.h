@@ -177,6 +177,10 @@ struct Document {
   bool operator==(const Document&) const = default;
 };
 
+// Whether the golden's number is a setting, or computed from one, such as
+// top-k's k active experts.
+bool IsSetting(const Document& golden, const Cell& golden_cell);
+
 // The first problem for which ReadDocument would refuse `document`, as "'PATH
 // INSIDE THE FILE' PROBLEM; REMEDY", or "" if there is none.
 std::string FirstProblem(const Document& document);

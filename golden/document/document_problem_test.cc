@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "golden/document/decimal.h"
 #include "golden/document/document.h"
 #include "golden/testing/document_test_util.h"
 
@@ -281,9 +282,14 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
     std::function<void(Document*)> last, next;
     std::string problem;
   };
-  auto items = [](int64_t total, const std::vector<int64_t>& counts) {
+  // Counts of a number that is printed as `text`.
+  auto items = [](int64_t total, const std::vector<int64_t>& counts,
+                  const char* text = "61.53") {
     return [=](Document* d) {
-      d->tables[0].rows[0].cells[1].proportion = Proportion{total, counts};
+      Cell& cell = d->tables[0].rows[0].cells[1];
+      cell.text = text;
+      cell.value = cell.low = cell.high = Decimal::Parse(text)->ToDouble();
+      cell.proportion = Proportion{total, counts};
     };
   };
   auto percent = [](double value, const char* text) {
@@ -291,6 +297,7 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
       Cell& cell = d->tables[0].rows[0].cells[1];
       cell.value = cell.low = cell.high = value;
       cell.text = text;
+      cell.proportion->counts.clear();
     };
   };
   auto loss = [](double low, double value, double high, const char* text) {
@@ -330,12 +337,19 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
       {items(1, {}), items(0, {}),
        of_piqa + "/count_N[0]' has 0 items; a proportion is of at least one"},
       {items(1, {}), items(-1, {}), "has -1 items"},
-      {items(1838, {0, 1}), items(1838, {-1, 1}),
+      {items(1838, {0, 1}, "0.0"), items(1838, {-1, 1}, "0.0"),
        count + "-1 of 1838" + ascend},
-      {items(1838, {1837, 1838}), items(1838, {1838, 1839}),
+      {items(1838, {1837, 1838}, "100"), items(1838, {1838, 1839}, "100"),
        count + "1839 of 1838" + ascend},
-      {items(1838, {7, 8}), items(1838, {8, 7}), count + "7 of 1838" + ascend},
-      {items(1838, {7, 8}), items(1838, {7, 7}), count + "7 of 1838" + ascend},
+      {items(1838, {7, 8}, "0.4"), items(1838, {8, 7}, "0.4"),
+       count + "7 of 1838" + ascend},
+      {items(1838, {7, 8}, "0.4"), items(1838, {7, 7}, "0.4"),
+       count + "7 of 1838" + ascend},
+      // 61.480, 61.425, 61.589 and 61.643 %: a unit and an item are 0.064.
+      {items(1838, {1130}), items(1838, {1129}),
+       count + "1129 of 1838 beside 61.53; give the counts that print that"},
+      {items(1838, {1132}), items(1838, {1133}), count + "1133 of 1838 beside"},
+      {items(3, {1}, "33"), items(3, {0}, "35"), count + "0 of 3 beside 35"},
       {percent(0, "0.00"), percent(-1e-9, "0.00"),
        beside + "-1e-09; a proportion is given in percent, from 0 to 100"},
       {percent(100, "100.00"), percent(100.001, "100.00"),
@@ -359,6 +373,16 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
     const std::string problem = ProblemOf(range.next);
     EXPECT_TRUE(Says(problem, range.problem));
   }
+}
+
+TEST(FirstProblem, ANumberIsOfNoRunThatDiverged) {
+  const auto problem_of = [](const std::string& flag) {
+    return ProblemOf([&](Document* d) { LossCell(d).flags = {"A", flag}; });
+  };
+  EXPECT_EQ(problem_of("DIVERGED"),
+            "'/tables/main/cells/loss/flags[0]' has DIVERGED beside 2.84; a "
+            "run that gave no number leaves the cell empty");
+  EXPECT_EQ(problem_of("DIVERGE"), "");
 }
 
 TEST(FirstProblem, AnEmptyCellHasNoNumberAtAll) {

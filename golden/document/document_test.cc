@@ -136,8 +136,12 @@ Cell RandomCell() {
   if (proportional) {
     Proportion proportion;
     proportion.total = *rc::gen::inRange<int64_t>(1, 5000);
+    // Counts that print so, or nearly so.
+    const int64_t least = units * proportion.total / 100;
     for (int64_t k = 0; k < *rc::gen::inRange<int64_t>(0, 3); ++k) {
-      if (k <= proportion.total) proportion.counts.push_back(k);
+      const int64_t count = least + k;
+      const bool fits = 100 * count <= (units + 1) * proportion.total;
+      if (count <= proportion.total && fits) proportion.counts.push_back(count);
     }
     cell.proportion = proportion;
     if (cell.runs > 1) cell.flip_share = *rc::gen::inRange(0, 9) / 8.0;

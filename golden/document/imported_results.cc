@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +21,7 @@
 #include "core/config/toml_reader.h"
 #include "core/errors.h"
 #include "core/files/sha256.h"
+#include "core/text/ascii.h"
 #include "core/text/suggestion.h"
 #include "golden/document/decimal.h"
 #include "golden/document/document_format.h"
@@ -327,21 +329,32 @@ class ValuesReader {
     throw DataError(fmt::format("{}:{}: {}", file_.name, line_, problem));
   }
 
-  // The fields between commas; those in quotes without them.
+  // The fields between commas, without the blanks around them; those in quotes
+  // without the quotes.
   Strings Split(std::string_view text) const {
+    const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
     Strings fields(1);
     bool quoted = false;
+    size_t kept = 0;  // of the last field, up to the last quote
+    const auto trim = [&] {
+      std::string& field = fields.back();
+      while (field.size() > kept && is_blank(field.back())) field.pop_back();
+    };
     for (size_t i = 0; i < text.size(); ++i) {
       if (text[i] == '"' && quoted && text.substr(i + 1).starts_with('"')) {
         fields.back() += text[i++];
       } else if (text[i] == '"') {
         quoted = !quoted;
+        kept = fields.back().size();
       } else if (text[i] == ',' && !quoted) {
+        trim();
         fields.emplace_back();
-      } else {
+        kept = 0;
+      } else if (quoted || !fields.back().empty() || !is_blank(text[i])) {
         fields.back() += text[i];
       }
     }
+    trim();
     if (quoted) Fail("a quote that does not end on this line; end it");
     return fields;
   }
@@ -396,7 +409,9 @@ class Importer {
       RequirePercentages(column, accuracies);
     }
     for (const Row& golden_row : set_up_.table->rows) {
-      if (cells_.contains(golden_row.id)) AddRow(golden_row);
+      if (!cells_.contains(golden_row.id)) continue;
+      RequireDistinctRuns(golden_row);
+      AddRow(golden_row);
     }
     RequireValid(set_up_.document, values_.name);
     return std::move(set_up_.document);
@@ -480,41 +495,105 @@ class Importer {
                      column, accuracies.largest));
   }
 
+  // Refuses two seeds of a row whose numbers all agree: probably one run that
+  // was pasted twice. Rounded numbers agree by chance, too: the noise of seeds
+  // reaches to the third digit at least, so each measured digit after it agrees
+  // in one of ten pairs. Four of them, over all columns, are taken for proof.
+  void RequireDistinctRuns(const Row& golden_row) const {
+    const std::string& row = golden_row.id;
+    const std::vector<int64_t>& seeds = set_up_.seeds;
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (DigitsInCommon(golden_row, seeds[i], seeds[j]) < 4) continue;
+        const auto line = [&](int64_t seed) {
+          int64_t first = std::numeric_limits<int64_t>::max();
+          for (const auto& [place, number] : lines_) {
+            const auto& [of_row, column, of_seed] = place;
+            if (of_row == row && of_seed == seed) {
+              first = std::min(first, number);
+            }
+          }
+          return first;
+        };
+        throw DataError(fmt::format(
+            "{}:{}: {}, seed {} has all numbers of seed {} (line {}): one run, "
+            "entered twice; remove one of them, or give more digits if they "
+            "are two",
+            values_.name, line(seeds[i]), row, seeds[i], seeds[j],
+            line(seeds[j])));
+      }
+    }
+  }
+
+  // How many digits after the third the measured numbers of a row have in all,
+  // if they are the same for both seeds; else 0.
+  size_t DigitsInCommon(const Row& golden_row, int64_t one,
+                        int64_t other) const {
+    size_t digits = 0;
+    for (const auto& [column, runs] : cells_.at(golden_row.id)) {
+      const auto mine = runs.of_seed.find(one);
+      const auto theirs = runs.of_seed.find(other);
+      const bool has_one = mine != runs.of_seed.end();
+      if (has_one != (theirs != runs.of_seed.end())) return 0;
+      if (!has_one) continue;
+      if (mine->second != theirs->second) return 0;
+      if (!mine->second || IsFixed(golden_row, column)) continue;
+      size_t own = DigitsOf(*mine->second);
+      // A percentage of N items has no more digits than N.
+      if (const int64_t items = ItemsOf(golden_row.id, column); items > 0) {
+        own = std::min(own, std::to_string(items).size());
+      }
+      if (own > 3) digits += own - 3;
+    }
+    return digits;
+  }
+
+  // Those of the shortest text of the number, without zeros at either end.
+  static size_t DigitsOf(double value) {
+    std::string text = fmt::format("{}", value);
+    text.resize(std::min(text.find('e'), text.size()));
+    std::erase_if(text, [](char c) { return c == '-' || c == '.'; });
+    text.erase(0, text.find_first_not_of('0'));
+    return text.find_last_not_of('0') + 1;
+  }
+
+  // Whether seeds cannot change the number.
+  bool IsFixed(const Row& golden_row, const std::string& column) const {
+    const auto index = static_cast<size_t>(set_up_.table->FindColumn(column));
+    return set_up_.table->columns[index].lane == Lane::kExact ||
+           IsSetting(golden_, golden_row.cells[index]);
+  }
+
   int64_t Seed(const ValueLine& line) const {
-    int64_t seed = -1;
-    const char* const end = line.seed.data() + line.seed.size();
-    const auto [stop, error] = std::from_chars(line.seed.data(), end, seed);
-    if (error != std::errc() || stop != end) {
+    const std::optional<int64_t> seed = ParseNumber<int64_t>(line.seed);
+    if (!seed) {
       Fail(line, fmt::format("the seed '{}' is not a whole number; number the "
                              "runs if their seeds are not known",
                              line.seed));
     }
-    if (std::ranges::count(set_up_.seeds, seed) == 0) {
+    if (std::ranges::count(set_up_.seeds, *seed) == 0) {
       Fail(line, fmt::format("the seed {} is not among the set-up's [{}]; add "
                              "it there, or correct it",
-                             seed, fmt::join(set_up_.seeds, ", ")));
+                             *seed, fmt::join(set_up_.seeds, ", ")));
     }
-    return seed;
+    return *seed;
   }
 
   std::optional<double> Value(const ValueLine& line) const {
     if (line.value == kDiverged) return std::nullopt;
-    double value = 0;
-    const char* const end = line.value.data() + line.value.size();
-    const auto [stop, error] = std::from_chars(line.value.data(), end, value);
-    if (error != std::errc() || stop != end ||
-        !(std::fabs(value) <= kLargestMeasured)) {
+    const std::optional<double> value = ParseNumber<double>(line.value);
+    if (!value || !(std::fabs(*value) <= kLargestMeasured)) {
       Fail(line, fmt::format("the value '{}' is not a number up to {:g}; leave "
                              "it empty if there is none, and write '{}' for a "
                              "run that gave none",
                              line.value, kLargestMeasured, kDiverged));
     }
-    if (ItemsOf(line.row, line.column) > 0 && !(value >= 0 && value <= 100)) {
+    if (ItemsOf(line.row, line.column) > 0 && !(*value >= 0 && *value <= 100)) {
       Fail(line, fmt::format("the value '{}' is no percentage of items; write "
                              "a number from 0 to 100",
                              line.value));
     }
-    if (value < 0 && !HasNegatives(line.column)) {
+    if (*value < 0 && !HasNegatives(line.column)) {
       Fail(line, fmt::format("the value '{}' is negative, and no number of the "
                              "golden's column {} is; correct it",
                              line.value, line.column));
@@ -551,16 +630,26 @@ class Importer {
             .fields = set_up_.row_fields[golden_row.id],
             .cells = {}};
     std::set<int64_t> seeds;
+    // A seed that diverged in one column diverged in all: the mean of the
+    // others is not the row's. A setting is, as in the results of a grid.
+    const auto& columns = cells_.at(row.id);
+    const bool diverged = std::ranges::any_of(columns, [](const auto& cells) {
+      return std::ranges::any_of(cells.second.of_seed, [](const auto& run) {
+        return !run.second.has_value();
+      });
+    });
     for (const Column& column : table_.columns) {
-      const auto found = cells_[row.id].find(column.id);
-      if (found == cells_[row.id].end()) {
+      const auto found = columns.find(column.id);
+      if (found == columns.end()) {
         row.cells.emplace_back();
         continue;
       }
       for (const auto& [seed, value] : found->second.of_seed) {
         seeds.insert(seed);
       }
-      Cell cell = MakeCell(found->second);
+      Cell cell = diverged && column.lane != Lane::kExact
+                      ? DivergedCell()
+                      : MakeCell(found->second);
       const int64_t items = ItemsOf(row.id, column.id);
       if (items > 0 && !cell.empty()) cell.proportion = Proportion{items, {}};
       row.cells.push_back(std::move(cell));
@@ -592,15 +681,17 @@ class Importer {
         set_up_.facts_place, fmt::join(missing, ", "), row.id));
   }
 
+  static Cell DivergedCell() {
+    Cell cell;
+    cell.flags = {"DIVERGED"};
+    return cell;
+  }
+
   static Cell MakeCell(const Runs& runs) {
     Cell cell;
     double sum = 0, squares = 0;
     for (const auto& [seed, value] : runs.of_seed) {
-      if (!value) {
-        // The mean of the runs that survived is not the row's result.
-        cell.flags = {"DIVERGED"};
-        return cell;
-      }
+      if (!value) return DivergedCell();
       sum += *value;
     }
     cell.runs = static_cast<int64_t>(runs.of_seed.size());
@@ -679,8 +770,9 @@ ImportTemplate MakeImportTemplate(const Document& golden, const Table& table) {
   files.values = fmt::format(
       "# Values of {}: one line for each row, seed and column, all digits.\n"
       "# Write what was measured after the last comma, \"{}\" for a run that\n"
-      "# gave no number; lines without a value may stay or go. Repeat the\n"
-      "# lines for each seed.\n"
+      "# gave no number, which leaves its row without one; lines without a\n"
+      "# value may stay or go. Repeat the lines for each seed: a number is\n"
+      "# the mean over the seeds that have a line for it, though some do not.\n"
       "row,seed,column,value\n",
       table.id, kDiverged);
   for (const Row& row : table.rows) {
@@ -706,8 +798,8 @@ ImportTemplate MakeImportTemplate(const Document& golden, const Table& table) {
       table.id, kUnknown, TomlText(table.id));
   text +=
       "\n# Values must be in these units. `metric` is how they were measured: "
-      "say\n# where yours differs. Verdicts name what you say of what the "
-      "paper's calls\n# \"not stated\" or \"read as\"; else the column is "
+      "say\n# where yours differs. Where the paper's says \"not stated\" or "
+      "\"read as\", all of\n# yours is ASSUMED and named; else the column is "
       "NOT_COMPARABLE.\n";
   for (const Column& column : table.columns) {
     text += fmt::format("[columns.{}]\nunit = {}\nmetric = {}\n", column.id,

@@ -21,15 +21,15 @@ struct NamedText {
 // The results that the files state, as a document with one table, which has the
 // id, columns, margins and labels of the golden's. A value is the mean over the
 // seeds that have one, exact to all its digits; a percentage is of the golden's
-// items.
+// items. A row of which a seed diverged has no measured number.
 //
 //   values  CSV with the columns row, seed, column and value
 //   set_up  TOML: whose numbers, of which table, seeds, units, facts
 // Errors   DataError and ConfigError, FILE:LINE: names, units, seeds and facts
 //          that the golden or the set-up does not know, a cell or a fact that
-//          is given twice, what is not a number or no percentage, a fact that
-//          must match and is not said. For a placeholder, FILE and the place in
-//          the document.
+//          is given twice, a run that has two seeds, what is not a number or no
+//          percentage, a fact that must match and is not said. For a
+//          placeholder, FILE and the place in the document.
 Document ImportResults(const NamedText& values, const NamedText& set_up,
                        const Document& golden);
 

@@ -107,6 +107,19 @@ TEST(Import, ReadsCsvAsProgramsWriteIt) {
                      "0.5,owt/sparse/k1,loss,8"},
                     {"setup.toml", kSetUp}, ExampleDocument());
   EXPECT_DOUBLE_EQ(document.tables[0].rows[0].cells[0].value, 1.65);
+  // Blanks around fields, and in quotes, where they are part of the field.
+  const Document aligned =
+      ImportResults({"theirs.csv",
+                     "row, seed,\tcolumn , \"value\" \n"
+                     "owt/sparse/k1 , 7, loss, \"2.8\"\n"
+                     " owt/sparse/k1, 8 ,loss,\t0.5 \n"
+                     "owt/sparse/k2, 8, loss, \n"},
+                    {"setup.toml", kSetUp}, ExampleDocument());
+  ASSERT_EQ(aligned.tables[0].rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(aligned.tables[0].rows[0].cells[0].value, 1.65);
+  EXPECT_TRUE(Says(
+      MessageOf<DataError>([] { Import("owt/sparse/k1,7,\" loss \",2\n"); }),
+      "no column ' loss '"));
 }
 
 std::string WithPiqa() {
@@ -210,6 +223,103 @@ TEST(Import, OneDivergedSeedLeavesTheCellEmpty) {
   const Cell& cell = document.tables[0].rows[0].cells[0];
   EXPECT_TRUE(cell.empty());
   EXPECT_EQ(cell.flags, std::vector<std::string>{"DIVERGED"});
+}
+
+// The mean of the seeds that survived is not the row's, in any column but one
+// of settings.
+TEST(Import, OneDivergedSeedLeavesTheRowWithoutMeasurements) {
+  const Document document = Import(
+      "owt/sparse/k1,7,loss,2.81\n"
+      "owt/sparse/k1,8,loss,diverged\n"
+      "owt/sparse/k1,7,piqa,61.5\n"
+      "owt/sparse/k1,7,params,107.74\n"
+      "owt/sparse/k1,8,params,107.74\n"
+      "owt/sparse/k2,7,piqa,62.5\n",
+      Replaced(WithPiqa(), "[\"owt/sparse/k1\"]",
+               "[\"owt/sparse/k1\", \"owt/sparse/k2\"]"));
+  const std::vector<Row>& rows = document.tables[0].rows;
+  ASSERT_EQ(rows.size(), 2u);
+  for (const size_t measured : {0u, 1u}) {
+    EXPECT_TRUE(rows[0].cells[measured].empty());
+    EXPECT_EQ(rows[0].cells[measured].flags,
+              std::vector<std::string>{"DIVERGED"});
+  }
+  EXPECT_EQ(rows[0].cells[2].value, 107.74);
+  EXPECT_EQ(rows[0].cells[2].runs, 2);
+  EXPECT_EQ(FieldValue(document, rows[0], "training.seed"), "7, 8");
+  // Another row has runs of its own; what nobody measured did not diverge.
+  EXPECT_EQ(rows[1].cells[1].value, 62.5);
+  EXPECT_TRUE(rows[1].cells[0].flags.empty());
+}
+
+// `values` of one row over the seeds 7 and 8, "COLUMN,VALUE OF 7,VALUE OF 8";
+// the message of the refusal.
+std::string RefusalOfTwins(const std::vector<std::vector<std::string>>& values,
+                           const Document& golden) {
+  std::string lines = kHead;
+  for (const std::vector<std::string>& each : values) {
+    for (const size_t seed : {1u, 2u}) {
+      lines += "owt/sparse/k1," + std::string(seed == 1 ? "7" : "8") + "," +
+               each[0] + "," + each[seed] + "\n";
+    }
+  }
+  return MessageOf<DataError>([&] {
+    ImportResults({"theirs.csv", lines}, {"setup.toml", WithPiqa()}, golden);
+  });
+}
+
+TEST(Import, RefusesOneRunUnderTwoSeeds) {
+  Document golden = ExampleDocument();
+  golden.tables[0].rows[0].cells[1].flags.clear();  // piqa is measured
+  const auto refusal = [&](const std::vector<std::vector<std::string>>& of) {
+    return RefusalOfTwins(of, golden);
+  };
+  EXPECT_EQ(refusal({{"loss", "2.837123", "2.837123"}}),
+            "theirs.csv:3: owt/sparse/k1, seed 8 has all numbers of seed 7 "
+            "(line 2): one run, entered twice; remove one of them, or give "
+            "more digits if they are two");
+  // Rounded, they agree by chance.
+  EXPECT_EQ(refusal({{"loss", "2.83712", "2.83712"}}), kNoError);
+  EXPECT_EQ(refusal({{"loss", "2.8371200", "2.83712"}}), kNoError);
+  EXPECT_EQ(refusal({{"loss", "0.00283712", "2.83712e-3"}}), kNoError);
+  EXPECT_EQ(refusal({{"loss", "2837120000", "2837120000"}}), kNoError);
+  // Two digits of the loss, and one of a percentage of 1838 items: 3.
+  EXPECT_EQ(refusal({{"loss", "2.8371", "2.8371"},
+                     {"piqa", "61.53427638737758", "61.53427638737758"}}),
+            kNoError);
+  EXPECT_TRUE(Says(refusal({{"piqa", "61.53427638737758", "61.534276387377580"},
+                            {"loss", "2.83712", "2.83712"}}),
+                   "theirs.csv:3: ", "(line 2)"));
+  // Any other number tells them apart, and so does one that only one has.
+  EXPECT_EQ(
+      refusal({{"loss", "2.837123", "2.837123"}, {"piqa", "61.53", "61.59"}}),
+      kNoError);
+  EXPECT_EQ(refusal({{"loss", "2.837123", "2.837123"}, {"piqa", "61.53", ""}}),
+            kNoError);
+  // What every run has says nothing.
+  EXPECT_EQ(refusal({{"loss", "2.83", "2.83"},
+                     {"params", "107.7410001", "107.7410001"}}),
+            kNoError);
+  Document derived = golden;
+  derived.tables[0].rows[0].cells[0].flags = {"DERIVED"};
+  EXPECT_EQ(RefusalOfTwins({{"loss", "2.837123", "2.837123"}}, derived),
+            kNoError);
+  Document paper = golden;
+  paper.provenance.origin = Origin::kPaper;
+  EXPECT_NE(RefusalOfTwins({{"loss", "2.837123", "2.837123"}}, paper),
+            kNoError);
+  Cell& point = paper.tables[0].rows[0].cells[0];
+  point.low = point.high = point.value;
+  EXPECT_EQ(RefusalOfTwins({{"loss", "2.837123", "2.837123"}}, paper),
+            kNoError);
+  point = Cell();  // nothing is known of it
+  EXPECT_NE(RefusalOfTwins({{"loss", "2.837123", "2.837123"}}, paper),
+            kNoError);
+  // 1800 has as many digits as 1838.
+  golden.tables[0].rows[0].cells[1].proportion->total = 1800;
+  EXPECT_NE(
+      refusal({{"piqa", "61.53", "61.53"}, {"loss", "2.83712", "2.83712"}}),
+      kNoError);
 }
 
 TEST(Import, RefusesValuesWithPlaceAndRemedy) {

@@ -181,8 +181,34 @@ Json Unwrapped(Json line, int64_t number, const std::string& previous,
   return line;
 }
 
-// The rules that span lines: how a record begins and ends, and that a simulated
-// device has no times.
+// Whether a line says of itself that something failed.
+bool SaysFailed(const Json& line) {
+  if (line["kind"] == "stage") {
+    return line["outcome"] != "passed" && line["outcome"] != "not run";
+  }
+  return line["kind"] != "end" && line.contains("passed") &&
+         line["passed"] == false;
+}
+
+// Refuses what one operation cannot have come to. One that is mistrusted did
+// not pass, although none of its cases failed.
+void CheckOperation(const Json& line, const std::string& place) {
+  const int64_t cases = line["cases"], failures = line["failures"];
+  const double used = JsonNumber(line, "utilisation", place);
+  const bool in_range = cases > 0 && 0 <= failures && failures <= cases;
+  if (in_range && (line["passed"] == false || (failures == 0 && used <= 1))) {
+    return;
+  }
+  Refuse(place,
+         fmt::format("{} cannot have {} with {} failures in {} cases and "
+                     "a largest error/bound of {}",
+                     line["name"].get<std::string>(),
+                     line["passed"] == true ? "passed" : "failed", failures,
+                     cases, used));
+}
+
+// The rules that span lines: how a record begins and ends, that a simulated
+// device has no times, and that the end says what failed.
 void CheckRecord(const GpuRecord& record, const std::string& place) {
   const std::vector<Json>& lines = record.lines;
   if (lines.empty() || lines.front()["kind"] != "run") {
@@ -198,7 +224,10 @@ void CheckRecord(const GpuRecord& record, const std::string& place) {
     Refuse(place, "the run was cut off: there is no line of kind \"end\"");
   }
   const bool simulated = record.Only("run")["backend"] != "cuda";
+  bool any_failed = false;
   for (const Json& line : lines) {
+    any_failed |= SaysFailed(line);
+    if (line["kind"] == "operation") CheckOperation(line, place);
     for (const LineField& field : FindKind(line["kind"])->fields) {
       if (simulated && field.measured && line.contains(field.name)) {
         Refuse(place,
@@ -206,7 +235,13 @@ void CheckRecord(const GpuRecord& record, const std::string& place) {
       }
     }
   }
-  (void)record.Only("end");
+  const Json& end = record.Only("end");
+  // A run whose time ran out has not passed, either, but names no failure.
+  if (any_failed != (end["failed"] != "") ||
+      (any_failed && end["passed"] == true)) {
+    Refuse(place,
+           "the line of kind \"end\" is not about what failed before it");
+  }
 }
 
 // The record that `text` holds, each line as unwrap(line, number, place) leaves

@@ -181,6 +181,58 @@ TEST_F(GpuRecordFile, RefusesLinesThatAreNone) {
   writer.Write(changed(stage, "seconds", 1.5));
 }
 
+// Written by no run: somebody changed the lines and sealed them again.
+TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
+  const auto operation = [](bool passed, int64_t cases, int64_t failures,
+                            const Json& utilisation) {
+    return Json{{"kind", "operation"},        {"name", "gemm"},
+                {"precision", "fp32"},        {"sources", "x"},
+                {"passed", passed},           {"cases", cases},
+                {"failures", failures},       {"bound", "x/1"},
+                {"utilisation", utilisation}, {"text", ""}};
+  };
+  const auto end = [](bool passed, const std::string& failed) {
+    return Json{{"kind", "end"}, {"passed", passed}, {"failed", failed}};
+  };
+  const auto refusal = [&](const Json& line, const Json& last) {
+    Write({RunLine(), line, last});
+    return MessageOf<DataError>([&] { (void)ReadGpuRecord(path_); });
+  };
+  EXPECT_EQ(refusal(operation(true, 3, 0, 1.0), end(true, "")), kNoError);
+  EXPECT_EQ(refusal(operation(false, 3, 3, "inf"), end(false, "gemm")),
+            kNoError);
+  // An operation that is mistrusted.
+  EXPECT_EQ(refusal(operation(false, 3, 0, 0.5), end(false, "gemm")), kNoError);
+  for (const Json& line :
+       {operation(true, 3, 1, 0.5), operation(true, 3, 0, 1.7),
+        operation(true, 3, 0, "nan"), operation(true, 0, 0, 0.5)}) {
+    EXPECT_TRUE(Says(refusal(line, end(true, "")), "gemm cannot have passed"))
+        << line.dump();
+  }
+  for (const Json& line :
+       {operation(false, 3, 4, 1.7), operation(false, 3, -1, 1.7)}) {
+    EXPECT_TRUE(
+        Says(refusal(line, end(false, "gemm")), "gemm cannot have failed"))
+        << line.dump();
+  }
+
+  const std::string about = "not about what failed before it";
+  const Json failed = operation(false, 3, 1, 1.7);
+  const auto stage = [](const char* outcome) {
+    return Json{
+        {"kind", "stage"}, {"name", "x"}, {"outcome", outcome}, {"text", ""}};
+  };
+  EXPECT_TRUE(Says(refusal(failed, end(true, "")), about));
+  EXPECT_TRUE(Says(refusal(failed, end(false, "")), about));
+  EXPECT_TRUE(Says(refusal(failed, end(true, "gemm")), about));
+  EXPECT_TRUE(Says(refusal(stage("crashed"), end(true, "")), about));
+  for (const char* outcome : {"passed", "not run"}) {
+    EXPECT_TRUE(Says(refusal(stage(outcome), end(false, "x")), about));
+    // The run's time ran out.
+    EXPECT_EQ(refusal(stage(outcome), end(false, "")), kNoError) << outcome;
+  }
+}
+
 TEST_F(GpuRecordFile, RefusesTimesOfASimulatedDevice) {
   const Json stage = {{"kind", "stage"},
                       {"name", "x"},

@@ -604,6 +604,40 @@ TEST(Paper, ClaimsOnMostPairsAreThoseThatThePaperQualifies) {
                            {"soft_piqa_not_lower", "10 HOLDS"}}));
 }
 
+// The paper says it of soft routing with fixed and with learned budgets, and
+// its numbers say so of every row, in training and in inference.
+TEST(Paper, FewerExpertsThanItsSparseRowIsClaimedOfEverySoftRow) {
+  std::map<std::string, std::string> sparse_rows;  // by cell of a soft row
+  for (const Claim& claim : Paper().claims) {
+    if (claim.op != "<" || claim.right.find("_ae") == std::string::npos) {
+      continue;
+    }
+    const size_t colon = claim.right.find(':');
+    EXPECT_TRUE(claim.left.ends_with(claim.right.substr(colon))) << claim.id;
+    EXPECT_EQ(claim.of_cases, Quantifier::kEvery) << claim.id;
+    EXPECT_EQ(claim.published_verdict, "HOLDS") << claim.id;
+    EXPECT_TRUE(
+        sparse_rows.emplace(claim.left, claim.right.substr(0, colon)).second)
+        << claim.left;
+  }
+  const std::map<std::string, std::string> groups = {
+      {"owt/softmoe_star/k1/a4", "owt/sparse/k4"},
+      {"owt/softmoe_star/k1.5/a2", "owt/sparse/k2"},
+      {"owt/softmoe_star/k2/a2", "owt/sparse/k4"},
+      {"owt/softmoe/k1.5/a2", "owt/sparse/k2"},
+      {"owt/softmoe/k2/a2", "owt/sparse/k4"},
+      {"c4/softmoe_star/k1/a4", "c4/sparse/k4"},
+      {"c4/softmoe_star/k1.5/a2", "c4/sparse/k2"},
+      {"c4/softmoe_star/k2/a2", "c4/sparse/k4"},
+      {"c4/softmoe/k1.5/a2", "c4/sparse/k3"},
+      {"c4/softmoe/k2/a2", "c4/sparse/k4"}};
+  std::map<std::string, std::string> expected;
+  for (const auto& [soft, sparse] : groups) {
+    expected[soft + ":infer_ae"] = expected[soft + ":train_ae"] = sparse;
+  }
+  EXPECT_EQ(sparse_rows, expected);
+}
+
 // Ten pairs are printed as "higher"; one difference exceeds the scatter of
 // 10,042 items: 33.68 against 32.36, where 1.32 points are more than 1.96 *
 // 0.664.

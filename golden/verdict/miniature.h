@@ -46,6 +46,12 @@ enum class Holds { kBelow, kAbove, kWithin };
 // kNone: reported without a verdict.
 enum class OfCases { kEvery, kMost, kMean, kNone };
 
+// How many of `cases` must hold.
+inline int64_t CasesNeeded(OfCases of_cases, int64_t cases) {
+  if (of_cases == OfCases::kNone) return 0;
+  return of_cases == OfCases::kMost ? cases / 2 + 1 : cases;
+}
+
 // Whether the seed's effect, common to all rows, is removed from the deviation.
 enum class Noise { kPaired, kPlain };
 
@@ -81,11 +87,6 @@ struct MiniatureMeasure {
   bool judged() const { return of_cases != OfCases::kNone; }
   // Whether the measure uses the row: compared rows are pooled, too.
   bool Uses(const std::string& row) const;
-  // How many of `cases` must hold.
-  int64_t CasesNeeded(int64_t cases) const {
-    if (!judged()) return 0;
-    return of_cases == OfCases::kMost ? cases / 2 + 1 : cases;
-  }
 };
 
 // A claim is shown if all its judged measures are.

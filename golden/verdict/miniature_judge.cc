@@ -205,7 +205,7 @@ class MiniatureJudge {
     verdict.cases = std::move(made.cases);
     verdict.parts = std::move(made.parts);
     const auto num_cases = static_cast<int64_t>(verdict.cases.size());
-    verdict.cases_needed = measure.CasesNeeded(num_cases);
+    verdict.cases_needed = CasesNeeded(measure.of_cases, num_cases);
     for (auto* cases : {&verdict.cases, &verdict.parts}) {
       for (MiniatureCase& each : *cases) {
         if (!each.problem.empty()) continue;

@@ -106,18 +106,13 @@ TEST(MiniatureClaims, QuantifiersAreThePapersWords) {
 }
 
 TEST(MiniatureClaims, MostIsMoreThanHalfAndEveryIsAll) {
-  MiniatureMeasure measure;
-  measure.of_cases = OfCases::kEvery;
-  EXPECT_EQ(measure.CasesNeeded(4), 4);
-  measure.of_cases = OfCases::kMost;
-  EXPECT_EQ(measure.CasesNeeded(1), 1);
-  EXPECT_EQ(measure.CasesNeeded(2), 2);
-  EXPECT_EQ(measure.CasesNeeded(3), 2);
-  EXPECT_EQ(measure.CasesNeeded(4), 3);
-  measure.of_cases = OfCases::kMean;
-  EXPECT_EQ(measure.CasesNeeded(1), 1);
-  measure.of_cases = OfCases::kNone;
-  EXPECT_EQ(measure.CasesNeeded(4), 0);
+  EXPECT_EQ(CasesNeeded(OfCases::kEvery, 4), 4);
+  EXPECT_EQ(CasesNeeded(OfCases::kMost, 1), 1);
+  EXPECT_EQ(CasesNeeded(OfCases::kMost, 2), 2);
+  EXPECT_EQ(CasesNeeded(OfCases::kMost, 3), 2);
+  EXPECT_EQ(CasesNeeded(OfCases::kMost, 4), 3);
+  EXPECT_EQ(CasesNeeded(OfCases::kMean, 1), 1);
+  EXPECT_EQ(CasesNeeded(OfCases::kNone, 4), 0);
 }
 
 // Of four layers that share eight experts, one in each whatever the logits, the

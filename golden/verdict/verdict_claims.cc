@@ -127,9 +127,7 @@ class ClaimJudge {
     }
     if (verdict.cases.empty()) return;  // not about these results
     const auto pairs = static_cast<int64_t>(cases.size());
-    MiniatureMeasure most;
-    most.of_cases = OfCases::kMost;
-    const int64_t needed = most.CasesNeeded(pairs);
+    const int64_t needed = CasesNeeded(OfCases::kMost, pairs);
     if (statuses.contains(Status::kMistrusted)) {
       verdict.status = Status::kMistrusted;
       verdict.reason = kEqualRuns;
@@ -196,10 +194,10 @@ class ClaimJudge {
     } else if (!left.has_value() || !right.has_value()) {
       verdict.status = Status::kUnsupported;
       verdict.reason = "the results have no value for it";
-    } else if (const std::string columns = DifferentColumns(claim, left, right);
-               !columns.empty()) {
+    } else if (const std::string differ = WhatDiffers(claim, left, right);
+               !differ.empty()) {
       verdict.status = Status::kNotComparable;
-      verdict.reason = columns;
+      verdict.reason = differ;
     } else {
       AssumeDefinitions(claim, left, right, &verdict);
       const bool assumes = !verdict.assumptions.empty();
@@ -213,17 +211,30 @@ class ClaimJudge {
     return pair;
   }
 
-  // "" if both sides are in the golden's units, and what it says they are.
-  std::string DifferentColumns(const Claim& claim, const ClaimSide& left,
-                               const ClaimSide& right) const {
+  // "" if both sides are in the golden's units, what it says they are, and of
+  // the same items as its cells and each other.
+  std::string WhatDiffers(const Claim& claim, const ClaimSide& left,
+                          const ClaimSide& right) const {
     for (const ClaimSide* side : {&left, &right}) {
       if (side->is_number) continue;
       const Column& ours = *side->column;
-      const std::string differ =
+      std::string differ =
           ColumnsDiffer(golden_, GoldenColumn(claim, ours), ours);
+      if (differ.empty()) {
+        const Row& golden_row = GoldenRow(claim, *side);
+        differ = ItemsDiffer(
+            ItemsOf(golden_, golden_row, GoldenCell(claim, *side), ours.id),
+            "in the golden", ItemsOfSide(*side), "here");
+      }
       if (!differ.empty()) return differ;
     }
-    return "";
+    if (right.is_number) return "";
+    return ItemsDiffer(ItemsOfSide(left), "on the left", ItemsOfSide(right),
+                       "on the right");
+  }
+
+  Items ItemsOfSide(const ClaimSide& side) const {
+    return ItemsOf(results_, *side.row, *side.cell, side.column->id);
   }
 
   void AssumeDefinitions(const Claim& claim, const ClaimSide& left,
@@ -377,11 +388,17 @@ class ClaimJudge {
   // Whether one of our cells should have noise and has none.
   bool IsSuspicious(const Claim& claim, const ClaimSide& side) const {
     if (side.is_number) return false;
-    const Table* table = golden_.FindTable(claim.scope);
-    const Row* row = table->FindRow(side.row->id);
-    const int64_t column = table->FindColumn(side.column->id);
-    return AreSuspicious(*side.cell, golden_,
-                         row->cells[static_cast<size_t>(column)]);
+    return AreSuspicious(*side.cell, golden_, GoldenCell(claim, side));
+  }
+
+  const Row& GoldenRow(const Claim& claim, const ClaimSide& side) const {
+    return *golden_.FindTable(claim.scope)->FindRow(side.row->id);
+  }
+
+  const Cell& GoldenCell(const Claim& claim, const ClaimSide& side) const {
+    const int64_t column =
+        golden_.FindTable(claim.scope)->FindColumn(side.column->id);
+    return GoldenRow(claim, side).cells[static_cast<size_t>(column)];
   }
 
   const Column& GoldenColumn(const Claim& claim, const Column& ours) const {

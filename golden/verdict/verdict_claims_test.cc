@@ -281,6 +281,72 @@ TEST(Judge, ClaimsInAnotherUnitAreNotComparable) {
   EXPECT_EQ(Claimed(verdicts, "learned_more_experts").status, Status::kPass);
 }
 
+TEST(Judge, ClaimsOnOtherNumbersOfItemsAreNotComparable) {
+  const std::string left = "owt/softmoe/k2/a2", right = "owt/sparse/k4";
+  Document paper = ClosedPaper(), results = Reproduction(8, 0.03);
+  const auto claim = [&](const std::string& id, const std::string& other) {
+    return Claim{id,    "text",         left + ":piqa", ">",
+                 other, "main_results", "NO_DATA"};
+  };
+  paper.claims = {claim("row", right + ":piqa"), claim("number", "50"),
+                  claim("columns", left + ":arc_e")};
+  const auto differs = [&](const std::string& id, const std::string& items) {
+    const ClaimVerdict verdict = Claimed(Judge(results, paper), id);
+    return verdict.status == Status::kNotComparable &&
+           verdict.reason.starts_with(items + "; the published numbers: ");
+  };
+  EXPECT_TRUE(
+      differs("columns", "of 1838 items on the left, of 567 on the right"));
+  Verdicts verdicts = Judge(results, paper);
+  EXPECT_EQ(Claimed(verdicts, "row").status, Status::kInconclusive);
+  EXPECT_EQ(Claimed(verdicts, "number").status, Status::kPass);
+
+  const std::string others = "of 1838 items in the golden, of 570 here";
+  At(&results, right, "piqa").proportion = Proportion{570, {}};
+  EXPECT_TRUE(differs("row", others));
+  verdicts = Judge(results, paper);
+  EXPECT_EQ(Claimed(verdicts, "number").status, Status::kPass);
+  // As many on both sides, but not the golden's.
+  At(&results, left, "piqa").proportion = Proportion{570, {}};
+  EXPECT_TRUE(differs("row", others));
+  EXPECT_TRUE(differs("number", others));
+}
+
+// As many items, but others.
+TEST(Judge, ClaimsOnOtherItemsAreNotComparable) {
+  const std::string left = "owt/softmoe/k2/a2", right = "owt/sparse/k4";
+  Document paper = ClosedPaper(), results = Reproduction(8, 0.03);
+  paper.claims = {
+      {"row", "text", left + ":piqa", ">", right + ":piqa", "main_results",
+       "NO_DATA"},
+      {"number", "text", left + ":piqa", ">", "50", "main_results", "NO_DATA"}};
+  const auto ask = [](Document* document, const std::string& row,
+                      const std::string& sha256) {
+    for (Row& each : document->tables[0].rows) {
+      if (each.id != row) continue;
+      each.fields.push_back(
+          {"eval.piqa.sha256", sha256, FieldClass::kReport, Known::kStated});
+    }
+  };
+  ask(&results, left, "aa");
+  EXPECT_EQ(Claimed(Judge(results, paper), "row").status,
+            Status::kInconclusive);
+  ask(&results, right, "bb");
+  Verdicts verdicts = Judge(results, paper);
+  EXPECT_EQ(Claimed(verdicts, "row").status, Status::kNotComparable);
+  EXPECT_TRUE(Says(Claimed(verdicts, "row").reason,
+                   "asked other items on the right than on the left; "));
+  EXPECT_EQ(Claimed(verdicts, "number").status, Status::kPass);
+  for (Table& table : paper.tables) {
+    if (table.id == "main_results") std::swap(table, paper.tables[0]);
+  }
+  ask(&paper, left, "bb");
+  verdicts = Judge(results, paper);
+  EXPECT_TRUE(Says(Claimed(verdicts, "number").reason,
+                   "asked other items here than in the golden; "));
+  EXPECT_EQ(Claimed(verdicts, "number").status, Status::kNotComparable);
+}
+
 // As cells do; a strict one is then not decided.
 TEST(Judge, ClaimsAssumeOurReadingOfWhatThePaperLeavesOpen) {
   Document paper = ClosedPaper(), results = Reproduction(8, 0.03);
@@ -432,7 +498,10 @@ TEST(Judge, ClaimsOnEqualRunsAreMistrusted) {
   EXPECT_EQ(Claimed(verdicts, "star_lower_loss.1").status, Status::kMistrusted);
   EXPECT_EQ(Claimed(verdicts, "star_lower_loss.4").status, Status::kPass);
   // Top-k has exactly k active experts in every run.
-  EXPECT_EQ(Claimed(verdicts, "star_fewer_experts.1").status, Status::kPass);
+  for (const char* id : {"star_fewer_experts.1", "learned_fewer_experts.1",
+                         "learned_fewer_experts_training.4"}) {
+    EXPECT_EQ(Claimed(verdicts, id).status, Status::kPass) << id;
+  }
 }
 
 // As many right answers, but not the same.

@@ -31,15 +31,23 @@ struct RowCell {
 };
 
 // Whether two rows are the same trainings, validated with several tau: all
-// their fields are alike but that tau.
+// their fields are alike but that tau, and those of class ignore: a row that
+// has only some of another's seeds is no independent evidence, either.
 bool AreTheSameTrainings(const Document& document, const Row& one,
                          const Row& other) {
   if (FieldValue(document, one, kTauField).empty() ||
       FieldValue(document, other, kTauField).empty()) {
     return false;
   }
-  const std::vector<Field> fields = FieldsOf(document, one);
-  return fields.size() == FieldsOf(document, other).size() &&
+  const auto compared = [&](const Row& row) {
+    std::vector<Field> fields = FieldsOf(document, row);
+    std::erase_if(fields, [](const Field& field) {
+      return field.field_class == FieldClass::kIgnore;
+    });
+    return fields;
+  };
+  const std::vector<Field> fields = compared(one);
+  return fields.size() == compared(other).size() &&
          std::ranges::all_of(fields, [&](const Field& field) {
            return field.name == kTauField ||
                   SameValue(field.value,
@@ -80,7 +88,8 @@ double TokenFactor(const Document& results, const Document& golden,
   return tokens ? tokens->factor : 1;
 }
 
-// Whether the paper leaves open what the column is; FORMAT.md, "Layout".
+// Whether the paper leaves open something of what the column is; FORMAT.md,
+// "Layout". Its definition is free text, of which no part can be compared.
 bool LeavesOpen(const Document& golden, const Column& column) {
   return golden.provenance.origin == Origin::kPaper &&
          (column.metric.find("not stated") != std::string::npos ||
@@ -92,13 +101,6 @@ bool LeavesOpen(const Document& golden, const Column& column) {
 bool AreTheSameRuns(const Cell& one, const Cell& other) {
   return one.value == other.value && one.runs == other.runs &&
          one.deviation == other.deviation;
-}
-
-bool IsSetting(const Document& golden, const Cell& golden_cell) {
-  return !golden_cell.empty() &&
-         (std::ranges::count(golden_cell.flags, "DERIVED") > 0 ||
-          (golden.provenance.origin == Origin::kPaper &&
-           golden_cell.low == golden_cell.high));
 }
 
 PooledDeviation PoolColumn(const Document& results, const Document& golden,
@@ -215,6 +217,35 @@ std::string ColumnsDiffer(const Document& golden, const Column& column,
   if (column.metric == ours.metric || LeavesOpen(golden, column)) return "";
   return fmt::format("defined as '{}' in the golden, '{}' here", column.metric,
                      ours.metric);
+}
+
+Items ItemsOf(const Document& document, const Row& row, const Cell& cell,
+              const std::string& column) {
+  Items items;
+  if (!cell.proportion) return items;
+  items.total = cell.proportion->total;
+  // A split is named after its column: arc_easy_validation of arc_e.
+  for (const Field& field : FieldsOf(document, row)) {
+    if (field.name.starts_with("eval." + column) &&
+        field.name.ends_with(".sha256")) {
+      items.sha256 = WithoutQuotes(field.value);
+    }
+  }
+  return items;
+}
+
+std::string ItemsDiffer(const Items& one, const std::string& there,
+                        const Items& other, const std::string& here) {
+  if (one.total == 0 || other.total == 0) return "";
+  if (one.total != other.total) {
+    return fmt::format("of {} items {}, of {} {}", one.total, there,
+                       other.total, here);
+  }
+  if (one.sha256.empty() || other.sha256.empty() ||
+      one.sha256 == other.sha256) {
+    return "";
+  }
+  return fmt::format("asked other items {} than {}", here, there);
 }
 
 std::vector<size_t> AssumedDefinition(

@@ -6,6 +6,7 @@
 #define SOFTMOE_GOLDEN_VERDICT_VERDICT_JUDGE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,17 +24,14 @@ inline constexpr char kCorpusField[] = "data.corpus";
 // Whether two cells are one piece of evidence, not two.
 bool AreTheSameRuns(const Cell& one, const Cell& other);
 
-// Whether the golden's number is a setting, or computed from one, such as
-// top-k's k active experts.
-bool IsSetting(const Document& golden, const Cell& golden_cell);
-
 // Seed noise of a column, pooled over the rows of `results` with the corpus of
 // `row` (field data.corpus; rows that do not say it count as one corpus), and
 // of `golden` if its values have deviations; cells with the same value, runs
 // and deviation in both count once, and so do the trainings of rows whose
-// fields differ in eval.tau alone. Of losses per token it is the noise in the
-// tokens of `row`, into which those of the other rows are converted; tokens of
-// unknown size count as the paper's, as they do where they are judged.
+// fields, but for those of class ignore, differ in eval.tau alone. Of losses
+// per token it is the noise in the tokens of `row`, into which those of the
+// other rows are converted; tokens of unknown size count as the paper's, as
+// they do where they are judged.
 PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const Row& row);
@@ -86,8 +84,23 @@ size_t AddDifference(const FieldDifference& field, const std::string& place,
 std::string ColumnsDiffer(const Document& golden, const Column& column,
                           const Column& ours);
 
-// Where ours defines otherwise what the paper's definition leaves open (ruling
-// 18), the index of that in `assumptions`, for the row `place`; else none.
+// What a percentage of a column is of.
+struct Items {
+  int64_t total = 0;   // 0: it is no percentage of items
+  std::string sha256;  // field eval.SPLIT.sha256; "" if it is not known
+};
+
+Items ItemsOf(const Document& document, const Row& row, const Cell& cell,
+              const std::string& column);
+
+// Why two percentages, `one` of them `there` and the other `here`, are not of
+// the same items; "" if they may be.
+std::string ItemsDiffer(const Items& one, const std::string& there,
+                        const Items& other, const std::string& here);
+
+// Where ours is defined otherwise than a column of the paper's that leaves
+// something open (ruling 18), the index of that in `assumptions`, for the row
+// `place`; else none.
 std::vector<size_t> AssumedDefinition(
     const Document& golden, const Column& column, const Column& ours,
     const std::string& place, std::vector<SetUpDifference>* assumptions);

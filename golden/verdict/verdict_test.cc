@@ -355,13 +355,24 @@ TEST(Judge, TrainingsValidatedAtSeveralTauCountOnce) {
   for (const auto& [results, expected] :
        {std::pair{&close, Status::kPass}, std::pair{&far, Status::kFail}}) {
     Document apart = *results;
-    int64_t seed = 0;
+    int64_t steps = 0;
     for (Row& row : apart.tables[0].rows) {
-      row.fields.push_back({"training.seed", std::to_string(++seed),
-                            FieldClass::kIgnore, Known::kStated});
+      row.fields.push_back({"training.own_steps", std::to_string(++steps),
+                            FieldClass::kReport, Known::kStated});
     }
     EXPECT_EQ(ExpertsAtTau(apart, Paper()).status, expected);
   }
+  // Rows with other seeds, or other fields of class ignore, count as the same
+  // trainings.
+  Document partial = close;
+  int64_t seed = 0;
+  for (Row& row : partial.tables[0].rows) {
+    row.fields.push_back({"training.seed", std::to_string(++seed),
+                          FieldClass::kIgnore, Known::kStated});
+    if (seed % 2 == 0) continue;
+    row.fields.push_back({"remark", "x", FieldClass::kIgnore, Known::kStated});
+  }
+  EXPECT_EQ(ExpertsAtTau(partial, Paper()).half_width, cell.half_width);
   // Rows that do not say their tau are not known to be the same.
   Document silent = close;
   for (Row& row : silent.tables[0].rows) {
@@ -795,6 +806,53 @@ TEST(Judge, AColumnThatIsDefinedOtherwiseIsNotComparable) {
             Status::kNotComparable);
 }
 
+// Even where the definition, which names the items, leaves something open.
+TEST(Judge, AnAccuracyOfAnotherNumberOfItemsIsNotComparable) {
+  const Document same = Reproduction(5, 0.05);
+  const std::string row = "owt/sparse/k1";
+  for (const Document& golden : {Paper(), same}) {
+    EXPECT_EQ(Verdict(Judge(same, golden), row, "piqa").status, Status::kPass);
+    Document results = same;
+    At(&results, row, "piqa").proportion = Proportion{570, {}};
+    const Verdicts verdicts = Judge(results, golden);
+    const CellVerdict& piqa = Verdict(verdicts, row, "piqa");
+    EXPECT_EQ(piqa.status, Status::kNotComparable);
+    EXPECT_EQ(piqa.reason, "of 1838 items in the golden, of 570 here");
+    EXPECT_EQ(Count(verdicts, Status::kNotComparable), 1);
+  }
+}
+
+// As many items, but others: another split, or another shuffle of it.
+TEST(Judge, AnAccuracyOnOtherItemsIsNotComparable) {
+  const std::string row = "owt/sparse/k1";
+  const auto asked = [](const std::string& field, const std::string& sha256) {
+    Document document = Reproduction(5, 0.05);
+    document.fields.push_back(
+        {field, sha256, FieldClass::kReport, Known::kStated});
+    return document;
+  };
+  const struct {
+    const char *column, *field;
+  } kSplits[] = {{"piqa", "eval.piqa.sha256"},
+                 {"arc_e", "eval.arc_easy_validation.sha256"}};
+  for (const auto& [column, field] : kSplits) {
+    const Document golden = asked(field, "aa");
+    const Verdicts verdicts = Judge(asked(field, "bb"), golden);
+    for (const CellVerdict& cell : verdicts.cells) {
+      EXPECT_EQ(cell.status == Status::kNotComparable, cell.column == column)
+          << cell.row << " " << cell.column;
+    }
+    EXPECT_EQ(Verdict(verdicts, row, column).reason,
+              "asked other items here than in the golden");
+    // The same ones, or one side does not say.
+    for (const Document& results :
+         {asked(field, "aa"), asked(field, "\"aa\""), asked("other", "bb")}) {
+      EXPECT_EQ(Count(Judge(results, golden), Status::kNotComparable), 0);
+      EXPECT_EQ(Count(Judge(golden, results), Status::kNotComparable), 0);
+    }
+  }
+}
+
 Document ModelSize(double billions) {
   Document results = Reproduction(1, 0);
   Table table = *Paper().FindTable("model_size");
@@ -819,6 +877,45 @@ TEST(Judge, ExactCellsMustPrintAlike) {
   EXPECT_EQ(Judge(runs, Paper()).cells.at(0).status, Status::kFail);
   EXPECT_EQ(Judge(runs, Paper()).cells.at(0).reason,
             "its runs differ: deviation 0.25");
+}
+
+// One rounding below 1, and 206.14 as a float, as means of others may be that
+// were taken in float32. Ours are doubles.
+TEST(Judge, SettingsOfOthersMayBeFloats) {
+  Document results = Reproduction(3, 0.05);
+  const auto set = [&](const std::string& row, const char* column, double value,
+                       double deviation) {
+    Cell& cell = At(&results, row, column);
+    cell.value = cell.low = cell.high = value;
+    cell.deviation = deviation;
+  };
+  const auto expect = [&](Origin origin, Status ae, Status params) {
+    results.provenance.origin = origin;
+    const Verdicts verdicts = Judge(results, Paper());
+    const CellVerdict& experts = Verdict(verdicts, "owt/sparse/k1", "train_ae");
+    EXPECT_EQ(experts.status, ae) << experts.reason;
+    const CellVerdict& active =
+        Verdict(verdicts, "owt/sparse/k3", "active_params");
+    EXPECT_EQ(active.status, params) << active.reason;
+  };
+  // All runs, or one of three.
+  const double off = static_cast<double>(206.14f) - 206.14;
+  set("owt/sparse/k1", "train_ae", 1 - 0x1p-24, 0);
+  set("owt/sparse/k3", "active_params", 206.14 + off / 3,
+      std::fabs(off) / std::sqrt(3.0));
+  expect(Origin::kOtherImplementation, Status::kPass, Status::kPass);
+  expect(Origin::kOurRun, Status::kFail, Status::kFail);
+  set("owt/sparse/k1", "train_ae", 1 - 0x1p-24 / 3, 0x1p-24 / std::sqrt(3.0));
+  expect(Origin::kOtherImplementation, Status::kPass, Status::kPass);
+  expect(Origin::kOurRun, Status::kFail, Status::kFail);
+  // Two roundings off, or apart, and more.
+  for (const auto& [roundings, status] :
+       {std::pair{1.99, Status::kPass}, std::pair{2.01, Status::kFail}}) {
+    set("owt/sparse/k1", "train_ae", 1 - roundings * 0x1p-24, 0);
+    set("owt/sparse/k3", "active_params", 206.14,
+        roundings * std::sqrt(1.5) * 206.145 * 0x1p-24);
+    expect(Origin::kOtherImplementation, status, status);
+  }
 }
 
 TEST(Verdicts, EndWithTheWorstCellOrClaimThatIsNotAllowed) {
