@@ -76,13 +76,18 @@ std::optional<RunRecord> RecordOf(const Arguments& arguments) {
   return record;
 }
 
-// The state of a grid, from disk and from the record.
+// The state of a grid, from disk and from the record. Prints those of the
+// record's notes that `said` lacks, and sets it to all of them.
 GridOutcome ReadRuns(const Grid& grid, const fs::path& folder,
-                     const std::optional<RunRecord>& record) {
+                     const std::optional<RunRecord>& record, Strings* said) {
   GridOutcome outcome = ReadGrid(grid, folder, /*check_checkpoints=*/false);
   if (record) {
-    for (const std::string& note : TakeRecordedRuns(*record, outcome)) {
-      fmt::print("{}\n", note);
+    const Strings before =
+        std::exchange(*said, TakeRecordedRuns(*record, outcome));
+    for (const std::string& note : *said) {
+      if (std::ranges::find(before, note) == before.end()) {
+        fmt::print("{}\n", note);
+      }
     }
   }
   RequireSameTokens(outcome);
@@ -107,13 +112,14 @@ void Select(const std::vector<size_t>& selected, GridOutcome& outcome) {
 }
 
 // Judges what is there, prints it and writes the report. One process at a time:
-// the last to finish sees all runs. `selected` must finish.
+// the last to finish sees all runs. `selected` must finish; the record's notes
+// that have been `said` are not repeated.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
-                const std::vector<size_t>& selected,
+                Strings said, const std::vector<size_t>& selected,
                 const fs::path& grid_folder, const ReportOptions& options) {
   MakeFolder(grid_folder);  // a record alone has no folder yet
   const auto lock = LockForReport(grid_folder);
-  GridOutcome outcome = ReadRuns(grid, grid_folder, record);
+  GridOutcome outcome = ReadRuns(grid, grid_folder, record, &said);
   Select(selected, outcome);
   const fs::path folder = ReportFolder(outcome.grid, grid_folder);
   MakeFolder(folder);
@@ -161,12 +167,14 @@ ExitCode ForEachExperiment(
   return worst;
 }
 
-// Reports on the selected runs of a grid, or on each of its experiments.
+// Reports on the selected runs of a grid, or on each of its experiments. The
+// record's notes that have been `said` are not repeated.
 ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
-                  const fs::path& folder, const Arguments& arguments) {
+                  const fs::path& folder, const Arguments& arguments,
+                  const Strings& said) {
   const std::optional<RunRecord> record = RecordOf(arguments);
   const auto report = [&](const Grid& one, const std::vector<size_t>& runs) {
-    return Report(one, record, runs, folder, arguments.report);
+    return Report(one, record, said, runs, folder, arguments.report);
   };
   if (grid.experiment != kAllExperiments) return report(grid, selected);
   return ForEachExperiment(
@@ -255,10 +263,11 @@ void RunAsRank(const Grid& grid, GridRunOptions options,
 // finished.
 GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
   const std::optional<RunRecord> from = RecordOf(arguments);
+  Strings said;
   const GridOutcome outcome = ReadRuns(
       grid,
       from ? GridFolder(grid, arguments.out) : ExistingFolder(grid, arguments),
-      from);
+      from, &said);
   if (std::ranges::none_of(outcome.runs, [](const RunOutcome& run) {
         return run.state == RunState::kFinished;
       })) {
@@ -381,7 +390,7 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
     RunGrid(grid, options);
   }
   const ExitCode code =
-      ReportOn(grid, options.selected, options.folder, arguments);
+      ReportOn(grid, options.selected, options.folder, arguments, /*said=*/{});
   if (options.processes != nullptr) ranks.Dismiss(code);
   return code;
 }
@@ -391,7 +400,8 @@ ExitCode ReportAgain(const Arguments& arguments) {
   const std::optional<RunRecord> record = RecordOf(arguments);
   const fs::path folder = record ? GridFolder(grid, arguments.out)
                                  : ExistingFolder(grid, arguments);
-  const GridOutcome outcome = ReadRuns(grid, folder, record);
+  Strings said;
+  const GridOutcome outcome = ReadRuns(grid, folder, record, &said);
   // Wrong folder or settings: an empty report would overwrite the one on the
   // runs that were made.
   const auto waits = [](const RunOutcome& run) {
@@ -404,7 +414,7 @@ ExitCode ReportAgain(const Arguments& arguments) {
         folder.string(), grid.name));
   }
   const std::vector<size_t> every = SelectRuns(grid, {}, {});
-  return ReportOn(grid, every, folder, arguments);
+  return ReportOn(grid, every, folder, arguments, said);
 }
 
 ExitCode Status(const Arguments& arguments) {

@@ -332,6 +332,20 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
 }
 
+TEST_F(GridMain, AReportSaysOnceWhatItTakesFromARecord) {
+  ASSERT_TRUE(TakeTrained());
+  ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
+  Strings report = {"report", "micro.toml", "--from", "a.h5", "--out", "told"};
+  const ProgramResult told = Grid(report);
+  const std::string note = "a.h5: 3 runs count as finished";
+  EXPECT_TRUE(EndedWith(told, 0, note, "3 of 3 runs finished"));
+  EXPECT_EQ(Count(told.output, note), 1) << told.output;
+  // Also where there is nothing to report.
+  report.insert(report.end(), {"--set", "training.steps=9"});
+  EXPECT_TRUE(EndedWith(Grid(report), 5, "a.h5: 0 runs count as finished",
+                        "no run of grid 'micro'"));
+}
+
 TEST_F(GridMain, MakesEventFilesOfRunsAtWork) {
   const Strings make = {"tensorboard", "micro.toml"};
   EXPECT_TRUE(EndedWith(Grid(make), 5, "runs/micro", "run micro"));

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -217,8 +218,7 @@ std::string RowIdentityKey(GridRun run) {
 
 // Gives every run the same folder and the same evaluations in all experiments.
 // `filed`: the experiments with the seeds of the files, by which folders are
-// named: --seeds may leave out the first one that has a row. (It is read first,
-// and may be `experiments`.)
+// named: --seeds may leave out the first one that has a row.
 void ShareRuns(const std::vector<Grid>& filed, std::vector<Grid>& experiments) {
   std::map<std::string, std::string> names;
   for (const Grid& grid : filed) {
@@ -255,27 +255,39 @@ std::vector<std::string> NamesAt(const GridParts& parts) {
   return names;
 }
 
-// The experiments of the scale, of which `needed`, or for "all" every one, must
-// be readable. Others are left out if they are not: what the command line sets,
-// or its seeds, may fit one experiment alone. Where it gives neither, the files
-// are at fault, and every one must be.
-std::vector<Grid> ReadExperiments(const GridParts& parts,
-                                  const SeedOption& seeds,
-                                  const std::string& needed) {
-  const bool every =
-      needed == kAllExperiments || (parts.grid.overrides.empty() &&
-                                    seeds.listed.empty() && seeds.first == 0);
+// The experiments of the scale that can be read. `refused` hears why another
+// one cannot, and may throw.
+std::vector<Grid> ReadExperiments(
+    const GridParts& parts, const SeedOption& seeds,
+    const std::function<void(const std::string& name, const ConfigError& why)>&
+        refused) {
   std::vector<Grid> filed, experiments;
   for (const std::string& name : NamesAt(parts)) {
     try {
       filed.push_back(ReadExperiment(name, parts, {}));
       experiments.push_back(ReadExperiment(name, parts, seeds));
-    } catch (const ConfigError&) {
-      if (every || needed == name) throw;
+    } catch (const ConfigError& why) {
+      refused(name, why);
     }
   }
-  CheckNames(experiments);
   ShareRuns(filed, experiments);
+  return experiments;
+}
+
+// The experiments of the scale, of which `needed`, or for "all" every one, must
+// be readable. Others are left out if they are not: what the command line sets,
+// or its seeds, may fit one experiment alone. Where it gives neither, the files
+// are at fault, and every one must be.
+std::vector<Grid> ReadNeeded(const GridParts& parts, const SeedOption& seeds,
+                             const std::string& needed) {
+  const bool every =
+      needed == kAllExperiments || (parts.grid.overrides.empty() &&
+                                    seeds.listed.empty() && seeds.first == 0);
+  std::vector<Grid> experiments = ReadExperiments(
+      parts, seeds, [&](const std::string& name, const ConfigError& why) {
+        if (every || needed == name) throw why;
+      });
+  CheckNames(experiments);
   return experiments;
 }
 
@@ -324,24 +336,17 @@ std::string RunIdentityKey(const GridRun& run) {
 std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
                                   const std::vector<std::string>& overrides,
                                   const SeedOption& seeds) {
-  return ReadExperiments(ReadGridParts(scale, overrides), seeds,
-                         kAllExperiments);
+  return ReadNeeded(ReadGridParts(scale, overrides), seeds, kAllExperiments);
 }
 
 std::vector<Grid> ReadableExperiments(const std::filesystem::path& scale,
                                       const std::vector<std::string>& overrides,
                                       std::vector<std::string>* problems) {
-  const GridParts parts = ReadGridParts(scale, overrides);
-  std::vector<Grid> experiments;
-  for (const std::string& name : NamesAt(parts)) {
-    try {
-      experiments.push_back(ReadExperiment(name, parts, {}));
-    } catch (const ConfigError& error) {
-      problems->push_back(fmt::format("experiment {}: {}", name, error.what()));
-    }
-  }
-  ShareRuns(experiments, experiments);
-  return experiments;
+  return ReadExperiments(
+      ReadGridParts(scale, overrides), /*seeds=*/{},
+      [&](const std::string& name, const ConfigError& why) {
+        problems->push_back(fmt::format("experiment {}: {}", name, why.what()));
+      });
 }
 
 Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
@@ -354,7 +359,7 @@ Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
         fmt::format("no experiment '{}'; {}", name, Suggestion(name, known)));
   }
   const GridParts parts = ReadGridParts(scale, overrides);
-  std::vector<Grid> experiments = ReadExperiments(parts, seeds, name);
+  std::vector<Grid> experiments = ReadNeeded(parts, seeds, name);
   if (name == kAllExperiments) {
     experiments.resize(ExperimentNames().size());
     return UnionOf(experiments, parts.grid.corpora);

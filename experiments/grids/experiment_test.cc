@@ -449,6 +449,12 @@ noise_amplitude = )";
   const std::string refusal = Refusal(row + "0.04\n");
   EXPECT_TRUE(Says(refusal, "jitter.toml:", "scale.toml:",
                    "row 'sparse-2-jitter-0.05'", "noise_amplitude"));
+  // Each can be read.
+  std::vector<std::string> problems;
+  const fs::path scale = WriteScale(row + "0.04\n");
+  EXPECT_EQ(ReadableExperiments(scale, {}, &problems).size(),
+            ExperimentNames().size());
+  EXPECT_EQ(problems, Ids());
 }
 
 // Without noise, the rows of jitter have an amplitude that does nothing.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/text/ascii.h"
 #include "core/text/suggestion.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_toml.h"
@@ -24,14 +24,9 @@ constexpr size_t kMostFirstSeeds = 10'000;
 
 // A whole number below 2^63 - 1 in digits only; nullopt for anything else.
 std::optional<int64_t> ParseInteger(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0 ||
-      value == std::numeric_limits<int64_t>::max()) {
-    return std::nullopt;
-  }
-  return value;
+  const std::optional<int64_t> value = ParseNumber<int64_t>(text);
+  const bool good = value >= 0 && value < std::numeric_limits<int64_t>::max();
+  return good ? value : std::nullopt;
 }
 
 bool IsPath(const std::string& name) {

@@ -116,7 +116,7 @@ def judge(verify, vectors, outputs, folder):
     text = run([verify, "check-vectors", vectors, outputs, "--json", report],
                allowed=(0, 1))
     cases = json.loads(report.read_text())["units"][0]["cases"]
-    # "FAIL 12x REPRO v5 verify run ... dtype=f32 fill=huge ... # FAIL ..."
+    # "FAIL 12x REPRO v6 verify run ... dtype=f32 fill=huge ... # FAIL ..."
     ways = re.findall(r"^FAIL (\d+)x REPRO .*?(fill=.*)$", text, re.MULTILINE)
     return cases, ways
 

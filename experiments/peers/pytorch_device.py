@@ -218,6 +218,9 @@ def main():
     parser.add_argument("--sequences", type=int, default=30)
     parser.add_argument("--step-sequences", type=int, default=10)
     args = parser.parse_args()
+    if args.step_sequences < 1 or BATCH_SEQUENCES % args.step_sequences:
+        parser.error(f"--step-sequences must divide {BATCH_SEQUENCES}, the "
+                     "sequences of a step")
     torch.manual_seed(1)
     torch.set_default_device("cuda")
     tell(kind="facts", torch=torch.__version__,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "core/config/config_enums.h"
@@ -204,8 +205,16 @@ std::string DescribeRanks(const std::vector<RowEstimate>& rows,
                   Count(corpus.gpus, "GPU"), Count(nodes.nodes, "node"),
                   nodes.gpus_per_node);
   text += LineOfRows(rows, &BitsLine);
-  text += LineOfRows(
-      rows, [&](const Config& config) { return WireLine(config, ranks); });
+  std::map<std::string, std::string> sent;  // by what decides it
+  text += LineOfRows(rows, [&](const Config& config) {
+    // Of the router's settings only the kind decides which parameters exist.
+    Config sends = config;
+    sends.router = RouterConfig();
+    sends.router.kind = config.router.kind;
+    std::string& line = sent[ConfigToToml(sends)];
+    if (line.empty()) line = WireLine(sends, ranks);
+    return line;
+  });
   text += "\n" + MemoryTable(rows, corpus.gpus, machine.gpu_bytes);
   if (ranks > 1) text += "\n" + TimeTable(rows, cluster);
   return text;

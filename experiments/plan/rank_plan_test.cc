@@ -149,6 +149,7 @@ TEST(DescribeRanks, SaysWhatEachGpuHoldsAndSends) {
   // A learned budget is ten numbers more.
   RowEstimate learned = row, sparse = row;
   sparse.run.row.id = "sparse-2";
+  sparse.run.config.router.mean_active_experts = 2;  // sends the same
   learned.run.row.id = "softmoe";
   learned.run.config.router.kind = RouterKind::kSoftLearned;
   const std::string three = DescribeRanks({row, learned, sparse}, machine);

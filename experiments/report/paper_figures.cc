@@ -22,9 +22,6 @@ constexpr const char* kSparse = "sparse/k2";
 constexpr const char* kFixed = "softmoe_star/k1.5/a2";
 constexpr const char* kLearned = "softmoe/k1.5/a2";
 
-constexpr const char* kBands =
-    " Mean over the finished seeds; bands: one standard deviation.";
-
 std::string Name(const RowSummary& row) {
   return row.row->label + " (" + row.row->id + ")";
 }
@@ -49,7 +46,9 @@ class CorpusFigures {
  public:
   CorpusFigures(const GridOutcome& outcome, size_t corpus)
       : corpus_(outcome.grid.corpora[corpus].id), number_(corpus) {
-    for (const RowSummary& row : JudgedRows(outcome)) {
+    const std::vector<RowSummary> judged = JudgedRows(outcome);
+    pilots_ = PilotsLeftOut(judged, outcome);
+    for (const RowSummary& row : judged) {
       if (row.corpus->id == corpus_ && !row.Finished().empty()) {
         rows_.push_back(row);
       }
@@ -61,6 +60,9 @@ class CorpusFigures {
         Distribution(), Pair("hard_soft", kSparse, kFixed),
         Pair("soft_learned", kFixed, kLearned), Allocation()};
     std::erase_if(all, [](const Figure& f) { return f.plots.empty(); });
+    for (Figure& figure : all) {
+      figure.caption += pilots_ + SeedsCaption(figure.plots);
+    }
     return all;
   }
 
@@ -87,8 +89,7 @@ class CorpusFigures {
         "Percent of the held-out tokens of each layer with each number of "
         "active experts; final parameters, T = 1, noise off. Sparse MoE fixes "
         "the number; with soft routing it depends on the token; a learned "
-        "allocation moves it between layers. Mean over the finished seeds; "
-        "their deviation is with the points.");
+        "allocation moves it between layers. ");
     for (const char* paper_row : {kSparse, kFixed, kLearned}) {
       const RowSummary* row = Find(paper_row);
       if (row == nullptr) continue;
@@ -118,7 +119,7 @@ class CorpusFigures {
                     rows[1]->row->label),
         std::string("Training loss, and active experts for each token and "
                     "layer. ") +
-            kPointsOfSteps + kBands);
+            kPointsOfSteps + " ");
     Plot loss{Id(what + "_loss"), "step", metrics::kLoss.unit, {}};
     Plot active{Id(what + "_active"), "step", metrics::kActiveExperts.unit, {}};
     loss.title = "training loss";
@@ -137,9 +138,9 @@ class CorpusFigures {
   Figure Allocation() const {
     Figure figure = NewFigure(
         "Learned allocation during training",
-        fmt::format("{} of each layer; they add up to the same K at every "
-                    "step.{}",
-                    metrics::kAllocation.title, kBands));
+        fmt::format("{} of each layer, at each step that of the model before "
+                    "its update; they add up to the same K at every step. ",
+                    metrics::kAllocation.title));
     for (const RowSummary& row : rows_) {
       if (!TraitsOf(row.config()).learned_budget) continue;
       Plot plot{Id(fmt::format("allocation{}", figure.plots.size())),
@@ -162,6 +163,7 @@ class CorpusFigures {
 
   std::string corpus_;
   size_t number_;
+  std::string pilots_;  // how the captions name those that are left out
   std::vector<RowSummary> rows_;
 };
 

@@ -19,8 +19,8 @@ namespace softmoe::experiments {
 //   SoftMoE* beside SoftMoE
 //   k_l of each layer against steps, a plot for each row that learns it
 //
-// The paper does not say which k its curves have. ASSUMED: the rows of its T4,
-// which it calls alike in cost; of several readings of tau, the grid's first.
+// The paper does not say which k its curves have. ASSUMED: the rows of its T4;
+// of several readings of tau, the grid's first.
 // Plots whose rows are not finished are left out, as are figures without one.
 std::vector<Figure> PaperFigures(const GridOutcome& outcome);
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "core/testing/message_test_util.h"
 #include "experiments/testing/report_test_util.h"
 
 namespace softmoe::experiments {
@@ -79,6 +81,27 @@ TEST(PaperFigures, BandsAreOneDeviationOverTheSeeds) {
   EXPECT_DOUBLE_EQ(sparse.y[7], 3);
   EXPECT_DOUBLE_EQ(sparse.low[7], 3 - std::sqrt(7.0));
   EXPECT_DOUBLE_EQ(sparse.high[7], 3 + std::sqrt(7.0));
+}
+
+TEST(PaperFigures, CaptionsFollowTheBands) {
+  const std::string mean = " Mean over the finished seeds";
+  for (const bool several : {false, true}) {
+    ExampleOptions options;
+    if (several) options.seeds = {1, 2};
+    const std::vector<Figure> figures = PaperFigures(ExampleOutcome(options));
+    ASSERT_EQ(figures.size(), 3u);
+    const std::string points =
+        several ? "; their standard deviation is with the points." : ".";
+    const std::string bands =
+        several ? "; bands: one standard deviation." : ".";
+    EXPECT_TRUE(figures[0].caption.ends_with(mean + points))
+        << figures[0].caption;
+    for (const size_t lines : {1, 2}) {
+      EXPECT_TRUE(figures[lines].caption.ends_with(mean + bands))
+          << figures[lines].caption;
+    }
+    EXPECT_TRUE(Says(figures[2].caption, "of the model before its update"));
+  }
 }
 
 TEST(PaperFigures, LayersOfTheAllocationCountFromOne) {

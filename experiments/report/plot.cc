@@ -21,6 +21,8 @@ namespace {
 constexpr const char* kColors[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                    "#56B4E9", "#D55E00", "#000000", "#B8A800"};
 constexpr size_t kNumColors = std::size(kColors);
+// The next one when all colours have been used.
+constexpr const char* kDashes[] = {"1", "'-'", "'.'", "'-.'", "'_'"};
 constexpr size_t kSecondsEach = 60;  // the limit; a plot needs less than one
 constexpr size_t kMostBands = 10;    // lines, in a plot with bands
 
@@ -28,7 +30,8 @@ std::string Quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
     if (c == '\'') quoted += '\'';  // doubled inside single quotes
-    if (c >= ' ') quoted += c;
+    // A letter that is not ASCII has bytes beyond it.
+    if (static_cast<unsigned char>(c) >= ' ') quoted += c;
   }
   return quoted + "'";
 }
@@ -102,6 +105,7 @@ std::string Script(const Plot& plot) {
         "set boxwidth {:.4f}\n",
         plot.series.front().x.back() + 0.5, width);
   }
+  const bool has_bands = HasBands(plot);
   std::string bands, curves;
   for (size_t s = 0; s < lines; ++s) {
     const Series& series = plot.series[s];
@@ -116,7 +120,7 @@ std::string Script(const Plot& plot) {
           Quoted(series.name));
       continue;
     }
-    if (!series.low.empty() && lines <= kMostBands) {
+    if (has_bands && !series.low.empty()) {
       bands += fmt::format(
           "$data{} using 1:3:4 with filledcurves fs transparent solid 0.18 "
           "noborder lc rgb '{}' notitle, ",
@@ -125,7 +129,7 @@ std::string Script(const Plot& plot) {
     curves += fmt::format(
         "$data{} using 1:2 with {} lw 1.6 dt {} {}lc rgb '{}' title {}", s,
         plot.points ? "linespoints" : "lines",
-        plot.ordered || s < kNumColors ? "1" : "'-'",
+        plot.ordered ? "1" : kDashes[s / kNumColors % std::size(kDashes)],
         plot.points ? "pt 7 ps 0.4 " : "", color, Quoted(series.name));
   }
   // gnuplot begins an SVG with the colour with which the one before ended. A
@@ -135,6 +139,15 @@ std::string Script(const Plot& plot) {
 }
 
 }  // namespace
+
+bool HasBands(const Plot& plot) {
+  return !plot.bars && plot.series.size() <= kMostBands && HasDeviations(plot);
+}
+
+bool HasDeviations(const Plot& plot) {
+  return std::ranges::any_of(
+      plot.series, [](const Series& series) { return !series.low.empty(); });
+}
 
 Series Thin(const Series& series, size_t most) {
   SOFTMOE_CHECK(series.x.size() == series.y.size() && most > 0);

@@ -34,6 +34,11 @@ struct Plot {
   bool bars = false;
 };
 
+// Whether a series has a band.
+bool HasDeviations(const Plot& plot);
+// Whether the drawing shows bands, as it does for at most ten lines.
+bool HasBands(const Plot& plot);
+
 // `series` averaged over blocks so that at most `most` points remain; without
 // its band.
 Series Thin(const Series& series, size_t most);
@@ -43,8 +48,7 @@ Series Thin(const Series& series, size_t most);
 std::string PlotCsv(const Plot& plot);
 
 // The <svg> elements to embed in an HTML page, by id, all drawn by one gnuplot.
-// Bands are drawn where there are at most ten lines. Throws EnvironmentError if
-// gnuplot is missing or fails.
+// Throws EnvironmentError if gnuplot is missing or fails.
 std::map<std::string, std::string> DrawSvgs(
     const std::vector<const Plot*>& plots);
 

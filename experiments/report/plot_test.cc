@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/report/plot.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +35,8 @@ TEST(Plot, ThinAveragesBlocks) {
 
 TEST(Plot, DrawsEveryLineWithItsName) {
   Plot plot{"loss_0", "step", "nat/token", {}};
-  for (int s = 0; s < 11; ++s) {  // more than there are colours
+  constexpr int kLines = 40;  // more than there are colours: dashes
+  for (int s = 0; s < kLines; ++s) {
     plot.series.push_back({"it's row " + std::to_string(s),
                            {0, 1, 2},
                            {1.0 * s, std::nan(""), 2.0 * s}});
@@ -40,12 +44,25 @@ TEST(Plot, DrawsEveryLineWithItsName) {
   const std::string svg = DrawnAlone(plot);
   EXPECT_EQ(svg.find("<svg"), 0u);
   EXPECT_NE(svg.find("</svg>"), std::string::npos);
-  EXPECT_NE(svg.find("loss_0_plot_11"), std::string::npos);
-  for (int s = 0; s < 11; ++s) {
+  std::set<std::string> styles;
+  for (int s = 0; s < kLines; ++s) {
     EXPECT_NE(svg.find("row " + std::to_string(s) + "<"), std::string::npos)
         << s;
+    const size_t line = svg.find(fmt::format("\"loss_0_plot_{}\"", s + 1));
+    ASSERT_NE(line, std::string::npos) << s;
+    const size_t style = svg.find("<path stroke=", line);
+    ASSERT_NE(style, std::string::npos) << s;
+    styles.insert(svg.substr(style, svg.find(" d=", style) - style));
   }
+  EXPECT_EQ(styles.size(), size_t{kLines});
   EXPECT_EQ(svg, DrawnAlone(plot));
+}
+
+TEST(Plot, KeepsEveryLetter) {
+  Plot plot{"letters", "\u0142\u00F3d\u017A", "y", {{"caf\u00E9", {1}, {1}}}};
+  plot.title = "Gr\u00F6\u00DFe";
+  EXPECT_TRUE(Says(DrawnAlone(plot), "\u0142\u00F3d\u017A", "caf\u00E9",
+                   "Gr\u00F6\u00DFe"));
 }
 
 TEST(Plot, ALineOfOnePointIsNoError) {
@@ -78,6 +95,23 @@ TEST(Plot, DrawsBarsAndBands) {
   plot.series[0].low = {0.5, 1.5};
   plot.series[0].high = {1.5, 2.5};
   EXPECT_TRUE(Says(DrawnAlone(plot), "fill-opacity"));
+}
+
+TEST(Plot, HasBandsWhereTheyAreDrawn) {
+  Plot plot{"bands", "x", "y", {{"a", {0, 1}, {1, 2}}}};
+  EXPECT_FALSE(HasDeviations(plot) || HasBands(plot));
+  plot.series.push_back({"b", {0, 1}, {1, 2}, {0, 1}, {2, 3}});
+  EXPECT_TRUE(HasDeviations(plot) && HasBands(plot));
+  plot.bars = true;
+  EXPECT_TRUE(HasDeviations(plot) && !HasBands(plot));
+  EXPECT_FALSE(Says(DrawnAlone(plot), "fill-opacity"));
+  plot.bars = false;
+  plot.series.resize(10, plot.series.front());
+  EXPECT_TRUE(HasBands(plot));
+  EXPECT_TRUE(Says(DrawnAlone(plot), "fill-opacity"));
+  plot.series.resize(11, plot.series.front());
+  EXPECT_TRUE(HasDeviations(plot) && !HasBands(plot));
+  EXPECT_FALSE(Says(DrawnAlone(plot), "fill-opacity"));
 }
 
 // Nothing of one is left in the next.

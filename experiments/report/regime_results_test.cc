@@ -172,6 +172,14 @@ TEST(JudgedRows, AreWithoutPilots) {
   // Whoever trains pilots alone sees them.
   EXPECT_EQ(MakeGridTable(pilots).rows.size(), 4u);
   EXPECT_FALSE(Says(MakeGridTable(pilots).legend, "Pilots"));
+  const std::string left_out = "Pilots, which are never judged, are left out. ";
+  EXPECT_TRUE(Says(MakeCurves(other).at(1).caption, left_out));
+  EXPECT_TRUE(Says(PaperFigures(other).front().caption, left_out));
+  for (const auto& make : {MakeCurves, PaperFigures}) {
+    for (const Figure& figure : make(pilots)) {
+      EXPECT_FALSE(Says(figure.caption, "Pilots")) << figure.title;
+    }
+  }
 }
 
 TEST(DifferencesOverSteps, FollowTheRowsOfASeed) {

@@ -130,9 +130,20 @@ Series OverSteps(
   return OverSeeds(name, seeds);
 }
 
+std::string SeedsCaption(const std::vector<Plot>& plots) {
+  const char* deviations = "";
+  if (std::ranges::any_of(plots, HasBands)) {
+    deviations = "; bands: one standard deviation";
+  } else if (std::ranges::any_of(plots, HasDeviations)) {
+    deviations = "; their standard deviation is with the points";
+  }
+  return fmt::format("Mean over the finished seeds{}.", deviations);
+}
+
 std::vector<Figure> MakeCurves(const GridOutcome& outcome) {
   std::vector<Figure> all;
   const std::vector<RowSummary> rows = JudgedRows(outcome);
+  const std::string pilots = PilotsLeftOut(rows, outcome);
   for (size_t c = 0; c < outcome.grid.corpora.size(); ++c) {
     const std::string& corpus = outcome.grid.corpora[c].id;
     const auto id = [&](const char* what) {
@@ -142,17 +153,15 @@ std::vector<Figure> MakeCurves(const GridOutcome& outcome) {
         "Training, " + corpus,
         "Training loss: " + OverTheSteps(metrics::kLoss) +
             "Active experts: " + OverTheSteps(metrics::kActiveExperts) +
-            "Sparse rows are constant. Mean over the finished seeds. " +
-            kPointsOfSteps,
+            "Sparse rows are constant. " + kPointsOfSteps + " ",
         {{id("loss"), "step", metrics::kLoss.unit, {}},
          {id("active"), "step", metrics::kActiveExperts.unit, {}}}};
     training.plots[0].title = "training loss";
     training.plots[1].title = "active experts";
     Figure layers{
         "Learned allocation over the layers, " + corpus,
-        fmt::format("{} at the end of training for each layer, mean over the "
-                    "finished seeds with a band of one standard deviation; all "
-                    "rows begin with the same k in every layer.",
+        fmt::format("{} at the end of training for each layer; all rows begin "
+                    "with the same k in every layer. ",
                     metrics::kAllocation.title),
         {{id("layers"), "layer", metrics::kAllocation.title, {}, true}}};
     for (const RowSummary& row : rows) {
@@ -170,6 +179,7 @@ std::vector<Figure> MakeCurves(const GridOutcome& outcome) {
     for (Figure* figure : {&training, &layers}) {
       if (figure->rows.empty()) continue;
       figure->corpora = {corpus};
+      figure->caption += pilots + SeedsCaption(figure->plots);
       all.push_back(std::move(*figure));
     }
   }

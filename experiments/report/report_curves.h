@@ -27,6 +27,10 @@ Series OverSeeds(const std::string& name, const std::vector<Series>& seeds);
 Series OverSteps(const std::string& name, const RowSummary& row,
                  const std::function<double(const trainer::StepRecord&)>& read);
 
+// What the lines of `plots` are of the seeds, and where their deviation is, for
+// the end of a caption.
+std::string SeedsCaption(const std::vector<Plot>& plots);
+
 // What its points are, for captions.
 inline constexpr char kPointsOfSteps[] =
     "Each point is the mean of several steps, or one step where a run of the "

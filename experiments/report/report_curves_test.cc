@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
+#include "core/testing/message_test_util.h"
 #include "experiments/run/run_record.h"
 #include "experiments/testing/report_test_util.h"
 
@@ -49,6 +51,26 @@ TEST(Curves, RecordedSeedsCountBesideWholeOnes) {
     EXPECT_EQ(over.y[i], over.x[i] + 1);
     EXPECT_DOUBLE_EQ(over.high[i], over.y[i] + std::sqrt(2.0));
   }
+}
+
+TEST(MakeCurves, CaptionsFollowTheBands) {
+  for (const Figure& figure : MakeCurves(ExampleOutcome())) {
+    EXPECT_TRUE(figure.caption.ends_with(" Mean over the finished seeds."))
+        << figure.caption;
+    EXPECT_FALSE(Says(figure.caption, "Pilots"));
+  }
+  const std::string banded = " finished seeds; bands: one standard deviation.";
+  std::vector<Figure> figures = MakeCurves(ExampleOutcome({.seeds = {1, 2}}));
+  ASSERT_EQ(figures.size(), 2u);
+  for (const Figure& figure : figures) {
+    EXPECT_TRUE(figure.caption.ends_with(banded)) << figure.caption;
+  }
+  // Too many lines.
+  std::vector<Plot>& plots = figures[0].plots;
+  for (Plot& plot : plots) plot.series.resize(11, plot.series.front());
+  EXPECT_EQ(SeedsCaption(plots),
+            "Mean over the finished seeds; their standard deviation is with "
+            "the points.");
 }
 
 TEST(MakeCurves, LayersCountFromOne) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/files/json_lines.h"
 #include "core/text/text_table.h"
 #include "experiments/report/report_csv.h"
 
@@ -130,7 +131,7 @@ std::string JsonOf(const ReportPage& page) {
                      {"subtitle", page.subtitle},
                      {"tables", std::move(tables)},
                      {"figures", std::move(figures)}};
-  return json.dump(1) + "\n";
+  return JsonText(json, 1) + "\n";
 }
 
 std::map<std::string, std::string> CsvTablesOf(const ReportPage& page) {

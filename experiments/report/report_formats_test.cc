@@ -63,6 +63,14 @@ TEST(Json, HasTheTextsOfTheTablesAndTheNumbersOfTheFigures) {
   EXPECT_EQ(series["high"][1], 1);
 }
 
+// A problem of a run names paths, which may be any bytes.
+TEST(Json, HasTheRestOfATextThatIsNotUtf8) {
+  ReportPage page = ExamplePage();
+  page.subtitle = "caf\xE9/result.h5: damaged";
+  EXPECT_EQ(nlohmann::json::parse(JsonOf(page))["subtitle"],
+            "caf\uFFFD/result.h5: damaged");
+}
+
 TEST(Csv, HasAFileForEveryTable) {
   const auto files = CsvTablesOf(ExamplePage());
   ASSERT_EQ(files.size(), 2u);

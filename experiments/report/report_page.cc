@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "core/text/ascii.h"
 #include "core/text/progress.h"
 #include "core/text/text_table.h"
 #include "experiments/grids/grid_select.h"
@@ -384,10 +385,10 @@ std::vector<std::pair<std::string, const EvaluationTable*>> TablesOf(
   std::map<std::string, int> taken;
   for (const EvaluationTable* table : ContentsOf<EvaluationTable>(page)) {
     std::string name;
-    for (const char c : table->title) {
+    for (const char c : LowerCase(table->title)) {
       const auto byte = static_cast<unsigned char>(c);
       if (byte < 0x80 && std::isalnum(byte)) {
-        name += static_cast<char>(std::tolower(byte));
+        name += c;
       } else if (!name.empty() && name.back() != '_') {
         name += '_';
       }

@@ -127,11 +127,7 @@ GridTable MakeGridTable(const GridOutcome& outcome) {
     if (with_deviation) table.header.push_back("sd");
     table.legend += Legend(column.metric) + ". ";
   }
-  size_t shown = 0;
-  for (const RowSummary& row : summaries) shown += row.runs.size();
-  if (shown < outcome.runs.size()) {
-    table.legend += "Pilots, which are never judged, are left out. ";
-  }
+  table.legend += PilotsLeftOut(summaries, outcome);
   if (seeds) table.header.push_back("seeds");
   if (problems) table.header.push_back("");
   if (std::ranges::none_of(summaries, AsksTasks)) {

@@ -82,6 +82,15 @@ std::vector<RowSummary> JudgedRows(const GridOutcome& outcome) {
   return rows;
 }
 
+std::string PilotsLeftOut(const std::vector<RowSummary>& judged,
+                          const GridOutcome& outcome) {
+  size_t shown = 0;
+  for (const RowSummary& row : judged) shown += row.runs.size();
+  return shown < outcome.runs.size()
+             ? "Pilots, which are never judged, are left out. "
+             : "";
+}
+
 size_t MostActive(const std::vector<int64_t>& histogram) {
   size_t most = 0;
   for (size_t n = 0; n < histogram.size(); ++n) {

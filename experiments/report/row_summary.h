@@ -49,6 +49,11 @@ std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome,
 // experiment's definitions are missing.
 std::vector<RowSummary> JudgedRows(const GridOutcome& outcome);
 
+// "Pilots, which are never judged, are left out. " if `judged`, the outcome's
+// JudgedRows, are without some of its runs; else "".
+std::string PilotsLeftOut(const std::vector<RowSummary>& judged,
+                          const GridOutcome& outcome);
+
 // The largest number of active experts that a histogram counts; or any layer's
 // of the row's finished runs, in validation.
 size_t MostActive(const std::vector<int64_t>& histogram);

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "core/text/ascii.h"
 #include "kernels/benchmark_sizes.h"
 
 namespace softmoe::experiments {
@@ -49,13 +49,10 @@ std::optional<Setting> SettingOf(const std::string& name) {
       {"mini/soft_ae", "soft"}};
   for (const auto& [prefix, router] : kPrefixes) {
     if (!name.starts_with(prefix)) continue;
-    double experts = 0;
-    const char* end = name.data() + name.size();
-    const auto [rest, error] =
-        std::from_chars(name.data() + prefix.size(), end, experts);
-    if (error == std::errc() && (rest == end || *rest == '/')) {
-      return Setting{experts, router};
-    }
+    const std::string experts = name.substr(prefix.size());
+    const auto number =
+        ParseNumber<double>(experts.substr(0, experts.find('/')));
+    if (number) return Setting{*number, router};
   }
   return std::nullopt;
 }

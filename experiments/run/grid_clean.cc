@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <regex>
@@ -17,6 +16,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/file_error.h"
 #include "core/files/folder_lock.h"
+#include "core/text/ascii.h"
 #include "experiments/run/run_folder.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
@@ -121,10 +121,7 @@ std::vector<GridRun> RunsOfOtherSeeds(const Grid& grid,
     std::string seed;
     if (!IsFolder(entry) || !IsRunFolderName(name, &seed)) continue;
     names.insert(name);
-    int64_t value = 0;
-    const auto parsed =
-        std::from_chars(seed.data(), seed.data() + seed.size(), value);
-    if (parsed.ec == std::errc()) seeds.insert(value);
+    if (const auto value = ParseNumber<int64_t>(seed)) seeds.insert(*value);
   }
   std::vector<GridRun> runs;
   std::set<std::string> rows;  // their runs with seed 0

@@ -414,8 +414,9 @@ TEST_F(GridLaunch, StoppedWhileWaitingItLeavesTheJobs) {
                           "the same command waits for it again"));
     EXPECT_EQ(Submissions(), 1);
   }
-  // A row whose task has ended is submitted again.
-  Pretend("squeue", "echo '1|RUNNING|None'");
+  // A row whose task has ended is submitted again. No task has the second
+  // number.
+  Pretend("squeue", "printf '%s|RUNNING|None\\n' 1 99999999999999999999");
   EXPECT_TRUE(EndedWith(
       Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
       "job 12 of an earlier command goes on: 1 running", "job 12: 2 rows"));

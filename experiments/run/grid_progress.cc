@@ -120,8 +120,10 @@ void GridProgress::End(size_t position, const RunOutcome& outcome) {
   Steps& steps = steps_[position];
   const int64_t all = run.config.training.steps;
   if (outcome.state == RunState::kFailed) {
-    // A failed run has no work left.
-    steps.done = steps.first = all;
+    // A failed run has no work left; the time of its own steps stays spent.
+    const int64_t own = steps.done - steps.first;
+    steps.done = all;
+    steps.first = all - own;
     output_.Note(
         fmt::format("{} FAILED: {}", Place(position), outcome.problem));
     return;

@@ -149,8 +149,27 @@ TEST_F(GridProgressTest, AFailedRunIsNoWorkLeft) {
     now_ += 1;
     progress.Step(Record(step));
   }
-  // The failed run's one second is part of the time spent.
-  EXPECT_NEAR(progress.seconds_left(), 51, 2 * kDoubleUnit * 51);
+  // The failed run's one step and one second are part of what was done. The
+  // estimate has seven roundings, the test five.
+  const double expected = 51 * (50 * small_) / (large_ + 50 * small_);
+  EXPECT_NEAR(progress.seconds_left(), expected, 12 * kDoubleUnit * expected);
+}
+
+TEST_F(GridProgressTest, ALateFailureKeepsTheSpeed) {
+  GridProgress progress(outcome_, {0, 1}, Options());
+  progress.Begin(0);
+  // Continues from the checkpoint at step 40.
+  for (int64_t step = 41; step <= 99; ++step) {
+    now_ += 1;
+    progress.Step(Record(step));
+  }
+  RunOutcome failed = outcome_.runs[0];
+  failed.state = RunState::kFailed;
+  progress.End(0, failed);
+  // A step of the first run takes a second; roundings as above.
+  const double expected = 100 * large_ / small_;
+  EXPECT_NEAR(progress.seconds_left(), expected, 12 * kDoubleUnit * expected);
+  EXPECT_EQ(progress.done(), small_ / (small_ + large_));
 }
 
 TEST_F(GridProgressTest, ALogHasALineEveryLogEverySteps) {

@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
 
 #include "core/errors.h"
 #include "core/parallel_for.h"
+#include "core/text/ascii.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -42,15 +42,12 @@ std::optional<int64_t> Whole(const char* name) {
   if (name[0] == '\0') return std::nullopt;
   const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
-  const std::string_view text = value;
-  int64_t number = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) {
+  const std::optional<int64_t> number = ParseNumber<int64_t>(value);
+  if (!number || *number < 0) {
     throw EnvironmentError(fmt::format(
         "{}='{}' is not a whole number: start the processes with mpirun or "
         "srun, or unset it",
-        name, text));
+        name, value));
   }
   return number;
 }

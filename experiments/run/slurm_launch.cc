@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -30,6 +30,7 @@
 #include "core/files/paths.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
+#include "core/text/ascii.h"
 #include "experiments/plan/grid_estimate.h"
 #include "experiments/run/grid_requirements.h"
 #include "experiments/run/run_folder.h"
@@ -86,13 +87,11 @@ std::optional<SlurmTask> ParseTask(const std::string& line) {
   if (first == std::string::npos) return std::nullopt;
   const size_t second = line.find('|', first + 1);
   if (second == std::string::npos) return std::nullopt;
-  SlurmTask task;
-  const std::string index = line.substr(0, first);
-  if (!IsNumber(index)) return std::nullopt;
-  std::from_chars(index.data(), index.data() + index.size(), task.index);
-  task.state = line.substr(first + 1, second - first - 1);
-  task.reason = line.substr(second + 1);
-  return task;
+  const auto index = ParseNumber<uint32_t>(line.substr(0, first));
+  if (!index) return std::nullopt;
+  return SlurmTask{.index = *index,
+                   .state = line.substr(first + 1, second - first - 1),
+                   .reason = line.substr(second + 1)};
 }
 
 // Throws EnvironmentError if sbatch or squeue is missing.
@@ -164,10 +163,7 @@ std::optional<std::vector<SlurmTask>> TasksInQueue(const SlurmJobId& job,
 std::string DescribeTasks(const std::vector<SlurmTask>& tasks) {
   std::map<std::string, int64_t> counts;
   for (const SlurmTask& task : tasks) {
-    std::string what = task.state;
-    std::ranges::transform(what, what.begin(), [](unsigned char c) {
-      return static_cast<char>(std::tolower(c));
-    });
+    std::string what = LowerCase(task.state);
     if (task.state == "PENDING") what += " (" + task.reason + ")";
     ++counts[what];
   }

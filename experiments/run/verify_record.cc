@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <regex>
 #include <system_error>
 #include <vector>
@@ -14,6 +14,7 @@
 #include "core/code_version.h"
 #include "core/errors.h"
 #include "core/files/folder_lock.h"
+#include "core/text/ascii.h"
 #include "core/text/suggestion.h"
 #include "golden/verdict/statistics.h"
 #include "trainer/evaluation/final_evaluations.h"
@@ -52,13 +53,9 @@ bool HoldsOtherNumbers(const RecordedRun& run,
 // that an older record lacks.
 bool SameLater(const trainer::RunResult& there,
                const trainer::RunResult& here) {
-  const trainer::RunResult lacks;
-  bool same = true;
-  trainer::VisitRunMetrics([&](const trainer::Metric& metric, auto member) {
-    same &= !metric.later || there.*member == lacks.*member ||
-            there.*member == here.*member;
+  return trainer::SameMetrics(there, here, [](const trainer::Metric& metric) {
+    return metric.later && !metric.clock;
   });
-  return same;
 }
 
 bool SameBits(const RecordedRun& run, const trainer::RunResult& again) {
@@ -89,10 +86,8 @@ bool GoesOn(const fs::path& folder) {
 int RanksOf(const RunRecord& record, const RecordedRun& run) {
   const std::string& text = run.result.identity.ranks;
   if (text.empty()) return 1;
-  int ranks = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, ranks);
-  if (error == std::errc() && stop == end && ranks > 0) return ranks;
+  const std::optional<int> ranks = ParseNumber<int>(text);
+  if (ranks > 0) return *ranks;
   throw DataError(fmt::format(
       "{}: {} was trained by '{}' ranks, which is not a number of them: the "
       "record was changed; get it from version control again",

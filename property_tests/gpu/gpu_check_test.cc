@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/router_traits.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -85,7 +86,7 @@ TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
   EXPECT_GE(record.All("algorithm").size(), 2u * 10);
   EXPECT_LT(record.All("algorithm").size(), 2u * 10 * 8);
   // In each precision and of each router: a model, an update, a repetition.
-  EXPECT_EQ(record.All("check").size(), 2u * 3 * 3);
+  EXPECT_EQ(record.All("check").size(), 2u * 3 * kNumRouterKinds);
   EXPECT_EQ(record.All("step").size(), 5u);
 }
 

@@ -24,25 +24,17 @@ namespace {
 using optimized::Device;
 using property_tests::SmallConfig;
 using property_tests::SmallGroups;
+using property_tests::SmallKind;
+using property_tests::SmallKinds;
 using property_tests::SmallParameters;
 using property_tests::SmallRouting;
 using property_tests::SmallTrainingConfig;
 using property_tests::TrainingState;
 
-struct Kind {
-  RouterKind router;
-  Precision precision;
-
-  std::string Name() const {
-    return fmt::format("{}, {}", RouterKindName(router), EnumName(precision));
-  }
-};
-constexpr Kind kKinds[] = {{RouterKind::kSparse, Precision::kFp32},
-                           {RouterKind::kSoftFixed, Precision::kFp32},
-                           {RouterKind::kSoftLearned, Precision::kFp32},
-                           {RouterKind::kSparse, Precision::kBf16},
-                           {RouterKind::kSoftFixed, Precision::kBf16},
-                           {RouterKind::kSoftLearned, Precision::kBf16}};
+std::string NameOfKind(const SmallKind& kind) {
+  return fmt::format("{}, {}", RouterKindName(kind.router),
+                     EnumName(kind.precision));
+}
 
 std::unique_ptr<Device> TheDevice() {
   RuntimeConfig runtime;
@@ -147,7 +139,7 @@ bool TellModel(const StageContext& context) {
   // simulated_model_test has three in the simulator.
   const uint64_t wanted = context.brief || IsSimulated() ? 1 : 3;
   bool all = true;
-  for (const Kind& kind : kKinds) {
+  for (const SmallKind& kind : SmallKinds()) {
     const Config config = SmallConfig(kind.router, kind.precision);
     uint64_t told = 0;
     for (uint64_t seed = 0; told < wanted; ++seed) {
@@ -163,7 +155,7 @@ bool TellModel(const StageContext& context) {
       std::string defects;
       if (!difference.ok() || says_nothing) defects = difference.Text();
       all = TellCheck(context,
-                      fmt::format("model: {}, case {}", kind.Name(), seed),
+                      fmt::format("model: {}, case {}", NameOfKind(kind), seed),
                       difference.utilisation, defects) &&
             all;
       ++told;
@@ -175,11 +167,11 @@ bool TellModel(const StageContext& context) {
 bool TellUpdate(const StageContext& context) {
   const auto device = TheDevice();
   bool all = true;
-  for (const Kind& kind : kKinds) {
+  for (const SmallKind& kind : SmallKinds()) {
     Config config = SmallTrainingConfig(kind.router, kind.precision);
     config.training.global_batch_sequences = 1;
     config.training.clip_norm = 0;
-    all = TellCheck(context, "update: " + kind.Name(), 0,
+    all = TellCheck(context, "update: " + NameOfKind(kind), 0,
                     UpdateDefects(*device, config)) &&
           all;
   }
@@ -191,7 +183,7 @@ bool TellRepeat(const StageContext& context) {
   const int64_t updates = IsSimulated() ? 2 : 20;
   const auto device = TheDevice();
   bool all = true;
-  for (const Kind& kind : kKinds) {
+  for (const SmallKind& kind : SmallKinds()) {
     const Config config = SmallTrainingConfig(kind.router, kind.precision);
     const auto run = [&](bool interrupted) {
       return property_tests::TrainSmall(
@@ -208,9 +200,10 @@ bool TellRepeat(const StageContext& context) {
     if (const std::string text = Differences(run(true), once); !text.empty()) {
       defects += "interrupted: " + text;
     }
-    all = TellCheck(context,
-                    fmt::format("repeat: {}, {} updates", kind.Name(), updates),
-                    0, defects) &&
+    all = TellCheck(
+              context,
+              fmt::format("repeat: {}, {} updates", NameOfKind(kind), updates),
+              0, defects) &&
           all;
   }
   return all;

@@ -18,6 +18,7 @@
 #include "core/files/sha256.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
+#include "core/text/ascii.h"
 #include "trainer/corpora/packed_file.h"
 
 namespace softmoe::trainer {
@@ -80,17 +81,10 @@ bool IsFileOf(FilesOf kind, const fs::path& path) {
   return IsKind(kind, NameOf(path)) && !IsOfTokens(path);
 }
 
-std::string SmallLetters(std::string name) {
-  for (char& c : name) {
-    if ('A' <= c && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return name;
-}
-
 // Whether it would be such a file but for capital letters, or for a packer
 // whose files are not read here, as archives in gzip and zstd are not.
 bool IsNearly(FilesOf kind, const std::string& name) {
-  std::string small = SmallLetters(name);
+  std::string small = LowerCase(name);
   for (const std::string_view end : {".bz2", ".zip", ".lz4", ".7z", ".lzma",
                                      ".lz", ".br", ".zstd", ".gz", ".zst"}) {
     if (!small.ends_with(end)) continue;
@@ -370,7 +364,7 @@ Files FindCorpusFiles(FilesOf kind, const fs::path& place) {
   if (kind == FilesOf::kC4) {
     AddFiles(kind, place / "en", &files, &others);
     const auto is_no_training = [](const fs::path& file) {
-      return !SmallLetters(NameOf(file)).starts_with("c4-train.");
+      return !LowerCase(NameOf(file)).starts_with("c4-train.");
     };
     if (!std::all_of(files.begin(), files.end(), is_no_training)) {
       std::erase_if(files, is_no_training);

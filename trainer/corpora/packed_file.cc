@@ -10,8 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <string_view>
 
 #include "core/errors.h"
+#include "core/text/ascii.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -21,10 +23,7 @@ constexpr int64_t kBeginning = 512;
 bool IsHtml(std::string_view text) {
   text.remove_prefix(
       std::min(text.find_first_not_of(" \t\r\n\xEF\xBB\xBF"), text.size()));
-  std::string lower;
-  for (const char c : text.substr(0, 14)) {
-    lower += 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  }
+  const std::string lower = LowerCase(text.substr(0, 14));
   return lower.starts_with("<!doctype html") || lower.starts_with("<html");
 }
 

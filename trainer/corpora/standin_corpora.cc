@@ -149,7 +149,8 @@ void MakeStandin(const StandinCorpus& corpus, const fs::path& cache,
                                 {"version", package.version},
                                 {"sha256", package.sha256}});
   }
-  WriteFileAtomically(work.path() / "provenance.json", json.dump(2) + "\n");
+  WriteFileAtomically(work.path() / "provenance.json",
+                      JsonText(json, 2) + "\n");
   work.Commit();
 }
 

@@ -6,8 +6,7 @@
 // loops over these lists; METRICS.md prints them.
 //
 // A new metric needs a constant below, a member, and a line in a Visit
-// function; without the line this does not compile, where a record holds
-// nothing but metrics.
+// function; without the line this does not compile, except for a TrainState.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_H_
 

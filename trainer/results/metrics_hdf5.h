@@ -4,15 +4,21 @@
 // a dataset in it that states its unit. The same calls write, given a writer,
 // and read, given a reader; what is written may be const.
 //
-// What is missing where it may be (Metric::later) keeps its value. Reading
-// throws DataError naming file, object and remedy if something else is missing,
-// or is of another type or shape, or not finite.
+// What is missing where it may be (Metric::later) keeps its value, and a list
+// that is empty for this reason is not written: so what was read from an older
+// file can be written and read again. Reading throws DataError naming file,
+// object and remedy if something else is missing, or is of another type or
+// shape, or not finite.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_HDF5_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_HDF5_H_
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -36,25 +42,44 @@ int64_t Size(const List& list) {
   return static_cast<int64_t>(list.size());
 }
 
-// A row-major list of double or int64_t.
+// Throws DataError if one of them is not finite.
+template <typename T>
+void CheckNumbers(const Hdf5Reader& file, const std::string& path,
+                  std::span<const T> values) {
+  for (const T value : values) {
+    if (std::isfinite(static_cast<double>(value))) continue;
+    RefuseNumber(file, "dataset " + path + " holds",
+                 static_cast<double>(value));
+  }
+}
+
+// A row-major list of double or int64_t, whose numbers may be anything. What is
+// missing where it may be leaves `values` as they are.
 template <typename File, typename List>
-void VisitList(File& file, const std::string& group, const Metric& metric,
-               const std::vector<int64_t>& sizes, List& values) {
+void VisitUnchecked(File& file, const std::string& group, const Metric& metric,
+                    const std::vector<int64_t>& sizes, List& values) {
   using T = typename List::value_type;
   const std::string path = Hdf5Path(group, metric.name);
   if constexpr (File::kReads) {
     if (metric.later && !file.Has(path)) return;
     Hdf5Array<T> array = file.template ReadDataset<T>(path);
     CheckSizes(file, path, array.shape, sizes);
-    for (const T value : array.values) {
-      if (std::isfinite(static_cast<double>(value))) continue;
-      RefuseNumber(file, "dataset " + path + " holds",
-                   static_cast<double>(value));
-    }
     values = std::move(array.values);
   } else {
+    if (metric.later && values.empty()) return;
     file.template WriteDataset<T>(path, values, sizes);
     file.WriteAttribute(path, "unit", metric.unit);
+  }
+}
+
+// The same; throws DataError for a number that is not finite.
+template <typename File, typename List>
+void VisitList(File& file, const std::string& group, const Metric& metric,
+               const std::vector<int64_t>& sizes, List& values) {
+  VisitUnchecked(file, group, metric, sizes, values);
+  if constexpr (File::kReads) {
+    CheckNumbers<typename List::value_type>(file, Hdf5Path(group, metric.name),
+                                            values);
   }
 }
 
@@ -94,6 +119,7 @@ void VisitMetric(File& file, const std::string& group, const Metric& metric,
     if constexpr (File::kReads) {
       const std::vector<int64_t> sizes = SizesOf(metric.shape, model);
       VisitList(file, group, metric, sizes, values);
+      if (values.empty()) return;  // an older file has none
       value.clear();
       for (auto row = values.begin(); row != values.end(); row += sizes[1]) {
         value.emplace_back(row, row + sizes[1]);
@@ -105,8 +131,8 @@ void VisitMetric(File& file, const std::string& group, const Metric& metric,
             << row.size();
         values.insert(values.end(), row.begin(), row.end());
       }
-      VisitList(file, group, metric, {Size(value), Size(value.front())},
-                values);
+      const int64_t columns = value.empty() ? 0 : Size(value.front());
+      VisitList(file, group, metric, {Size(value), columns}, values);
     }
   }
 }
@@ -124,21 +150,31 @@ class MetricColumns {
         num_layers_(num_layers),
         records_(records) {}
 
-  // A double or int64_t; of an optional, what the records have.
+  // A double or int64_t, or an optional: written are those that the records
+  // have, read those that the file has, or that the first record has before.
   template <typename Record, typename Value>
   void operator()(const Metric& metric, Value Record::*member) const {
     constexpr bool kOptional = std::is_same_v<Value, std::optional<double>>;
     using T = std::conditional_t<kOptional, double, Value>;
+    if (records_.empty()) return;
     std::vector<T> values;
-    for (const Record& record : records_) {
+    if constexpr (File::kReads) {
       if constexpr (kOptional) {
-        if (record.*member) values.push_back(*(record.*member));
-      } else {
-        values.push_back(record.*member);
+        const bool wanted = (records_.front().*member).has_value();
+        if (!wanted && !file_.Has(Hdf5Path(group_, metric.name))) return;
       }
+    } else {
+      for (const Record& record : records_) {
+        if constexpr (kOptional) {
+          if (record.*member) values.push_back(*(record.*member));
+        } else {
+          values.push_back(record.*member);
+        }
+      }
+      if (values.empty()) return;
     }
-    if (values.empty()) return;
-    VisitList(file_, group_, metric, {Size(values)}, values);
+    VisitList(file_, group_, metric,
+              {File::kReads ? Size(records_) : Size(values)}, values);
     if constexpr (File::kReads) {
       for (size_t i = 0; i < values.size(); ++i) {
         records_[i].*member = values[i];
@@ -146,27 +182,45 @@ class MetricColumns {
     }
   }
 
+  // A list; where it came later, a row of NaN stands for a record without one,
+  // and a table of none has no dataset.
   template <typename Record>
   void operator()(const Metric& metric,
                   std::vector<double> Record::*member) const {
     if (records_.empty()) return;
+    const std::vector<int64_t> sizes = {Size(records_), num_layers_};
+    const auto columns = static_cast<size_t>(num_layers_);
     std::vector<double> values;
-    for (const Record& record : records_) {
-      values.insert(values.end(), (record.*member).begin(),
-                    (record.*member).end());
-    }
-    VisitList(file_, group_, metric, {Size(records_), num_layers_}, values);
     if constexpr (File::kReads) {
+      VisitUnchecked(file_, group_, metric, sizes, values);
       if (values.empty()) return;  // an older file has none
-      auto row = values.begin();
+      std::span<const double> rest = values;
       for (Record& record : records_) {
-        (record.*member).assign(row, row + num_layers_);
-        row += num_layers_;
+        const std::span<const double> row = rest.first(columns);
+        rest = rest.subspan(columns);
+        if (metric.later && std::ranges::all_of(row, IsNan)) continue;
+        CheckNumbers(file_, Hdf5Path(group_, metric.name), row);
+        (record.*member).assign(row.begin(), row.end());
       }
+    } else {
+      bool any = false;
+      for (const Record& record : records_) {
+        const std::vector<double>& row = record.*member;
+        any |= !row.empty();
+        values.insert(values.end(), row.begin(), row.end());
+        if (metric.later && row.empty()) {
+          values.insert(values.end(), columns,
+                        std::numeric_limits<double>::quiet_NaN());
+        }
+      }
+      if (metric.later && !any) return;
+      VisitList(file_, group_, metric, sizes, values);
     }
   }
 
  private:
+  static bool IsNan(double value) { return std::isnan(value); }
+
   File& file_;
   const std::string group_;
   const int64_t num_layers_;

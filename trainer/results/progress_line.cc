@@ -13,15 +13,15 @@
 namespace softmoe::trainer {
 namespace {
 
-// "AE 1.61 (min 1.00@L0 max 2.90@L9)": the mean and the layers at the ends.
+// "AE 1.61 (min 1.00@L1 max 2.90@L10)": the mean and the layers at the ends.
 std::string ActivePart(const StepRecord& record) {
   const std::vector<double>& layers = record.layer_active_experts;
   const auto [low, high] = std::minmax_element(layers.begin(), layers.end());
   return fmt::format(
       "{} (min {}@L{} max {}@L{})",
       Titled(metrics::kActiveExperts, record.active_experts),
-      Shown(metrics::kLayerActiveExperts, *low), low - layers.begin(),
-      Shown(metrics::kLayerActiveExperts, *high), high - layers.begin());
+      Shown(metrics::kLayerActiveExperts, *low), low - layers.begin() + 1,
+      Shown(metrics::kLayerActiveExperts, *high), high - layers.begin() + 1);
 }
 
 // "k_l 1.00..2.70".

@@ -2,8 +2,8 @@
 //
 // progress_line.h - one step as one line for people.
 //
-//   step 1200/18000 | loss 3.4127 | aux 0.102 | AE 1.61 (min 1.00@L0 max
-//   2.90@L9) | k_l 1.00..2.70 | T 4.63 | gnorm 0.41 | lr 9.8e-04 | 385 ms |
+//   step 1200/18000 | loss 3.4127 | aux 0.102 | AE 1.61 (min 1.00@L1 max
+//   2.90@L10) | k_l 1.00..2.70 | T 4.63 | gnorm 0.41 | lr 9.8e-04 | 385 ms |
 //   163k tok/s | eta 1h48
 #ifndef SOFTMOE_TRAINER_RESULTS_PROGRESS_LINE_H_
 #define SOFTMOE_TRAINER_RESULTS_PROGRESS_LINE_H_

@@ -29,8 +29,8 @@ TEST(ProgressLine, SaysWhatASoftRunWantsToKnow) {
   Config config;
   config.router.kind = RouterKind::kSoftLearned;
   EXPECT_EQ(ProgressLine(config, Record(), 0.4),
-            "step 1200/18000 | loss 3.4127 | aux 0.102 | AE 1.61 (min 1.00@L0 "
-            "max 2.90@L2) | k_l 1.00..2.70 | T 4.63 | gnorm 0.41 | lr 9.8e-04 "
+            "step 1200/18000 | loss 3.4127 | aux 0.102 | AE 1.61 (min 1.00@L1 "
+            "max 2.90@L3) | k_l 1.00..2.70 | T 4.63 | gnorm 0.41 | lr 9.8e-04 "
             "| 385 ms | 163k tok/s | eta 1h52");
 }
 

@@ -3,7 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -73,6 +75,70 @@ class Digest {
   std::string lines_;
 };
 
+template <typename Record, typename Visit>
+void ForPairs(const std::vector<Record>& there, const std::vector<Record>& here,
+              Visit visit) {
+  const size_t size = std::min(there.size(), here.size());
+  for (size_t i = 0; i < size; ++i) visit(there[i], here[i]);
+}
+
+// Compares records, number by number.
+class Comparison {
+ public:
+  explicit Comparison(bool (*which)(const Metric&)) : which_(which) {}
+
+  // Everything in both records that Visit lists.
+  template <typename Record>
+  auto Of(const Record& there, const Record& here) {
+    return [this, &there, &here](const Metric& metric, auto member) {
+      if (!which_(metric)) return;
+      static const Record lacks;
+      same_ &= there.*member == lacks.*member || there.*member == here.*member;
+    };
+  }
+
+  // The steps that both have; a record has fewer than the run.
+  void Steps(const std::vector<StepRecord>& there,
+             const std::vector<StepRecord>& here) {
+    for (const StepRecord& step : there) {
+      const auto other =
+          std::ranges::lower_bound(here, step.step, {}, &StepRecord::step);
+      if (other == here.end() || other->step != step.step) continue;
+      VisitStepMetrics(Of(step, *other));
+    }
+  }
+
+  void Evaluations(const FinalEvaluations& there,
+                   const FinalEvaluations& here) {
+    ForPairs(there.inference_tau, here.inference_tau,
+             [this](const InferenceTau& a, const InferenceTau& b) {
+               VisitValidationMetrics(Of(a.validation, b.validation));
+               Tasks(a.tasks, b.tasks);
+             });
+    ForPairs(there.router_health, here.router_health,
+             [this](const RouterHealth& a, const RouterHealth& b) {
+               VisitHealthMetrics(Of(a, b));
+             });
+    Tasks(there.tasks, here.tasks);
+  }
+
+  bool same() const { return same_; }
+
+ private:
+  void Tasks(const std::vector<TaskResult>& there,
+             const std::vector<TaskResult>& here) {
+    ForPairs(there, here, [this](const TaskResult& a, const TaskResult& b) {
+      ForPairs(a.measures, b.measures,
+               [this](const MeasuredAnswers& c, const MeasuredAnswers& d) {
+                 VisitAnswerMetrics(Of(c, d));
+               });
+    });
+  }
+
+  bool (*which_)(const Metric&);
+  bool same_ = true;
+};
+
 }  // namespace
 
 std::string TrainingDigest(const RunResult& result) {
@@ -103,6 +169,21 @@ std::string EvaluationsDigest(const FinalEvaluations& evaluations) {
   }
   digest.Tasks(evaluations.tasks);
   return digest.Finish();
+}
+
+bool SameMetrics(const RunResult& there, const RunResult& here,
+                 bool (*which)(const Metric&)) {
+  Comparison comparison(which);
+  VisitRunMetrics(comparison.Of(there, here));
+  comparison.Steps(there.steps, here.steps);
+  VisitValidationMetrics(
+      comparison.Of(there.final_validation, here.final_validation));
+  VisitValidationMetrics(comparison.Of(there.at_schedule_temperature,
+                                       here.at_schedule_temperature));
+  if (there.final_evaluations && here.final_evaluations) {
+    comparison.Evaluations(*there.final_evaluations, *here.final_evaluations);
+  }
+  return comparison.same();
 }
 
 }  // namespace softmoe::trainer

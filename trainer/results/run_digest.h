@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_digest.h - one SHA-256 that tells whether two runs gave the same bits.
+// run_digest.h - one SHA-256 that tells whether two runs gave the same bits,
+// and a comparison of the metrics that it leaves out.
 #ifndef SOFTMOE_TRAINER_RESULTS_RUN_DIGEST_H_
 #define SOFTMOE_TRAINER_RESULTS_RUN_DIGEST_H_
 
 #include <string>
 
+#include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
 
 namespace softmoe::trainer {
@@ -19,6 +21,13 @@ std::string TrainingDigest(const RunResult& result);
 
 // Likewise for the evaluations after training.
 std::string EvaluationsDigest(const FinalEvaluations& evaluations);
+
+// Whether the metrics that `which` accepts are the same in both runs, as far as
+// `there` has them: of the run, of the steps and evaluations that both have,
+// and of their validations, routers and answers. A number that has its default
+// `there` is taken for one that an older record lacks.
+bool SameMetrics(const RunResult& there, const RunResult& here,
+                 bool (*which)(const Metric&));
 
 }  // namespace softmoe::trainer
 

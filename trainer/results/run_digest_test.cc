@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "trainer/testing/trainer_test_util.h"
 
@@ -99,6 +103,92 @@ TEST(RunDigest, SeesEveryNumberOfEvaluations) {
   FinalEvaluations other = example;
   other.code_version = "another";
   EXPECT_EQ(EvaluationsDigest(other), EvaluationsDigest(example));
+}
+
+// Example with evaluations. No number that the tests below change has its
+// default, which would mean that an older record lacks it.
+RunResult Evaluated() {
+  Validation validation;
+  validation.loss = 3;
+  validation.load_cv = 4;
+  const TaskResult task{.name = "piqa",
+                        .sha256 = "d3",
+                        .measures = {{2, 1, 0.25}, {1, 0.5, 0.5}},
+                        .right = {1, 1}};
+  RunResult result = Example();
+  RouterHealth health;
+  health.dead_experts = 1;
+  health.truncated_mass = 1;
+  const InferenceTau at{.validation = validation, .tasks = {task}};
+  result.final_evaluations = {.code_version = "a",
+                              .inference_tau = {at, at},
+                              .router_health = {health, health},
+                              .tasks = {task, task}};
+  return result;
+}
+
+bool Any(const Metric&) { return true; }
+bool None(const Metric&) { return false; }
+
+TEST(SameMetrics, SeesEveryNumberThatBothHave) {
+  const RunResult there = Evaluated();
+  EXPECT_TRUE(SameMetrics(there, Evaluated(), Any));
+  const std::function<void(RunResult&)> kChanges[] = {
+      [](RunResult& r) { r.tau = std::nextafter(r.tau, 1); },
+      [](RunResult& r) { std::swap(r.allocation[0], r.allocation[1]); },
+      [](RunResult& r) { r.steps[0].loss += 1; },
+      [](RunResult& r) { r.steps[2].layer_active_experts[1] += 1; },
+      [](RunResult& r) { r.final_validation.loss = 4; },
+      [](RunResult& r) { r.final_validation.tokens_per_expert[1][1] = 9; },
+      [](RunResult& r) { r.at_schedule_temperature.loss = 4; },
+      [](RunResult& r) {
+        r.final_evaluations->inference_tau[1].validation.load_cv = 5;
+      },
+      [](RunResult& r) {
+        r.final_evaluations->inference_tau[1].tasks[0].measures[1].correct = 2;
+      },
+      [](RunResult& r) {
+        r.final_evaluations->router_health[1].dead_experts = 2;
+      },
+      [](RunResult& r) {
+        r.final_evaluations->router_health[0].truncated_mass.reset();
+      },
+      [](RunResult& r) {
+        r.final_evaluations->tasks[1].measures[0].standard_error = 0.5;
+      }};
+  for (const auto& change : kChanges) {
+    const auto at = &change - kChanges;
+    RunResult here = Evaluated();
+    change(here);
+    EXPECT_FALSE(SameMetrics(there, here, Any)) << "change " << at;
+    EXPECT_TRUE(SameMetrics(there, here, None)) << "change " << at;
+  }
+  RunResult here = Evaluated();
+  here.final_validation.loss = 4;
+  EXPECT_TRUE(SameMetrics(there, here, [](const Metric& metric) {
+    return std::string(metric.name) != metrics::kLoss.name;
+  }));
+}
+
+TEST(SameMetrics, DoesNotAskForWhatAnOlderRecordLacks) {
+  const RunResult here = Evaluated();
+  const std::function<void(RunResult&)> kOlder[] = {
+      [](RunResult& r) { r.steps.erase(r.steps.begin() + 1); },
+      [](RunResult& r) { r.steps[1].loss = 0; },
+      [](RunResult& r) { r.steps[1].allocation.clear(); },
+      [](RunResult& r) { r.unigram_loss = 0; },
+      [](RunResult& r) { r.final_validation.active_histogram.clear(); },
+      [](RunResult& r) {
+        for (RouterHealth& layer : r.final_evaluations->router_health) {
+          layer.truncated_mass.reset();
+        }
+      },
+      [](RunResult& r) { r.final_evaluations.reset(); }};
+  for (const auto& older : kOlder) {
+    RunResult there = here;
+    older(there);
+    EXPECT_TRUE(SameMetrics(there, here, Any)) << "older " << &older - kOlder;
+  }
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void CheckHealth(const Hdf5Reader& file, const std::string& group,
     throw DataError(fmt::format(
         "{}: {}/{} is {} in layer {}, of {} experts; delete the file and run "
         "the row again",
-        file.path().string(), group, metrics::kDeadExperts.name, dead, l,
+        file.path().string(), group, metrics::kDeadExperts.name, dead, l + 1,
         model.num_experts));
   }
 }

@@ -179,7 +179,7 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
              r.final_evaluations = NumberedEvaluations();
              r.final_evaluations->router_health[1].at_cap_fraction = nan;
            }},
-          {"/final_evaluations/router_health/dead_experts is 5 in layer 1",
+          {"/final_evaluations/router_health/dead_experts is 5 in layer 2",
            [&](RunResult& r) {
              r.final_evaluations = NumberedEvaluations();
              r.final_evaluations->router_health[1].dead_experts = 5;

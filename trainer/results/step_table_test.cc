@@ -8,7 +8,6 @@
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
-#include "trainer/results/metrics_hdf5.h"
 #include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::trainer {
@@ -86,35 +85,6 @@ TEST(StepTable, RefusesWhatNoRunWrites) {
   nan = good;
   nan[0].allocation[1] = INFINITY;
   EXPECT_TRUE(Says(Refusal(nan, 2), "/steps/allocation"));
-}
-
-struct Grown {
-  double number = 1.5;
-  std::vector<double> list;
-};
-
-// The file is older than the metric "new".
-TEST(MetricColumns, ThatCameLaterKeepTheirDefaults) {
-  const Hdf5Reader file(Write({NumberedRecord(1, 2)}, 2), kKind);
-  Metric metric = metrics::kAllocation;
-  metric.name = "new";
-  std::vector<Grown> records(1);
-  std::vector<double> list = {2.5};
-  double number = 3.5;
-  const MetricColumns columns(file, "/steps", 2, records);
-  const auto read = [&] {
-    VisitMetric(file, "/steps", metric, {}, number);
-    VisitMetric(file, "/steps", metric, {}, list);
-    columns(metric, &Grown::number);
-    columns(metric, &Grown::list);
-  };
-  EXPECT_THROW(read(), DataError);
-  metric.later = true;
-  read();
-  EXPECT_EQ(number, 3.5);
-  EXPECT_EQ(list, std::vector<double>{2.5});
-  EXPECT_EQ(records[0].number, 1.5);
-  EXPECT_TRUE(records[0].list.empty());
 }
 
 }  // namespace

@@ -5,15 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <system_error>
 #include <vector>
 
 #include "core/errors.h"
+#include "core/text/ascii.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/mpi.h"
 #include "optimized/communicator/shards.h"
@@ -72,10 +71,7 @@ class RankProcess {
 
 int RankOptions::in_process() const {
   if (mpi()) return 1;
-  int number = 0;
-  const auto [end, error] =
-      std::from_chars(ranks.data(), ranks.data() + ranks.size(), number);
-  if (error == std::errc() && end == ranks.data() + ranks.size()) return number;
+  if (const auto number = ParseNumber<int>(ranks)) return *number;
   throw ConfigError("--ranks " + ranks + ": give a number of ranks, or mpi");
 }
 

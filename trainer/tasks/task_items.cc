@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
@@ -14,6 +13,7 @@
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
+#include "core/text/ascii.h"
 #include "core/text/suggestion.h"
 #include "trainer/corpora/python_text.h"
 
@@ -121,13 +121,9 @@ class Line {
     if (text.empty()) {
       Refuse("\"label\" is empty: a test split, whose labels are not public");
     }
-    int64_t label = -1;
-    const auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), label);
-    if (error != std::errc() || end != text.data() + text.size()) {
-      Refuse(fmt::format("\"label\" is \"{}\", not a number", text));
-    }
-    return label;
+    const std::optional<int64_t> label = ParseNumber<int64_t>(text);
+    if (!label) Refuse(fmt::format("\"label\" is \"{}\", not a number", text));
+    return *label;
   }
 
   // Copies a member that prompts do not need.

@@ -187,22 +187,20 @@ std::string TaskResultsJson(const AnsweringModel& model,
                                   {"step", model.step},
                                   {"tau", model.tau},
                                   {"temperature", model.temperature}};
-  // The path of a file need not be UTF-8.
-  return ordered_json{
-             {"results", results},
-             {"versions", versions},
-             {"n-shot", shots},
-             {"higher_is_better", better},
-             {"n-samples", samples},
-             {"config",
-              {{"model", "softmoe"},
-               {"model_args", arguments},
-               {"device", model.device}}},
-             {"files", files},
-             {"git_hash", CodeVersion()},
-         }
-             .dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
+  const ordered_json all = {
+      {"results", results},
+      {"versions", versions},
+      {"n-shot", shots},
+      {"higher_is_better", better},
+      {"n-samples", samples},
+      {"config",
+       {{"model", "softmoe"},
+        {"model_args", arguments},
+        {"device", model.device}}},
+      {"files", files},
+      {"git_hash", CodeVersion()},
+  };
+  return JsonText(all, 2) + "\n";
 }
 
 std::string TaskSamples(const ScoredTask& scored) {

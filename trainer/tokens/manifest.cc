@@ -3,12 +3,12 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/json_lines.h"
+#include "core/text/ascii.h"
 #include "trainer/corpora/corpus.h"
 #include "trainer/tokens/token_file.h"
 
@@ -97,14 +97,12 @@ std::string DigestSum::Hex() const {
 
 DigestSum ParseDigestSum(const std::string& hex) {
   DigestSum sum;
-  bool good = hex.size() == 64;
-  for (size_t word = 0; word < 4 && good; ++word) {
-    const char* begin = hex.data() + 16 * (3 - word);
-    const auto [end, error] =
-        std::from_chars(begin, begin + 16, sum.words_[word], 16);
-    good = error == std::errc() && end == begin + 16;
+  for (size_t word = 0; word < 4 && hex.size() == 64; ++word) {
+    const std::string digits = hex.substr(16 * (3 - word), 16);
+    sum.words_[word] = ParseNumber<uint64_t>(digits, 16).value_or(0);
   }
-  if (!good || sum.Hex() != hex) {
+  // Digits that are no number have become zeros.
+  if (sum.Hex() != hex) {
     throw DataError("\"" + hex + "\" is not a sum of digests, 64 hex digits");
   }
   return sum;

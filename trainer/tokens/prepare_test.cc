@@ -744,6 +744,14 @@ TEST_F(Prepared, OpensWhereItWasCopied) {
   EXPECT_EQ(opened.num_tokens, corpus_.num_tokens);
 }
 
+// The description names the user's file, and a path may have any bytes.
+TEST_F(Prepared, BytesThatAreNotUtf8AreReplacedWhereTheyOnlyTell) {
+  corpus_.description = "a text file of the user's, caf\xE9.txt";
+  WritePreparedCorpus(corpus_);
+  EXPECT_EQ(OpenPreparedCorpus(corpus_.prefix, kVocabSize).description,
+            "a text file of the user's, caf\uFFFD.txt");
+}
+
 TEST_F(Prepared, RefusesAnotherVocabulary) {
   ExpectRefused("a vocabulary of 400, but model.vocab_size is 512", 512);
 }

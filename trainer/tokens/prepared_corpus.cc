@@ -94,7 +94,7 @@ std::string PreparedCorpusText(const PreparedCorpus& corpus) {
   if (!corpus.text_of.empty()) json["text_of"] = corpus.text_of;
   if (corpus.max_bytes) json["max_bytes"] = *corpus.max_bytes;
   if (corpus.normalise) json["normalise"] = EnumName(*corpus.normalise);
-  return Sealed(std::move(json)).dump(2) + "\n";
+  return JsonText(Sealed(std::move(json)), 2) + "\n";
 }
 
 void WritePreparedCorpus(const PreparedCorpus& corpus) {
