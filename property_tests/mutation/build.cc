@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -31,8 +32,13 @@ constexpr char kTestMain[] = "core/testing/test_main/test_main.cc.o";
 // The compiler's error message. Throws EnvironmentError if the source is not to
 // blame, since nothing follows from such a failure.
 std::string FirstError(const ProgramResult& run) {
-  if (run.output.find("Killed signal") != std::string::npos ||
-      run.output.find("No space left") != std::string::npos) {
+  const auto says = [&](const char* text) {
+    return run.output.find(text) != std::string::npos;
+  };
+  // (g++ and clang report that SIGKILL has ended a program of theirs; that it
+  // has ended themselves, only the exit status tells.)
+  if (says("Killed signal") || says("unable to execute command: Killed") ||
+      says("No space left") || run.exit_status == 128 + SIGKILL) {
     throw EnvironmentError(
         "a compiler had no memory or disk left: start "
         "again, with fewer --jobs\n" +
@@ -334,6 +340,9 @@ void Build::Link(const Program& program) {
   }
   MakeFolder(output.parent_path());
   fs::remove(archive);  // ar would add to it
+  // Whatever ends this before the new key is written, the old one must not
+  // vouch for the new program.
+  fs::remove(key_file);
   for (const auto* part : {&archiving, &arguments}) {
     const ProgramResult run = RunProgram(*part, tree_.folder());
     if (run.exit_status != 0) {
@@ -401,7 +410,10 @@ bool Build::HasEqualObjects(const PlacedFault& fault) {
       WriteOverlay(overlay, folder);  // under one name: objects may hold it
       const fs::path object = folder.string() + ".o";
       const ProgramResult run = compiler_.CompilePlain(*unit, folder, object);
-      if (run.exit_status != 0) break;
+      if (run.exit_status != 0) {
+        FirstError(run);  // throws if the source is not to blame
+        break;
+      }
       bytes.push_back(ReadWholeFile(object));
     }
     equal = bytes.size() == 2 && bytes[0] == bytes[1];

@@ -52,7 +52,8 @@ class Build {
 
   // Whether every unit becomes the same object, byte by byte, with this fault
   // in its source as without it, optimised as for use: nobody can tell the two
-  // apart.
+  // apart. False for one that does not compile. Throws EnvironmentError if a
+  // compiler had no memory or disk left, since nothing follows from that.
   bool HasEqualObjects(const PlacedFault& fault);
 
  private:

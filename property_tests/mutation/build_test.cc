@@ -3,10 +3,13 @@
 // A few files that are compiled, linked and run for real, with faults in them.
 #include "property_tests/mutation/build.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,7 +86,7 @@ class BuildTest : public ::testing::Test {
     KillOptions options;
     options.least_timeout = 5;
     options.run = [&](const Suite& suite, const std::string& id, double time) {
-      return RunSuite(suite, id, time, scratch, ids);
+      return RunSuite(suite, id, time, scratch, options.stop, ids);
     };
     RunWithoutFaults(suites, options,
                      [&](const Suite& suite, const CleanRun& run,
@@ -181,30 +184,132 @@ TEST_F(BuildTest, ProvesEquivalenceByEqualObjects) {
       build_.HasEqualObjects(Planted("s1.4", "golden/b.cc", "2 * x", "3 * y")));
 }
 
-// What nvcc has made keeps its name when it changes.
-TEST(Build, LinksAgainWhatHasAnotherArchive) {
-  const std::map<std::string, std::string> sources = {
-      {"golden/e_test.cc", "int Limit();\nint main() { return Limit(); }\n"}};
-  const TestProject test(sources);
-  Project project = test.project();
-  // (To a linker an object will do.)
-  const std::string archive = (test.folder() / "limit.o").string();
-  project.programs.at("golden/e_test").archives = {archive};
-  SourceTree tree(project, test.folder() / "tree");
-  const Compiler compiler(project, tree, "compiler");
-  Build build(project, tree, compiler, {.folder = test.folder() / "build"});
-  for (const int limit : {0, 1}) {
+// A test that returns what an archive says, which is not among its units.
+class LinkTest : public ::testing::Test {
+ protected:
+  LinkTest()
+      : test_(std::map<std::string, std::string>{
+            {"golden/e_test.cc",
+             "int Limit();\nint main() { return Limit(); }\n"}}),
+        project_(test_.project()) {
+    Program& program = project_.programs.at("golden/e_test");
+    program.archives = {archive_};
+    program.compiler = linker_;
+    tree_.emplace(project_, test_.folder() / "tree");
+    compiler_.emplace(project_, *tree_, "compiler");
+    build_.emplace(project_, *tree_, *compiler_,
+                   BuildOptions{.folder = test_.folder() / "build"});
+    SetLinker("");
+  }
+
+  // Replaces the archive, under its name. (To a linker an object will do.)
+  void SetLimit(int limit) {
     WriteFileAtomically(
-        test.folder() / "limit.cc",
+        test_.folder() / "limit.cc",
         "int Limit() { return " + std::to_string(limit) + "; }\n");
-    ASSERT_EQ(RunProgram({project.compiler, "-c", "limit.cc", "-o", archive},
-                         test.folder())
+    EXPECT_EQ(RunProgram({project_.compiler, "-c", "limit.cc", "-o", archive_},
+                         test_.folder())
                   .exit_status,
               0);
-    ASSERT_TRUE(build.Make({}, {"golden/e_test"}).empty());
-    const std::string program = (build.Runfiles() / "golden/e_test").string();
-    EXPECT_EQ(RunProgram({program}, test.folder()).exit_status, limit);
   }
+  // A linker that does this once it has linked; "$2" is what it has made.
+  void SetLinker(const std::string& then) {
+    WriteFileAtomically(linker_, "#!/bin/sh\n" + project_.compiler +
+                                     " \"$@\" || exit 1\n" + then + "\n");
+    std::filesystem::permissions(linker_, std::filesystem::perms::owner_all);
+  }
+  void Make() { EXPECT_TRUE(build_->Make({}, {"golden/e_test"}).empty()); }
+  int Run() {
+    const std::string program = (build_->Runfiles() / "golden/e_test").string();
+    return RunProgram({program}, test_.folder()).exit_status;
+  }
+
+  const TestProject test_;
+  const std::string archive_ = (test_.folder() / "limit.o").string();
+  const std::string linker_ = (test_.folder() / "linker").string();
+  Project project_;
+  std::optional<SourceTree> tree_;
+  std::optional<Compiler> compiler_;
+  std::optional<Build> build_;
+};
+
+// What nvcc has made keeps its name when it changes.
+TEST_F(LinkTest, LinksAgainWhatHasAnotherArchive) {
+  for (const int limit : {0, 1}) {
+    SetLimit(limit);
+    Make();
+    EXPECT_EQ(Run(), limit);
+  }
+}
+
+// The driver may be killed when the new program is in place, but not its key.
+TEST_F(LinkTest, LinksAgainWhatIsInPlaceWithoutItsKey) {
+  SetLimit(0);
+  Make();
+  SetLimit(1);
+  SetLinker("mv \"$2\" \"${2%.new}\"; exit 1");
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { Make(); }),
+                   "cannot link golden/e_test"));
+  EXPECT_EQ(Run(), 1);
+  SetLimit(0);
+  SetLinker("");
+  Make();
+  EXPECT_EQ(Run(), 0);
+}
+
+// A fault of a source that a compiler had no memory for is not known to be
+// wrong.
+TEST(Build, BlamesNoSourceForACompilerThatWasKilled) {
+  const TestProject test(Sources());
+  Project project = test.project();
+  const auto compiler = test.folder() / "compiler";
+  project.compiler = compiler.string();
+  SourceTree tree(project, test.folder() / "tree");
+  const Compiler as_usual(project, tree, "compiler");
+  Build build(project, tree, as_usual, {.folder = test.folder() / "build"});
+  const PlacedFault fault = Planted("s1.0", "golden/b.cc", "2 * x", "3 * x");
+  const auto become = [&](const std::string& script) {
+    WriteFileAtomically(compiler, "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  };
+  for (const char* script :
+       {"echo 'g++: fatal error: Killed signal terminated program cc1plus'; "
+        "exit 1",
+        "echo 'clang: error: unable to execute command: Killed'; exit 1",
+        "echo 'fatal error: error writing to a.o: No space left'; exit 1",
+        "kill -9 $$", "exit 137"}) {
+    constexpr char kReason[] =
+        "a compiler had no memory or disk left: start again";
+    become(script);
+    EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { build.Check({fault}); }),
+                     kReason))
+        << script;
+    EXPECT_TRUE(
+        Says(MessageOf<EnvironmentError>([&] { build.HasEqualObjects(fault); }),
+             kReason))
+        << script;
+  }
+  become("echo 'a.cc:1: error: no such thing'; exit 1");
+  EXPECT_EQ(build.Check({fault}), std::vector<std::string>{"no such thing"});
+  EXPECT_FALSE(build.HasEqualObjects(fault));
+}
+
+bool Never() { return false; }
+
+TEST(SuiteCommand, DoesWhatTheDriverDoes) {
+  const Suite suite = {
+      .name = "s",
+      .program = "bin/sh",
+      .arguments = {"-c",
+                    "echo $SOFTMOE_MUTANT, $RC_PARAMS, $TEST_SRCDIR; pwd"},
+      .runfiles = "/"};
+  const SuiteRun run =
+      RunSuite(suite, "a.x", 60, FreshFolder("scratch"), Never);
+  EXPECT_TRUE(Says(run.output, "a.x, seed=", " noshrink=1, /\n/\n"));
+  // (This test's own seed is not that of the command.)
+  const ProgramResult by_hand = RunProgram(
+      {"env", "-u", "RC_PARAMS", "sh", "-c", SuiteCommand(suite, "a.x")}, "/");
+  EXPECT_EQ(by_hand.output, run.output);
 }
 
 TEST(RunSuite, BeginsInAFreshFolder) {
@@ -214,14 +319,33 @@ TEST(RunSuite, BeginsInAFreshFolder) {
       .program = "bin/sh",
       .arguments = {"-c", "basename $TEST_TMPDIR; ! test -e $TEST_TMPDIR/left"},
       .runfiles = "/"};
-  const int number = std::stoi(RunSuite(suite, "", 60, scratch).output);
-  // What a driver that was killed left where the next run will be.
-  const auto next = scratch / std::to_string(number + 1);
-  MakeFolder(next);
-  WritePlain(next / "left", "");
-  const SuiteRun run = RunSuite(suite, "", 60, scratch);
-  EXPECT_EQ(run.output, std::to_string(number + 1) + "\n");
+  // No suite of another driver uses this folder.
+  const std::string own = std::to_string(getpid()) + "-";
+  const std::string name = RunSuite(suite, "", 60, scratch, Never).output;
+  ASSERT_TRUE(name.starts_with(own)) << name;
+  const int number = std::stoi(name.substr(own.size()));
+  // What a driver of the same number left where the next run will be.
+  const std::string next = fmt::format("{}{}", own, number + 1);
+  MakeFolder(scratch / next);
+  WritePlain(scratch / next / "left", "");
+  const SuiteRun run = RunSuite(suite, "", 60, scratch, Never);
+  EXPECT_EQ(run.output, next + "\n");
   EXPECT_EQ(run.code, 0);
+}
+
+// Else Ctrl-C would wait for the suite, or leave it running for ever.
+TEST(RunSuite, EndsWhenAskedTo) {
+  const std::filesystem::path scratch = FreshFolder("scratch");
+  const std::filesystem::path began = scratch / "began";
+  const Suite suite = {.name = "s",
+                       .program = "bin/sh",
+                       .arguments = {"-c", "touch '" + began.string() +
+                                               "'; sleep 60; echo done"},
+                       .runfiles = "/"};
+  const SuiteRun run = RunSuite(suite, "", 90, scratch,
+                                [&] { return std::filesystem::exists(began); });
+  EXPECT_LT(run.seconds, 30);
+  EXPECT_EQ(run.output, "");
 }
 
 TEST(SourceTree, KnowsWhatAUnitIncludes) {

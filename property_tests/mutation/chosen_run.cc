@@ -8,8 +8,6 @@
 #include <mutex>
 #include <utility>
 
-#include "property_tests/mutation/for_all.h"
-
 namespace softmoe::mutation {
 namespace {
 
@@ -52,18 +50,17 @@ class Measurement {
   std::vector<ChosenFault> Kill(std::vector<ChosenFault> faults) {
     std::vector<char> done(faults.size());
     std::mutex mutex;
-    ForAll(faults.size(), options_.kill.jobs, options_.kill.stop,
-           [&](size_t i) {
-             const Suite& suite = *std::ranges::find(
-                 options_.suites, faults[i].fault.suite, &Suite::name);
-             auto measured = TryToKill(std::move(faults[i].measured), {&suite},
-                                       clean_, options_.kill);
-             if (!measured) return;
-             const std::lock_guard lock(mutex);
-             faults[i].measured = *std::move(measured);
-             done[i] = true;
-             options_.on_result(faults[i]);
-           });
+    ForAllAndThenAlone(
+        faults.size(), options_.kill, [&](size_t i, const KillOptions& kill) {
+          const Suite& suite = *std::ranges::find(
+              options_.suites, faults[i].fault.suite, &Suite::name);
+          auto measured = TryToKill(faults[i].measured, {&suite}, clean_, kill);
+          if (!measured) return;
+          const std::lock_guard lock(mutex);
+          faults[i].measured = *std::move(measured);
+          done[i] = true;
+          options_.on_result(faults[i]);
+        });
     std::vector<ChosenFault> results;
     for (size_t i = 0; i < faults.size(); ++i) {
       if (done[i]) results.push_back(std::move(faults[i]));

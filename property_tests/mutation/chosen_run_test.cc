@@ -136,7 +136,8 @@ TEST(Driver, SeesWhatBecomesOfAFault) {
   options.kill.least_timeout = 1;
   options.kill.run = [&](const Suite& suite, const std::string& id,
                          double timeout) {
-    const SuiteRun run = RunSuite(suite, id, timeout, test.folder());
+    const SuiteRun run =
+        RunSuite(suite, id, timeout, test.folder(), options.kill.stop);
     if (id == survives.id) {
       EXPECT_EQ(run.hits, 10u);
     }

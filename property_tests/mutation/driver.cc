@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include "core/errors.h"
 #include "core/files/paths.h"
@@ -49,6 +50,9 @@ BuildFolder::BuildFolder() : path_(CacheFolder() / "mutants") {
                            ": another `verify mutate` is running, or the file "
                            "cannot be opened; wait for it to end");
   }
+  // A driver that was killed leaves it, with suites that may still write there.
+  std::error_code ignored;
+  std::filesystem::remove_all(scratch(), ignored);
 }
 
 BuildFolder::~BuildFolder() { ::close(lock_); }

@@ -21,7 +21,8 @@ std::function<void(size_t, size_t)> Progress(const std::string& what);
 std::filesystem::path Workspace();
 
 // The folder of all builds with faults, ~/.cache/softmoe/mutants: one run may
-// use it at a time. Throws EnvironmentError while another one does.
+// use it at a time. Throws EnvironmentError while another one does. What the
+// last one kept is there; the scratch of its suites is not.
 class BuildFolder {
  public:
   BuildFolder();
@@ -30,6 +31,8 @@ class BuildFolder {
   BuildFolder& operator=(const BuildFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  // Where suites have their own folders (RunSuite).
+  std::filesystem::path scratch() const { return path_ / "scratch"; }
 
  private:
   std::filesystem::path path_;

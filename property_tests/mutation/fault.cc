@@ -61,10 +61,7 @@ bool IsBuilt(Fate fate) { return fate >= Fate::kNotReached; }
 Fate JudgeRun(const Suite& suite, const SuiteRun& run) {
   if (run.hits == 0) return Fate::kNotReached;
   if (run.end == SuiteRun::End::kTimedOut) return Fate::kTimedOut;
-  // (A script tells of a signal by a code above 128.)
-  if (run.end == SuiteRun::End::kSignalled || run.code > 128) {
-    return Fate::kCrashed;
-  }
+  if (run.Signal() != 0) return Fate::kCrashed;
   if (run.code == 0) return Fate::kSurvived;
   return suite.failing_exit == kAnyFailingExit || run.code == suite.failing_exit
              ? Fate::kFailed
@@ -85,6 +82,7 @@ nlohmann::ordered_json FaultJson(const MeasuredFault& measured) {
       {"instead", fault.instead},
       {"outcome", FateName(measured.fate)}};
   if (!measured.suite.empty()) json["suite"] = measured.suite;
+  if (measured.signal != 0) json["signal"] = measured.signal;
   if (!measured.reason.empty()) json["reason"] = measured.reason;
   if (IsBuilt(measured.fate)) {
     json["suites"] = measured.suites;

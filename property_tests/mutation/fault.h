@@ -56,6 +56,7 @@ struct MeasuredFault {
   std::string original;  // its text
   Fate fate = Fate::kNotReached;
   std::string suite;   // that killed it
+  int signal = 0;      // that ended the suite's program
   std::string reason;  // a compiler's
   int64_t suites = 0;  // that were run with it
   double seconds = 0;

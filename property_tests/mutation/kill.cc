@@ -1,12 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/mutation/kill.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <csignal>
 #include <mutex>
 
 #include "property_tests/mutation/for_all.h"
 
 namespace softmoe::mutation {
+namespace {
+
+// A run that nothing but the suite or its fault has ended.
+SuiteRun RunUndisturbed(const Suite& suite, const std::string& id,
+                        double timeout, const KillOptions& options) {
+  SuiteRun run = options.run(suite, id, timeout);
+  if (run.Signal() != SIGKILL || options.stop()) return run;
+  run = options.run(suite, id, timeout);
+  const bool may_be_the_fault = !id.empty() && options.jobs == 1;
+  if (run.Signal() != SIGKILL || options.stop() || may_be_the_fault) {
+    return run;
+  }
+  throw ShortOfMemory(fmt::format(
+      "{} {} was ended by SIGKILL, twice, as the system does where memory is "
+      "short: nothing is written of it; start again, with fewer --jobs",
+      suite.name, id.empty() ? "without a fault" : "with " + id));
+}
+
+}  // namespace
 
 void RunWithoutFaults(
     const std::vector<const Suite*>& suites, const KillOptions& options,
@@ -14,8 +36,9 @@ void RunWithoutFaults(
                              const std::string& output)>& tell) {
   std::mutex mutex;
   ForAll(suites.size(), options.jobs, options.stop, [&](size_t i) {
-    const SuiteRun run = options.run(*suites[i], "", options.first_timeout);
-    // Ctrl-C may have ended it.
+    const SuiteRun run =
+        RunUndisturbed(*suites[i], "", options.first_timeout, options);
+    // Ctrl-C may have ended it (RunSuite).
     if (options.stop()) return;
     const bool passed = run.end == SuiteRun::End::kExited && run.code == 0;
     const std::lock_guard lock(mutex);
@@ -48,7 +71,8 @@ std::optional<MeasuredFault> TryToKill(
     if (options.stop()) return std::nullopt;
     const double timeout =
         std::max(options.least_timeout, 10 * clean.at(suite->name).seconds);
-    const SuiteRun run = options.run(*suite, fault.fault.id, timeout);
+    const SuiteRun run =
+        RunUndisturbed(*suite, fault.fault.id, timeout, options);
     if (options.stop()) return std::nullopt;
     ++fault.suites;
     fault.seconds += run.seconds;
@@ -57,10 +81,30 @@ std::optional<MeasuredFault> TryToKill(
     if (fate != Fate::kNotReached) fault.fate = fate;
     if (IsKilled(fate)) {
       fault.suite = suite->name;
+      fault.signal = run.Signal();
       break;
     }
   }
   return fault;
+}
+
+void ForAllAndThenAlone(
+    size_t count, const KillOptions& options,
+    const std::function<void(size_t, const KillOptions&)>& attempt) {
+  std::mutex mutex;
+  std::vector<size_t> left;
+  ForAll(count, options.jobs, options.stop, [&](size_t i) {
+    try {
+      attempt(i, options);
+    } catch (const ShortOfMemory&) {
+      const std::lock_guard lock(mutex);
+      left.push_back(i);
+    }
+  });
+  KillOptions alone = options;
+  alone.jobs = 1;
+  ForAll(left.size(), 1, options.stop,
+         [&](size_t i) { attempt(left[i], alone); });
 }
 
 }  // namespace softmoe::mutation

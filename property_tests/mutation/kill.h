@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_KILL_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_KILL_H_
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
 #include "property_tests/mutation/fault.h"
 #include "property_tests/mutation/suites.h"
 
@@ -30,13 +32,21 @@ struct KillOptions {
   // A run that takes longer than this, and than ten times as long as without a
   // fault, is ended.
   double least_timeout = 30;
-  // The id is "" for a run without a fault.
+  // The id is "" for a run without a fault. What it returns is dropped if
+  // `stop` holds by then.
   std::function<SuiteRun(const Suite&, const std::string& id, double timeout)>
       run;
   std::function<bool()> stop = [] { return false; };
 };
 
+// A run was ended by SIGKILL twice, as the system does where memory is short.
+class ShortOfMemory : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
+
 // Runs each suite without a fault, and tells of each as it ends, one at a time.
+// A run that SIGKILL ends is repeated; throws ShortOfMemory if that ends so.
 void RunWithoutFaults(
     const std::vector<const Suite*>& suites, const KillOptions& options,
     const std::function<void(const Suite&, const CleanRun&,
@@ -48,10 +58,19 @@ std::vector<const Suite*> SuitesFor(
     const std::map<std::string, CleanRun>& clean);
 
 // Runs the suites with this fault on until one kills it. `fault` has its text;
-// returns it with its fate. Nothing if it was stopped.
+// returns it with its fate. Nothing if it was stopped. SIGKILL is taken as
+// above, except that where only one job runs a second one counts as the
+// fault's doing: it may be what takes the memory.
 std::optional<MeasuredFault> TryToKill(
     MeasuredFault fault, const std::vector<const Suite*>& suites,
     const std::map<std::string, CleanRun>& clean, const KillOptions& options);
+
+// Calls `attempt` with each of `count` indices, several at a time. Where it
+// throws ShortOfMemory it is called again once all others are done, with one
+// index at a time.
+void ForAllAndThenAlone(
+    size_t count, const KillOptions& options,
+    const std::function<void(size_t, const KillOptions&)>& attempt);
 
 }  // namespace softmoe::mutation
 

@@ -56,8 +56,8 @@ Exit codes of chosen faults: 0 each is killed, or argued equivalent and alive; 1
 one is not; of drawn ones: 0 at least 95 % are killed, and the interval begins at
 90 % or more; 1 fewer are; 4 too few to say, or not all of them yet. Of both: 2
 an unknown name, a number that is none, a damaged list or one of other sources; 5
-the build, or another compiler; 6 void: tests fail without any fault, or a canary
-was misjudged; 75 stopped by a signal, after the report.
+the build, another compiler, or no memory; 6 void: tests fail without any fault,
+or a canary was misjudged; 75 stopped by a signal, after the report.
 property_tests/mutation/README.md says how to plant another one, and
 property_tests/mutation/sampled/README.md what is drawn.)";
 
@@ -166,7 +166,8 @@ ExitCode MeasureChosen(const Options& options, const StopSignal& signal) {
   }
   chosen.kill.run = [&](const Suite& suite, const std::string& id,
                         double timeout) {
-    SuiteRun run = RunSuite(suite, id, timeout, folder.path() / "scratch");
+    SuiteRun run =
+        RunSuite(suite, id, timeout, folder.scratch(), chosen.kill.stop);
     if (options.output && std::ranges::count(options.mutants, id) > 0) {
       Say(SuiteCommand(suite, id) + "\n" + run.output);
     }

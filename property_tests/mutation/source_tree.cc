@@ -39,9 +39,15 @@ std::vector<std::string> Included(std::string_view text,
   return paths;
 }
 
+// Whether the build makes the file. (Generated sources may name the commit.)
+bool IsMade(const fs::path& file) {
+  return file.string().find("/bazel-out/") != std::string::npos;
+}
+
 }  // namespace
 
-SourceTree::SourceTree(const Project& project, fs::path tree)
+SourceTree::SourceTree(const Project& project, fs::path tree,
+                       const fs::path& written)
     : folder_(std::move(tree)) {
   fs::remove_all(folder_);
   std::string all;
@@ -50,23 +56,26 @@ SourceTree::SourceTree(const Project& project, fs::path tree)
     MakeFolder((folder_ / path).parent_path());
     // Copied, since the file may be edited during the run.
     fs::copy_file(file, folder_ / path);
-    // (Generated sources may name the commit.)
-    if (file.string().find("/bazel-out/") == std::string::npos) {
-      all += path + "\n" + Sha256Hex(text) + "\n";
-    }
+    if (!IsMade(file)) all += path + "\n" + Sha256Hex(text) + "\n";
   }
   std::map<std::string, fs::path> read;  // by tests
   for (const auto& [path, program] : project.programs) {
     if (!program.is_test) continue;
     read.insert(program.files.begin(), program.files.end());
   }
+  const fs::path own = fs::weakly_canonical(written);
+  std::string documents;
   for (const auto& [path, file] : read) {
-    if (fs::is_regular_file(file) &&
-        file.string().find("/bazel-out/") == std::string::npos) {
-      all += path + "\n" + Sha256OfFile(file) + "\n";
+    if (!fs::is_regular_file(file) || IsMade(file) ||
+        path.starts_with("property_tests/mutation/") ||
+        fs::weakly_canonical(file) == own) {
+      continue;
     }
+    const bool is_document = path.ends_with(".md");
+    (is_document ? documents : all) += path + "\n" + Sha256OfFile(file) + "\n";
   }
   digest_ = Sha256Hex(all);
+  digest_with_documents_ = Sha256Hex(all + documents);
 }
 
 const std::string* SourceTree::Text(const std::string& file) const {

@@ -21,7 +21,10 @@ namespace softmoe::mutation {
 class SourceTree {
  public:
   // Reads all sources of `project` and copies them, by their paths, to `tree`.
-  SourceTree(const Project& project, std::filesystem::path tree);
+  // `written`: a file that the run writes itself, which is none of its inputs
+  // even where a test has it among its own.
+  SourceTree(const Project& project, std::filesystem::path tree,
+             const std::filesystem::path& written = {});
 
   const std::filesystem::path& folder() const { return folder_; }
   // The text of a source; nullptr if `file` is none.
@@ -31,8 +34,15 @@ class SourceTree {
     return [this](const std::string& file) { return Text(file); };
   }
   // SHA-256 of all sources, and of the files that tests read, with their paths,
-  // except those that the build makes.
+  // except those that the build makes, documents (*.md), and the data of this
+  // folder, lists of drawn faults among them: no test that is run has a use for
+  // those, only for being every file of the repository.
   const std::string& digest() const { return digest_; }
+  // Of the same and the documents. A test may hold one to the sources, so what
+  // passed without a fault is known for these documents only.
+  const std::string& digest_with_documents() const {
+    return digest_with_documents_;
+  }
 
   // The sources that `unit` may include, itself included, from lines #include
   // "PATH", and #include <NAME> with its flags -IFOLDER, whatever surrounds
@@ -46,7 +56,7 @@ class SourceTree {
 
   std::filesystem::path folder_;
   std::map<std::string, std::string> texts_;
-  std::string digest_;
+  std::string digest_, digest_with_documents_;
   std::mutex mutex_;  // guards what follows
   std::map<std::pair<std::string, Folders>, std::set<std::string>> closures_;
   std::map<std::string, std::set<std::string>> of_units_;

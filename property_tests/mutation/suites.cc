@@ -2,10 +2,13 @@
 #include "property_tests/mutation/suites.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <set>
@@ -79,7 +82,12 @@ Suite Verify(const std::string& name, const std::string& words) {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+// The seed is that of a commit's tests (.bazelrc); a first failure is enough.
+constexpr char kRapidCheck[] = "seed=20260120 noshrink=1";
+
 constexpr size_t kKeptOutput = 64 << 10;
+
+constexpr double kSecondsBetweenLooks = 0.05;  // at a request to stop
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -102,8 +110,7 @@ std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
   std::erase_if(result, IsAboutThisProcess);
   result.push_back("TEST_SRCDIR=" + runfiles.parent_path().string());
   result.push_back("TEST_TMPDIR=" + folder.string());
-  // The seed is that of a commit's tests (.bazelrc); a first failure is enough.
-  result.push_back("RC_PARAMS=seed=20260120 noshrink=1");
+  result.push_back(std::string("RC_PARAMS=") + kRapidCheck);
   if (!id.empty()) result.push_back("SOFTMOE_MUTANT=" + id);
   result.push_back("SOFTMOE_MUTANT_HITS=" + (folder / "hits").string());
   result.push_back("SOFTMOE_MUTANT_REACHED=" + (folder / "reached").string());
@@ -127,10 +134,16 @@ ProcessOptions OptionsOf(const Suite& suite, const std::string& id,
   return options;
 }
 
-// Waits for the process, or kills its group; fills in how it ended.
-void Finish(Process& process, double timeout, SuiteRun& run) {
+// Waits for the process, or kills its group; fills in how it ended. (The group
+// is its own, so a terminal's Ctrl-C does not reach it.)
+void Finish(Process& process, double timeout, const std::function<bool()>& stop,
+            SuiteRun& run) {
   const Clock::time_point start = Clock::now();
-  const bool in_time = process.Wait(timeout);
+  bool in_time = false;
+  do {
+    const double left = std::max(0.0, timeout - SecondsSince(start));
+    in_time = process.Wait(std::min(left, kSecondsBetweenLooks));
+  } while (!in_time && SecondsSince(start) < timeout && !stop());
   process.Kill();  // or whatever it may have left running
   run.seconds = SecondsSince(start);
   if (!in_time) {
@@ -192,12 +205,20 @@ Suite SuiteOf(const std::string& name) {
   return suite;
 }
 
+int SuiteRun::Signal() const {
+  if (end == End::kTimedOut) return 0;
+  if (end == End::kSignalled) return code;
+  return code > 128 ? code - 128 : 0;
+}
+
 SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
-                  const fs::path& scratch,
+                  const fs::path& scratch, const std::function<bool()>& stop,
                   const std::vector<std::string>& ids) {
   static std::atomic<int> number = 0;
-  const fs::path folder = scratch / std::to_string(++number);
-  fs::remove_all(folder);  // of a driver that was killed
+  // A suite may outlive a driver that was killed, and still count in a folder
+  // of that driver's.
+  const fs::path folder = scratch / fmt::format("{}-{}", getpid(), ++number);
+  fs::remove_all(folder);  // where process numbers begin anew, as in containers
   MakeFolder(folder);
   // (A short file would count as a fault that nothing reaches.)
   WriteFileAtomically(folder / "hits",
@@ -206,7 +227,7 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
 
   SuiteRun run;
   Process process(OptionsOf(suite, id, folder));
-  Finish(process, timeout, run);
+  Finish(process, timeout, stop, run);
   std::ifstream(folder / "hits", std::ios::binary)
       .read(reinterpret_cast<char*>(&run.hits), sizeof(run.hits));
   if (!ids.empty()) run.reached = Ticked(folder / "reached");
@@ -219,9 +240,10 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
 std::string SuiteCommand(const Suite& suite, const std::string& id) {
   const fs::path& runfiles = suite.runfiles;
   const fs::path program = runfiles / suite.program;
-  std::string command = fmt::format(
-      "cd {} && SOFTMOE_MUTANT={} TEST_SRCDIR={} {}", runfiles.string(), id,
-      runfiles.parent_path().string(), program.string());
+  std::string command =
+      fmt::format("cd {} && SOFTMOE_MUTANT={} TEST_SRCDIR={} RC_PARAMS='{}' {}",
+                  runfiles.string(), id, runfiles.parent_path().string(),
+                  kRapidCheck, program.string());
   for (const std::string& argument : suite.arguments) {
     command += " '" + argument + "'";
   }

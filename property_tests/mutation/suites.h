@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -50,15 +51,22 @@ struct SuiteRun {
   double seconds = 0;
   std::set<std::string> reached;  // of the ids that were asked for
   std::string output;             // stdout and stderr; at most the last 64 KiB
+
+  // The signal that ended it, which a script reports by a code above 128; 0 if
+  // none did, or if it was the driver's own.
+  int Signal() const;
 };
 
 // Runs `suite` with fault `id` ("" for none) in its runfiles, with a fresh
 // folder below `scratch`, and without the environment variables that concern
 // this process itself. After `timeout` seconds it is killed, with everything
-// that it started. Throws EnvironmentError if it cannot be started. `ids` are
-// faults of which is asked whether their places were evaluated.
+// that it started; so it is as soon as `stop` holds, and then what is returned
+// says nothing about the suite. Throws EnvironmentError if it cannot be
+// started. `ids` are faults of which is asked whether their places were
+// evaluated.
 SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
                   const std::filesystem::path& scratch,
+                  const std::function<bool()>& stop,
                   const std::vector<std::string>& ids = {});
 
 // The shell command with which a person does the same without this driver.

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/files/paths.h"
+#include "core/text/ascii.h"
 
 namespace softmoe::verify::document_map {
 
@@ -167,9 +168,9 @@ inline std::vector<Row> TableUnder(const std::string& title,
 // The anchor that code hosts generate for a heading.
 inline std::string AnchorOf(const std::string& heading) {
   std::string anchor;
-  for (const char c : heading) {
+  for (const char c : LowerCase(heading)) {
     if (IsWordCharacter(c) || c == '-') {
-      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      anchor += c;
     } else if (c == ' ') {
       anchor += '-';
     }

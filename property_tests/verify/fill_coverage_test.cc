@@ -16,6 +16,8 @@
 
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/fill_sample.h"
+#include "reference/lm_head.h"
+#include "reference/matrix.h"
 
 namespace softmoe::verify {
 namespace {
@@ -121,6 +123,35 @@ bool UnevenRanks(const Sample& s) {
   return first > 0 && first >= 3 * std::accumulate(rest, loads.end(), 0.0);
 }
 
+// Of every query with every key of its sequence, also with later ones, or of
+// every token.
+std::vector<double> AttentionScoresOrLogits(const Sample& s) {
+  std::vector<double> scores;
+  if (s.op.name() == "lm_head") {
+    const reference::Matrix logits =
+        reference::LmHeadLogits(ToMatrix(At(s.inputs, "hidden")),
+                                ToMatrix(At(s.inputs, "head_weight")));
+    scores.assign(logits.data(), logits.data() + logits.size());
+    return scores;
+  }
+  const reference::Matrix qkv = ToMatrix(At(s.inputs, "qkv"));
+  const int64_t length = s.c.Size("length"), dim = s.c.Size("head_dim");
+  const int64_t width = qkv.cols() / 3;
+  for (int64_t t = 0; t < qkv.rows(); ++t) {
+    for (int64_t key = t / length * length; key < (t / length + 1) * length;
+         ++key) {
+      for (int64_t column = 0; column < width; column += dim) {
+        const double product =
+            qkv.row(t)
+                .segment(column, dim)
+                .dot(qkv.row(key).segment(width + column, dim));
+        scores.push_back(product / std::sqrt(static_cast<double>(dim)));
+      }
+    }
+  }
+  return scores;
+}
+
 const std::map<std::string, Promise>& Promises() {
   static const std::map<std::string, Promise> promises = {
       {"generic",
@@ -172,6 +203,17 @@ const std::map<std::string, Promise>& Promises() {
                   // Every density is below e^-15/2: sum f is nearly 0.
                   return row[i - 1] - row[i] > 30 * s.Scalar("temperature") &&
                          s.Solve(t).min_distance > 15;
+                });
+       }},
+      {"wide_gap_beside",
+       [](const Sample& s) {
+         const double k = s.Scalar("mean_active"), whole = std::round(k);
+         const double beside = std::abs(k - whole);
+         return beside > 0 && beside <= 0x1p-21 * whole &&
+                EveryRow(s, [&](int64_t t) {
+                  const auto row = s.Sorted(t);
+                  const int64_t i = static_cast<int64_t>(whole);
+                  return row[i - 1] - row[i] > 30 * s.Scalar("temperature");
                 });
        }},
       {"all_equal",
@@ -259,6 +301,43 @@ const std::map<std::string, Promise>& Promises() {
                                     zero) &&
                 std::ranges::all_of(At(s.inputs, "second_moment").values, zero);
        }},
+      {"unseen",
+       [](const Sample& s) {
+         const Tensor& gradient = At(s.inputs, "gradient");
+         const int64_t size = gradient.shape[1];
+         std::vector<double> moments = At(s.inputs, "first_moment").values;
+         std::ranges::transform(moments, At(s.inputs, "second_moment").values,
+                                moments.begin(), std::multiplies<>());
+         for (int64_t step = 0; step < gradient.shape[0]; ++step) {
+           int64_t unseen = 0;
+           for (int64_t i = 0; i < size; ++i) {
+             unseen += gradient.values[step * size + i] == 0 && moments[i] != 0;
+           }
+           if (unseen < size / 2) return false;
+         }
+         return true;
+       }},
+      {"far_below",
+       [](const Sample& s) {
+         const double depth = s.c.dtype == Dtype::kF64 ? 800 : 120;
+         return std::ranges::all_of(AttentionScoresOrLogits(s),
+                                    [&](double x) { return x < -depth; });
+       }},
+      {"largest",
+       [](const Sample& s) {
+         return std::ranges::all_of(At(s.inputs, "x").values, [](double x) {
+           return std::abs(x) > 0x1.fcp127 && std::abs(x) < 0x1.ffp127;
+         });
+       }},
+      {"zero_rows",
+       [](const Sample& s) {
+         const Tensor& x = At(s.inputs, "x");
+         const int64_t width = x.shape[1];
+         for (int64_t i = 0; i < x.size(); ++i) {
+           if ((x.values[i] == 0) != (i / width % 4 == 0)) return false;
+         }
+         return true;
+       }},
   };
   return promises;
 }
@@ -315,6 +394,49 @@ TEST(Fills, ExactIsExactAtBf16) {
   }
 }
 
+// Which the fallback chose, of a soft weight that float flushes.
+TEST(Fills, GatesOfActiveExpertsAreZeroNowAndThen) {
+  for (const char* name : {"experts", "route_plan"}) {
+    const Operation& op = FindOperation(name);
+    for (const std::string& fill : op.fills()) {
+      if (fill == "empty") continue;
+      int zero = 0, other = 0;
+      for (uint32_t number = 0; number < kCases; ++number) {
+        const Sample s(op, FixedFor(op, fill), number);
+        const Tensor& gates = At(s.inputs, "gates");
+        for (int64_t i = 0; i < gates.size(); ++i) {
+          if (s.Active().values[i] == 0) continue;
+          ++(gates.values[i] == 0 ? zero : other);
+        }
+      }
+      EXPECT_GE(zero, 10) << name << " " << fill;
+      EXPECT_GE(other, 2 * zero) << name << " " << fill;
+    }
+  }
+}
+
+// Which tie, whatever their bits.
+TEST(Fills, AllEqualHasZerosOfBothSignsInARow) {
+  for (const Operation* op : Operations()) {
+    if (std::ranges::count(op->fills(), "all_equal") == 0) continue;
+    int both = 0, rows = 0;
+    for (uint32_t number = 0; number < kCases; ++number) {
+      const Sample s(*op, FixedFor(*op, "all_equal"), number);
+      for (int64_t t = 0; t < s.rows(); ++t) {
+        int signs[2] = {0, 0};
+        for (int64_t e = 0; e < s.experts(); ++e) {
+          const double score = s.Score(t, e);
+          if (score == 0) ++signs[std::signbit(score)];
+        }
+        ++rows;
+        both += signs[0] > 0 && signs[1] > 0;
+      }
+    }
+    EXPECT_GE(8 * both, rows) << op->name();
+    EXPECT_LE(2 * both, rows) << op->name();
+  }
+}
+
 class EveryFill : public ::testing::TestWithParam<const Operation*> {};
 
 TEST_P(EveryFill, ProducesWhatItsNameSays) {
@@ -329,7 +451,7 @@ TEST_P(EveryFill, ProducesWhatItsNameSays) {
                                    : fill;
       CasePattern fixed = FixedFor(op, name);
       if (fill == "exact") fixed = FixedFor(op, "exact");
-      if (fill == "subnormal") {  // at every dtype
+      if (fill == "subnormal" || fill == "far_below") {  // at every dtype
         fixed["dtype"] = DtypeName(op.dtypes()[number % op.dtypes().size()]);
       }
       const Sample sample(op, fixed, number);

@@ -13,6 +13,7 @@
 
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/engine/operation.h"
 #include "property_tests/verify/engine/replay.h"
@@ -112,6 +113,30 @@ TEST(RowBounds, AGradientOfASubnormalWeightIsThere) {
         fault + ":d_mean_active:reference_f32");
     const CaseResult result = CheckCase(c, *MakeImplementation(c.impl));
     EXPECT_EQ(result.failed(), fault != "none") << ReproLine(result);
+  }
+}
+
+// Cases keep k below the number of experts n, where a row has a root. From n
+// on, the kernels solve for one float less (kernels/router_block.h): nothing
+// but n 2^-24 is missing from a row, and a weight near 1 is rounded by 3 u.
+TEST(RowBounds, FromAllExpertsOnEveryWeightIsOne) {
+  for (const std::string impl : {"cpu:v3", "shim"}) {
+    for (const std::string fill : {"generic", "ties", "plateau"}) {
+      const Case c = ParseCase("op=lapsum rows=9 num_experts=8 spread=1 " +
+                               ("temperature=1.7 mean_active=3 fill=" + fill) +
+                               " impl=" + impl);
+      const Operation& op = FindOperation(c.op);
+      TensorMap inputs = InputsOf(op, c);
+      for (const double k : {8.0, 8.5, 1e6}) {
+        inputs["mean_active"].values = {k};
+        const TensorMap got = MakeImplementation(c.impl)->Run(op, c, inputs, 0);
+        for (const double p : At(got, "weights").values) {
+          EXPECT_LE(p, 1) << impl << " " << fill << " k=" << k;
+          EXPECT_GE(p, 1 - (8 + 3) * kFloatUnit)
+              << impl << " " << fill << " k=" << k;
+        }
+      }
+    }
   }
 }
 

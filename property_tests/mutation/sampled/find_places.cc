@@ -114,7 +114,7 @@ FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
     return has_places(file) ? tree.Text(file) : nullptr;
   });
   std::mutex mutex;
-  std::set<std::string> seen;
+  std::set<std::string> seen;  // files
   size_t count = 0;
   ForAll(units.size(), jobs, stop, [&](size_t i) {
     const Unit& unit = *units[i];
@@ -128,7 +128,9 @@ FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
       const auto trees = TreesOf(compiler, unit, filter);
       const std::lock_guard lock(mutex);
       for (const auto& one : trees) finder.Add(*one);
-      if (!trees.empty()) seen.insert(unit.source);
+      if (trees.empty()) continue;
+      const std::set<std::string>& closure = tree.Closure(unit);
+      seen.insert(closure.begin(), closure.end());
     }
     const std::lock_guard lock(mutex);
     done(++count, units.size());
@@ -138,7 +140,7 @@ FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
   found.left_out = finder.Missing();
   found.units = static_cast<int64_t>(units.size());
   for (const std::string& path : products) {
-    if (has_places(path) && path.ends_with(".cc") && !seen.contains(path)) {
+    if (has_places(path) && !seen.contains(path)) {
       found.unseen.push_back(path);
     }
   }

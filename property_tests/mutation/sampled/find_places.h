@@ -42,7 +42,8 @@ struct FoundPlaces {
   std::vector<Place> places;
   LeftOut left_out;
   int64_t units = 0;  // units examined
-  // Product sources that belong to no unit, or of which clang made no tree.
+  // Product sources that no examined unit includes, or only ones of which clang
+  // made no tree.
   std::vector<std::string> unseen;
 };
 

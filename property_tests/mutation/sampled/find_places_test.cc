@@ -64,6 +64,38 @@ TEST(Part, RefusesPathsThatAreNone) {
   Part().RequireIn({});
 }
 
+// Else their places would be missing without a word.
+TEST(FindPlaces, NamesTheSourcesThatClangHasNotSeen) {
+  const std::map<std::string, std::string> sources = {
+      {"golden/a.cc",
+       "#include \"golden/a.h\"\n"
+       "namespace softmoe {\nint A() { return 1 + 2; }\n}\n"},
+      // Nothing can be drawn in this one, but it is seen.
+      {"golden/a.h", "namespace softmoe {\nint A();\n}\n"},
+      {"golden/only_for_tests.h",
+       "namespace softmoe {\ninline int B() { return 3; }\n}\n"},
+      {"golden/a_test.cc", "#include \"golden/only_for_tests.h\"\n"},
+      {"golden/elsewhere.cc", "int elsewhere = 4;\n"},
+      {"kernels/cuda/only_nvcc.cu", "int Nvcc() { return 5; }\n"},
+      {"kernels/cuda/README.md", "No source.\n"}};
+  const TestProject test(sources);
+  SourceTree tree(test.project(), test.folder() / "tree");
+  const Compiler compiler(test.project(), tree, "");
+  const auto unseen = [&](const Part& part) {
+    const FoundPlaces found = FindPlaces(
+        test.project(), tree, compiler, part, 2, [] { return false; },
+        [](size_t, size_t) {});
+    EXPECT_EQ(ReadPlaces(PlacesText(found)).unseen, found.unseen);
+    return found.unseen;
+  };
+  EXPECT_EQ(unseen(Part()),
+            (std::vector<std::string>{"golden/elsewhere.cc",
+                                      "golden/only_for_tests.h",
+                                      "kernels/cuda/only_nvcc.cu"}));
+  EXPECT_EQ(unseen(Part({"kernels"})),
+            std::vector<std::string>{"kernels/cuda/only_nvcc.cu"});
+}
+
 // What becomes of a syntax tree that clang does not finish: places that are
 // missing would change what a seed draws.
 TEST(FindPlaces, RefusesATreeThatIsNotWhole) {

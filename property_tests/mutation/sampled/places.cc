@@ -223,7 +223,6 @@ class PlaceWalk {
       Context inner = context;
       if (child->kind == "CXXRecordDecl") continue;
       if (child->kind == "CompoundStmt") {
-        inner.is_last = false;
         inner.in_function = true;
         inner.returns = Context::Returns::kUnknown;
         if (const SyntaxNode* call = CallOf(*lambda.children[0])) {
@@ -234,6 +233,9 @@ class PlaceWalk {
             inner.returns = Context::Returns::kUnknown;
           }
         }
+        inner.is_last =
+            inner.returns == Context::Returns::kValue ||
+            (inner.returns == Context::Returns::kUnknown && HasResult(*child));
       }
       Visit(*child, inner);
     }
@@ -245,6 +247,14 @@ class PlaceWalk {
       if (const SyntaxNode* call = CallOf(*child)) return call;
     }
     return nullptr;
+  }
+
+  // Whether a lambda's body, without those of others in it, returns something.
+  static bool HasResult(const SyntaxNode& body) {
+    return std::ranges::any_of(body.children, [](const auto& child) {
+      if (child->kind == "ReturnStmt") return !child->children.empty();
+      return child->kind != "LambdaExpr" && HasResult(*child);
+    });
   }
 
   bool HasResultType(const SyntaxNode& lambda, const SyntaxNode& body) const {
@@ -284,11 +294,12 @@ class PlaceWalk {
                         context.returns != Context::Returns::kNothing;
       } else if (kind == "CompoundStmt") {
         inner.is_last = context.is_last && is_last_of_block;
-      } else if (kind == "LambdaExpr") {
-        inner.is_last = true;
       } else if (!IsCompoundStatement(node) && kind != "CaseStmt" &&
-                 kind != "DefaultStmt") {
+                 kind != "DefaultStmt" && kind != "CXXCatchStmt") {
         inner.is_last = false;
+      }
+      if (&child == ConditionOf(node) && IsNeverLeft(node, child, context)) {
+        continue;
       }
       if (IsBody(node, i)) AddStatement(child, inner);
       Visit(child, inner);
@@ -484,26 +495,47 @@ class PlaceWalk {
     }
   }
 
-  void AddCondition(const SyntaxNode& node, Context context) {
-    const SyntaxNode* condition = nullptr;
+  // The condition of a statement or of `?`; nullptr if it has none.
+  static const SyntaxNode* ConditionOf(const SyntaxNode& node) {
     const size_t count = node.children.size();
     if (node.kind == "IfStmt" && count >= 2) {
-      condition = node.children[count - 2 - (node.has_else ? 1 : 0)].get();
-      if (node.is_constexpr) context.is_constant = true;
-    } else if (node.kind == "WhileStmt" && count >= 2) {
-      condition = node.children[count - 2].get();
-    } else if (node.kind == "ForStmt" && count == 5) {
-      condition = node.children[2].get();
-    } else if (node.kind == "DoStmt" && count == 2) {
-      condition = node.children[1].get();
-    } else if (node.kind == "ConditionalOperator" && count == 3) {
-      condition = node.children[0].get();
+      return node.children[count - 2 - (node.has_else ? 1 : 0)].get();
     }
+    if (node.kind == "WhileStmt" && count >= 2) {
+      return node.children[count - 2].get();
+    }
+    if (node.kind == "ForStmt" && count == 5) return node.children[2].get();
+    if (node.kind == "DoStmt" && count == 2) return node.children[1].get();
+    if (node.kind == "ConditionalOperator" && count == 3) {
+      return node.children[0].get();
+    }
+    return nullptr;
+  }
+
+  // Whether control runs off the end of the function if this loop is left by
+  // its condition, which is the literal true.
+  bool IsNeverLeft(const SyntaxNode& node, const SyntaxNode& condition,
+                   const Context& context) {
+    const bool is_loop = node.kind == "WhileStmt" || node.kind == "ForStmt" ||
+                         node.kind == "DoStmt";
+    const SyntaxNode& literal = Spelled(condition);
+    if (!context.is_last || !is_loop || literal.kind != "CXXBoolLiteralExpr" ||
+        literal.begin.in_macro) {
+      return false;
+    }
+    const std::optional<Span> span = SpanOf(literal);
+    return span && TextOf(literal, *span) == "true";
+  }
+
+  void AddCondition(const SyntaxNode& node, Context context) {
+    const SyntaxNode* condition = ConditionOf(node);
+    if (node.kind == "IfStmt" && node.is_constexpr) context.is_constant = true;
     if (condition == nullptr || !IsExpression(*condition) ||
         condition->cast == "PointerToBoolean" ||
         condition->cast == "UserDefinedConversion") {
       return;  // (`!pointer` would have another type than `pointer`)
     }
+    if (IsNeverLeft(node, *condition, context)) return;
     const std::optional<Span> span = SpanOf(*condition);
     if (!span) return;
     Add(*condition, *span, Syntax::kExpression,

@@ -110,6 +110,52 @@ TEST(Places, KnowWhatAFunctionReturns) {
   ExpectNone(lambda, "a = 3; -> return");
 }
 
+// A compiler takes for granted that control does not run off the end of a
+// function that returns something, and may leave such a fault out.
+TEST(Places, NeverRunOffTheEnd) {
+  for (const char* loop : {"while (true) {\n++a;\nif (a > 5) return a;\n}",
+                           "for (; (true);) {\n++a;\nif (a > 5) return a;\n}",
+                           "if (a > 8) {\nreturn 2;\n} else {\ndo {\n++a;\n"
+                           "if (a > 5) return a;\n} while (true);\n}"}) {
+    const Found value = FindInBody("int F(int a)", loop);
+    ExpectHas(value, "++a; ->  (dropped)");
+    ExpectNone(value, "true -> ");
+    ExpectNone(value, "!(true)");
+    ExpectNone(value, "(false)");
+  }
+  const Found endless = FindInBody("void F(int& a)", "while (true) --a;");
+  ExpectHas(endless, "true -> false (constant)");
+  ExpectHas(endless, "true -> !(true) (condition)");
+  // Where something follows the loop, control goes on there.
+  const Found inner = FindInBody(
+      "int F(int a)", "while (true) {\nif (++a > 5) break;\n}\nreturn a;");
+  ExpectHas(inner, "true -> false (constant)");
+  ExpectHas(inner, "true -> !(true) (condition)");
+
+  const Found thrown = FindInBody("int F(int a)",
+                                  "try {\nG(a);\nreturn G(a);\n} catch (int) "
+                                  "{\nG(2);\nthrow;\n}",
+                                  "int G(int);");
+  ExpectHas(thrown, "G(a); ->  (dropped)");
+  ExpectHas(thrown, "G(2); ->  (dropped)");
+  ExpectNone(thrown, "throw; ->  (dropped)");
+  const Found nothing =
+      FindInBody("void F(int a)", "try {\nG(a);\n} catch (int) {\nthrow;\n}",
+                 "int G(int);");
+  ExpectHas(nothing, "throw; ->  (dropped)");
+
+  const Found lambdas = FindInBody(
+      "void F(int a)",
+      "auto f = [&]() -> int {\n++a;\nif (a > 5) { return 2; } else { throw 3; "
+      "}\n};\n"
+      "auto g = [&] {\nif (a > 6) { return a; } else { throw 4; }\n};\n"
+      "auto h = [&](auto b) { a = b; };\nf();\ng();\nh(a);");
+  ExpectHas(lambdas, "++a; ->  (dropped)");
+  ExpectNone(lambdas, "throw 3; ->  (dropped)");
+  ExpectNone(lambdas, "throw 4; ->  (dropped)");
+  ExpectHas(lambdas, "a = b; ->  (dropped)");
+}
+
 TEST(Places, LeaveOutWhatCannotBeSwitched) {
   const Found found = FindInBody("int F(int a)",
                                  "constexpr int kTwo = 1 + 1;\n"

@@ -15,7 +15,6 @@
 #include "core/files/sha256.h"
 #include "property_tests/mutation/build.h"
 #include "property_tests/mutation/driver.h"
-#include "property_tests/mutation/for_all.h"
 #include "property_tests/mutation/kill.h"
 #include "property_tests/mutation/sampled/draw.h"
 #include "property_tests/mutation/sampled/find_places.h"
@@ -82,11 +81,12 @@ class Sample {
   void Measure() {
     const BuildFolder folder;
     folder_ = folder.path();
+    scratch_ = folder.scratch();
     Say("asking Bazel what the tests are made from ...");
     const Project project = ReadProject(
         workspace_, RunfilePath("property_tests/mutation/flags.json"));
     ThrowIfStopped();
-    SourceTree tree(project, folder_ / "tree");
+    SourceTree tree(project, folder_ / "tree", list_.path());
     SampledRun run = Asked();
     run.sources = tree.digest();
     run.clang = VersionOf(project.clang);
@@ -95,6 +95,7 @@ class Sample {
       run.places = list_.run()->places;
       run.units = list_.run()->units;
       run.left_out = list_.run()->left_out;
+      run.unseen = list_.run()->unseen;
       list_.Begin(run);
     }
     const Compiler compiler(project, tree, run.clang + "\n" + run.compiler);
@@ -105,6 +106,7 @@ class Sample {
     run.places = static_cast<int64_t>(found.places.size());
     run.units = found.units;
     run.left_out = found.left_out;
+    run.unseen = found.unseen;
     if (options_.faults > run.places) {
       throw ConfigError(fmt::format("--sampled {}: there are only {} places",
                                     options_.faults, run.places));
@@ -119,7 +121,7 @@ class Sample {
     const std::vector<PlacedFault> faults =
         DrawAndBuild(found.places, tree, build, key);
     const std::map<std::string, CleanRun> clean =
-        CleanRuns(build.suites(), faults);
+        CleanRuns(build.suites(), faults, tree.digest_with_documents());
     Kill(faults, tree, build, clean);
   }
 
@@ -216,18 +218,18 @@ class Sample {
     options.stop = Stop();
     options.run = [this, ids](const Suite& suite, const std::string& id,
                               double timeout) {
-      return RunSuite(suite, id, timeout, folder_ / "scratch", ids);
+      return RunSuite(suite, id, timeout, scratch_, Stop(), ids);
     };
     return options;
   }
 
   // How each suite does without any fault, and what it reaches; kept, so that
-  // a run that goes on need not ask again.
+  // a run that goes on with the same `inputs` need not ask again.
   std::map<std::string, CleanRun> CleanRuns(
-      const std::vector<Suite>& suites,
-      const std::vector<PlacedFault>& faults) {
+      const std::vector<Suite>& suites, const std::vector<PlacedFault>& faults,
+      const std::string& inputs) {
     std::vector<std::string> ids;
-    std::string key = list_.run()->sources;
+    std::string key = inputs;
     for (const PlacedFault& fault : faults) {
       ids.push_back(fault.id);
       key += fault.id + "\n";
@@ -285,34 +287,34 @@ class Sample {
     }
     Say(fmt::format("{} faults, {} of them known; {} suites", faults.size(),
                     faults.size() - left.size(), build.suites().size()));
-    const KillOptions kill = Kills({});
     size_t done = faults.size() - left.size();
     std::mutex mutex;
-    ForAll(left.size(), options_.jobs, Stop(), [&](size_t i) {
-      const PlacedFault& fault = *left[i];
-      std::optional<MeasuredFault> result =
-          TryToKill(Describe(tree, fault),
-                    SuitesFor(fault.id, build.suites(), clean), clean, kill);
-      if (!result) return;
-      if (!IsKilled(result->fate)) {
-        result->equal_objects = build.HasEqualObjects(fault);
-        if (signal_.requested()) return;
-      }
-      list_.Add(*result);
-      const std::lock_guard lock(mutex);
-      Say(fmt::format("[{}/{}] {:<11} {} {}:{} ({}{}, {:.1f} s)", ++done,
-                      faults.size(), FateName(result->fate), fault.id,
-                      fault.file, result->line, fault.kind,
-                      result->suite.empty() ? "" : ", " + result->suite,
-                      result->seconds));
-    });
+    ForAllAndThenAlone(
+        left.size(), Kills({}), [&](size_t i, const KillOptions& kill) {
+          const PlacedFault& fault = *left[i];
+          std::optional<MeasuredFault> result = TryToKill(
+              Describe(tree, fault), SuitesFor(fault.id, build.suites(), clean),
+              clean, kill);
+          if (!result) return;
+          if (!IsKilled(result->fate)) {
+            result->equal_objects = build.HasEqualObjects(fault);
+            if (signal_.requested()) return;
+          }
+          list_.Add(*result);
+          const std::lock_guard lock(mutex);
+          Say(fmt::format("[{}/{}] {:<11} {} {}:{} ({}{}, {:.1f} s)", ++done,
+                          faults.size(), FateName(result->fate), fault.id,
+                          fault.file, result->line, fault.kind,
+                          result->suite.empty() ? "" : ", " + result->suite,
+                          result->seconds));
+        });
     ThrowIfStopped();
   }
 
   const SampleOptions& options_;
   const StopSignal& signal_;
   fs::path workspace_;
-  fs::path folder_;  // of the build, once one is made
+  fs::path folder_, scratch_;  // of the build, once one is made
   SampledList list_;
   Part part_;
 };

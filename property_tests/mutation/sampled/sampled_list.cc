@@ -33,7 +33,8 @@ Json ToJson(const SampledRun& run) {
           {"left_out_in_macros", run.left_out.in_macros},
           {"left_out_constants", run.left_out.constants},
           {"left_out_declarations", run.left_out.declarations},
-          {"left_out_messages", run.left_out.messages}};
+          {"left_out_messages", run.left_out.messages},
+          {"unseen", run.unseen}};
 }
 
 SampledRun RunOf(const Json& json) {
@@ -52,7 +53,9 @@ SampledRun RunOf(const Json& json) {
           .left_out = {.in_macros = json.at("left_out_in_macros"),
                        .constants = json.at("left_out_constants"),
                        .declarations = json.at("left_out_declarations"),
-                       .messages = json.at("left_out_messages")}};
+                       .messages = json.at("left_out_messages")},
+          // (Older lists do not say.)
+          .unseen = json.value("unseen", std::vector<std::string>())};
 }
 
 std::string Cut(const std::string& text) {
@@ -73,6 +76,7 @@ MeasuredFault FaultOf(const Json& json) {
   sampled.original = json.at(is_statement ? "statement" : "expression");
   sampled.fate = FateOf(json.at("outcome"));
   sampled.suite = json.value("suite", "");
+  sampled.signal = json.value("signal", 0);
   sampled.reason = json.value("reason", "");
   sampled.suites = json.value("suites", int64_t{0});
   sampled.seconds = json.value("seconds", 0.0);

@@ -34,6 +34,7 @@ struct SampledRun {
   int64_t places = 0;
   int64_t units = 0;  // units examined
   LeftOut left_out;
+  std::vector<std::string> unseen;  // FoundPlaces::unseen
 };
 
 // The prefix of ids: "s3" or, for a part of the sources, "s3-1f2e3d4c", so that

@@ -7,18 +7,25 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/paths.h"
 #include "core/testing/message_test_util.h"
 #include "property_tests/mutation/kill.h"
 #include "property_tests/mutation/sampled/draw.h"
 #include "property_tests/mutation/sampled/sampled_report.h"
+#include "property_tests/mutation/source_tree.h"
+#include "property_tests/mutation/testing.h"
 
 namespace softmoe::mutation {
 namespace {
@@ -35,6 +42,7 @@ SampledRun RunOf(int64_t faults = 4) {
   run.places = 100;
   run.units = 7;
   run.left_out = {1, 2, 3, 4};
+  run.unseen = {"golden/c.h", "kernels/d.cu"};
   return run;
 }
 
@@ -89,14 +97,64 @@ TEST(SampledList, GoesOnWhereItWas) {
   EXPECT_EQ(killed.original, "1;\n2;");
   EXPECT_EQ(killed.suites, 2);
   EXPECT_EQ(list.run()->left_out.messages, 4);
+  EXPECT_EQ(list.run()->unseen, RunOf().unseen);
   list.Begin(RunOf());
-  list.Add(Fault(2, Fate::kCrashed, "x"));
+  MeasuredFault crashed = Fault(2, Fate::kCrashed, "x");
+  crashed.signal = 11;
+  list.Add(crashed);
   list.Add(Fault(3, Fate::kTimedOut, "x"));
   EXPECT_FALSE(list.IsComplete());
   list.Add(Fault(4, Fate::kSurvived));
   EXPECT_TRUE(list.IsComplete());
   EXPECT_EQ(SampledList(file).faults().size(), 5u);
+  EXPECT_EQ(SampledList(file).Find("s3.2")->signal, 11);
+  EXPECT_EQ(SampledList(file).Find("s3.3")->signal, 0);
   EXPECT_THROW(list.Add(Fault(4, Fate::kFailed)), InternalError);
+}
+
+// //property_tests/verify:test has every file of the repository.
+TEST(SampledList, GoesOnAlthoughItIsAmongTheFilesOfATest) {
+  const std::map<std::string, std::string> sources = {
+      {"golden/a_test.cc", "int main() {}\n"}};
+  const TestProject test(sources);
+  for (const char* path :
+       {"property_tests/mutation/sampled/seed3.jsonl", "golden/log.jsonl"}) {
+    const fs::path root = test.folder() / "sources";
+    const fs::path file = root / path;
+    MakeFolder(file.parent_path());
+    Project project = test.project();
+    auto& files = project.programs.at("golden/a_test").files;
+    for (const char* read : {path, "golden/README.md", "golden/data.csv"}) {
+      files[read] = root / read;
+    }
+    WriteFileAtomically(root / "golden/README.md", "text");
+    WriteFileAtomically(root / "golden/data.csv", "1,2\n");
+    // As a user gives the path.
+    const SampledList list(root / "golden" / ".." / path);
+    std::string with_documents;
+    const auto begin = [&] {
+      const SourceTree tree(project, test.folder() / "tree", list.path());
+      SampledRun run = RunOf();
+      run.sources = tree.digest();
+      with_documents = tree.digest_with_documents();
+      SampledList again(list.path());
+      again.Begin(run);
+      again.Add(Fault(static_cast<int>(again.faults().size()), Fate::kFailed));
+    };
+    begin();
+    const std::string before = with_documents;
+    begin();
+    EXPECT_EQ(with_documents, before);
+    // Nor does a document matter to it, but to what is known without a fault.
+    WriteFileAtomically(root / "golden/README.md", "another text");
+    begin();
+    EXPECT_NE(with_documents, before);
+    EXPECT_EQ(SampledList(file).faults().size(), 3u);
+    // Data does.
+    WriteFileAtomically(root / "golden/data.csv", "1,3\n");
+    EXPECT_TRUE(Says(MessageOf(ExitCode::kUsage, begin),
+                     "the sources have changed since it was begun"));
+  }
 }
 
 TEST(SampledList, IsOfOneStateOnly) {
@@ -131,6 +189,18 @@ TEST(SampledList, IsOfOneStateOnly) {
                 [&] { begin([](auto& run) { run.compiler = "g++ 13"; }); }),
       "which is now 'g++ 13'"));
   EXPECT_EQ(ReadWholeFile(file), before);
+}
+
+TEST(SampledList, ReadsOlderOnesThatDoNotNameWhatIsUnseen) {
+  const fs::path file = NewFile();
+  SampledList(file).Begin(RunOf());
+  WriteFileAtomically(
+      file, Replaced(ReadWholeFile(file),
+                     R"(,"unseen":["golden/c.h","kernels/d.cu"])", ""));
+  const SampledList list(file);
+  EXPECT_EQ(list.run()->left_out.messages, 4);
+  EXPECT_TRUE(list.run()->unseen.empty());
+  EXPECT_FALSE(Says(SampledReport(list, {}).Text(), "nothing is drawn in"));
 }
 
 // A part's draw is a different draw, whatever its seed.
@@ -340,10 +410,14 @@ TEST(TryToKill, EndsWithTheFirstThatNotices) {
   EXPECT_EQ(fate()->suites, 4);  // two more than it had
   EXPECT_EQ(timeouts[0], 30);
   EXPECT_EQ(timeouts[1], 70);  // ten times the duration without a fault
-  of_b.code = 139;             // as a script reports a signal
+  EXPECT_EQ(fate()->signal, 0);
+  of_b.code = 139;  // as a script reports a signal
   EXPECT_EQ(fate()->fate, Fate::kCrashed);
+  EXPECT_EQ(fate()->signal, 11);
   of_b.end = SuiteRun::End::kSignalled;
+  of_b.code = 6;
   EXPECT_EQ(fate()->fate, Fate::kCrashed);
+  EXPECT_EQ(fate()->signal, 6);
   of_b.end = SuiteRun::End::kTimedOut;
   EXPECT_EQ(fate()->fate, Fate::kTimedOut);
   of_b.hits = 0;  // for another reason
@@ -352,6 +426,121 @@ TEST(TryToKill, EndsWithTheFirstThatNotices) {
             Fate::kNotReached);
   options.stop = [] { return true; };
   EXPECT_FALSE(fate().has_value());
+}
+
+// Where memory is short, the system ends a test by SIGKILL: nobody has noticed
+// anything.
+class ShortOfMemoryTest : public ::testing::Test {
+ protected:
+  ShortOfMemoryTest() { options_.jobs = 2; }
+
+  // The next runs are ended so, as many as these; then a test passes.
+  void End(std::vector<SuiteRun> runs) {
+    options_.run = [this, runs](const Suite&, const std::string&, double) {
+      if (count_ < runs.size()) return runs[count_++];
+      ++count_;
+      SuiteRun passed;
+      passed.hits = 1;
+      return passed;
+    };
+    count_ = 0;
+  }
+  MeasuredFault Try() {
+    return *TryToKill(Fault(0, Fate::kNotReached), {&suite_},
+                      {{"a", {true, 1, {}}}}, options_);
+  }
+  bool PassesWithoutAFault() {
+    bool passed = false;
+    RunWithoutFaults({&suite_}, options_,
+                     [&](const Suite&, const CleanRun& run,
+                         const std::string&) { passed = run.passed; });
+    return passed;
+  }
+
+  static SuiteRun Killed(SuiteRun::End end, int code, uint64_t hits) {
+    SuiteRun run;
+    run.end = end;
+    run.code = code;
+    run.hits = hits;
+    return run;
+  }
+
+  const Suite suite_ = {"a", ""};
+  const std::vector<SuiteRun> ways_ = {
+      Killed(SuiteRun::End::kSignalled, SIGKILL, 1),
+      Killed(SuiteRun::End::kSignalled, SIGKILL, 0),
+      Killed(SuiteRun::End::kExited, 128 + SIGKILL, 1)};  // of a script
+  KillOptions options_;
+  size_t count_ = 0;  // runs
+};
+
+TEST_F(ShortOfMemoryTest, LooksAgain) {
+  for (const SuiteRun& way : ways_) {
+    End({way});
+    const MeasuredFault fault = Try();
+    EXPECT_EQ(fault.fate, Fate::kSurvived);
+    EXPECT_EQ(fault.signal, 0);
+    EXPECT_EQ(count_, 2u);
+    End({way});
+    EXPECT_TRUE(PassesWithoutAFault());
+  }
+}
+
+TEST_F(ShortOfMemoryTest, SaysSoTheSecondTime) {
+  for (const SuiteRun& way : ways_) {
+    End({way, way});
+    EXPECT_TRUE(
+        Says(MessageOf(ExitCode::kEnvironment, [&] { Try(); }),
+             "a with s3.0 was ended by SIGKILL, twice", "memory is short",
+             "nothing is written of it; start again, with fewer --jobs"));
+    EXPECT_EQ(count_, 2u);
+    End({way, way});
+    EXPECT_TRUE(
+        Says(MessageOf(ExitCode::kEnvironment, [&] { PassesWithoutAFault(); }),
+             "a without a fault was ended by SIGKILL, twice"));
+  }
+  // Ctrl-C is no lack of memory.
+  End({ways_[0], ways_[0]});
+  options_.stop = [&] { return count_ > 0; };
+  EXPECT_FALSE(TryToKill(Fault(0, Fate::kNotReached), {&suite_},
+                         {{"a", {true, 1, {}}}}, options_)
+                   .has_value());
+  EXPECT_EQ(count_, 1u);
+}
+
+// Else the list of a fault that takes all memory could never be completed.
+TEST_F(ShortOfMemoryTest, BlamesTheFaultOfATestThatRanAlone) {
+  options_.jobs = 1;
+  End({ways_[0], ways_[0]});
+  const MeasuredFault fault = Try();
+  EXPECT_EQ(fault.fate, Fate::kCrashed);
+  EXPECT_EQ(fault.signal, SIGKILL);
+  End({ways_[0], ways_[0]});
+  EXPECT_TRUE(
+      Says(MessageOf(ExitCode::kEnvironment, [&] { PassesWithoutAFault(); }),
+           "ended by SIGKILL, twice"));
+}
+
+TEST_F(ShortOfMemoryTest, TriesAloneWhatIsLeft) {
+  // Which are tried, and how many at a time; the first two are killed once.
+  std::vector<std::pair<size_t, int>> tried;
+  std::mutex mutex;
+  ForAllAndThenAlone(4, options_, [&](size_t i, const KillOptions& options) {
+    const std::lock_guard lock(mutex);
+    tried.emplace_back(i, options.jobs);
+    if (i < 2 && options.jobs > 1) throw ShortOfMemory("killed");
+  });
+  ASSERT_EQ(tried.size(), 6u);
+  std::ranges::sort(tried.begin(), tried.begin() + 4);
+  std::ranges::sort(tried.begin() + 4, tried.end());
+  EXPECT_EQ(tried, (std::vector<std::pair<size_t, int>>{
+                       {0, 2}, {1, 2}, {2, 2}, {3, 2}, {0, 1}, {1, 1}}));
+  // What is no lack of memory is thrown.
+  EXPECT_THROW(ForAllAndThenAlone(2, options_,
+                                  [](size_t, const KillOptions&) {
+                                    throw EnvironmentError("no such program");
+                                  }),
+               EnvironmentError);
 }
 
 std::map<std::string, Equivalent> Argued(const std::string& id,
@@ -411,8 +600,11 @@ TEST(SampledReport, CountsByPackageAndNamesWhatIsAlive) {
       "1 in macros, 2 that the compiler must know, 3 declarations, 4 in "
       "messages";
   EXPECT_TRUE(Says(
-      text, left_out, "1 that do not compile, 0 that broke the build",
-      "trainer/run", "SURVIVED s3.4 trainer/run/b.cc:5", "1; 2;\n    -> 1 + 1",
+      text, left_out,
+      "nothing is drawn in 2 sources, which clang has not seen: golden/c.h, "
+      "kernels/d.cu\n",
+      "1 that do not compile, 0 that broke the build", "trainer/run",
+      "SURVIVED s3.4 trainer/run/b.cc:5", "1; 2;\n    -> 1 + 1",
       "3 of 5 killed: 60.0 % [14.7, 94.7]; 1 equivalent by equal object"));
   EXPECT_FALSE(Says(text, "s3.6 "));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/mutation/sampled/sampled_report.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -40,6 +40,14 @@ std::string InOneLine(std::string text) {
     if (c != ' ' || !result.ends_with(' ')) result += c;
   }
   return result;
+}
+
+// The line about sources in which nothing could be drawn.
+std::string UnseenText(const std::vector<std::string>& unseen) {
+  if (unseen.empty()) return "";
+  return fmt::format(
+      "nothing is drawn in {} sources, which clang has not seen: {}\n",
+      unseen.size(), fmt::join(unseen, ", "));
 }
 
 }  // namespace
@@ -114,14 +122,14 @@ std::string SampledReport::Text() const {
   std::string text = fmt::format(
       "seed {}{}: {} faults of {} places in {} units ({}; {})\n"
       "no places: {} in macros, {} that the compiler must know, {} "
-      "declarations, {} in messages\n"
+      "declarations, {} in messages\n{}"
       "drawn, and put back: {} that do not compile, {} that broke the "
       "build\n\n",
       run.seed, run.part.empty() ? "" : ", only in " + run.part, run.faults,
       run.places, run.units, run.clang, "sources " + run.sources.substr(0, 12),
       run.left_out.in_macros, run.left_out.constants, run.left_out.declarations,
-      run.left_out.messages, fates[Fate::kDoesNotCompile],
-      fates[Fate::kBreaksTheBuild]);
+      run.left_out.messages, UnseenText(run.unseen),
+      fates[Fate::kDoesNotCompile], fates[Fate::kBreaksTheBuild]);
   text += ScoreTable("package", packages_, score_) + "\n";
   text += ScoreTable("change", changes_, score_);
   if (!alive_.empty()) text += "\nalive:\n";

@@ -3,10 +3,11 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
+#include <optional>
 #include <sstream>
 
 #include "core/errors.h"
+#include "core/text/ascii.h"
 #include "core/text/suggestion.h"
 
 namespace softmoe::verify {
@@ -20,14 +21,6 @@ const T& Find(const std::map<std::string, T>& map, const Case& c,
       << "operation " << c.op << " asks for its parameter " << name
       << ", which it does not declare";
   return found->second;
-}
-
-// The whole of `text` as a T.
-template <typename T, typename... Base>
-bool ParseAll(const std::string& text, T* value, Base... base) {
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, *value, base...);
-  return !text.empty() && result.ec == std::errc() && result.ptr == end;
 }
 
 std::string SimplificationText(const Simplification& s) {
@@ -50,15 +43,17 @@ Simplification ParseSimplification(const std::string& text) {
   s.tensor = text.substr(0, colon);
   const std::string how =
       colon == std::string::npos ? "" : text.substr(colon + 1);
+  const std::string kind = how.substr(0, 4);
+  const auto number = ParseNumber<int64_t>(how.substr(kind.size()));
   if (how == "zero") return s;
   if (how == "one") {
     s.how = Simplification::How::kOne;
-  } else if (how.starts_with("bits") && ParseAll(how.substr(4), &s.argument) &&
-             s.argument >= 1 && s.argument <= 53) {
+  } else if (kind == "bits" && number >= 1 && number <= 53) {
     s.how = Simplification::How::kBits;
-  } else if (how.starts_with("only") && ParseAll(how.substr(4), &s.argument) &&
-             s.argument >= 0) {
+    s.argument = *number;
+  } else if (kind == "only" && number >= 0) {
     s.how = Simplification::How::kOnly;
+    s.argument = *number;
   } else {
     throw ConfigError("simplify: '" + text +
                       "' is not one of TENSOR:zero, TENSOR:one, "
@@ -149,21 +144,18 @@ CasePattern ParseWords(const std::string& text) {
 }
 
 int64_t ParseWhole(const std::string& key, const std::string& text) {
-  int64_t value = 0;
-  if (!ParseAll(text, &value)) {
-    throw ConfigError(key + "=" + text + ": a whole number is needed");
-  }
-  return value;
+  if (const auto number = ParseNumber<int64_t>(text)) return *number;
+  throw ConfigError(key + "=" + text + ": a whole number is needed");
 }
 
 uint64_t ParseSeed(const std::string& key, const std::string& text) {
-  uint64_t value = 0;
   const bool hex = text.starts_with("0x") || text.starts_with("0X");
-  if (!(hex ? ParseAll(text.substr(2), &value, 16) : ParseAll(text, &value))) {
-    throw ConfigError(key + "=" + text +
-                      ": a whole number, or hexadecimal as 0x5eed, is needed");
+  if (const auto seed = hex ? ParseNumber<uint64_t>(text.substr(2), 16)
+                            : ParseNumber<uint64_t>(text)) {
+    return *seed;
   }
-  return value;
+  throw ConfigError(key + "=" + text +
+                    ": a whole number, or hexadecimal as 0x5eed, is needed");
 }
 
 uint32_t ParseCaseNumber(const std::string& text) {
@@ -175,11 +167,8 @@ uint32_t ParseCaseNumber(const std::string& text) {
 }
 
 double ParseDecimal(const std::string& key, const std::string& text) {
-  double value = 0;
-  if (!ParseAll(text, &value)) {
-    throw ConfigError(key + "=" + text + ": a number is needed");
-  }
-  return value;
+  if (const auto number = ParseNumber<double>(text)) return *number;
+  throw ConfigError(key + "=" + text + ": a number is needed");
 }
 
 Window ParseWindow(const std::string& key, const std::string& text) {

@@ -22,15 +22,17 @@ Words WordsFor(const std::string& name, uint64_t seed, uint32_t number) {
       {seed, RandomStream::kTestData, number, NameKey("parameter " + name)}, 0);
 }
 
-// By how much a parameter is less than the one that it has to be below.
-constexpr double kBelow = 1.0 / 64;
+// By how much a parameter is at least less than the one that it has to be below
+// (float tells them apart up to 256), and mostly is when it is drawn.
+constexpr double kBelow = 0x1p-16, kMostlyBelow = 1.0 / 64;
 
-// `range`, up to the parameter or the fill that limits this one.
-Range Limited(Range range, const Parameter& parameter, const Case& c) {
+// `range`, up to the parameter, less `below`, or the fill that limits this one.
+Range Limited(Range range, const Parameter& parameter, const Case& c,
+              double below) {
   if (c.fill.name == parameter.low_in_fill) range.high = range.low;
   if (parameter.at_most.empty()) return range;
   double bound = static_cast<double>(c.Size(parameter.at_most));
-  if (parameter.below) bound -= kBelow;
+  if (parameter.below) bound -= below;
   range.high = std::max(range.low, std::min(range.high, bound));
   return range;
 }
@@ -62,8 +64,13 @@ int64_t DrawSize(const Parameter& parameter, const Range& range,
   return ToStep(std::floor(size), parameter.step, range);
 }
 
-double DrawReal(const Parameter& parameter, const Range& range,
-                const Words& words) {
+double DrawReal(const Parameter& parameter, const Case& c, const Words& words) {
+  const Range drawn = {parameter.low, parameter.high};
+  // Now and then as near below as it can be.
+  if (parameter.below && (words[2] >> 16) % 32 == 0) {
+    return Limited(drawn, parameter, c, kBelow).high;
+  }
+  const Range range = Limited(drawn, parameter, c, kMostlyBelow);
   if (!parameter.typical.empty()) {
     return std::clamp(parameter.typical[words[0] % parameter.typical.size()],
                       range.low, range.high);
@@ -100,11 +107,6 @@ double GivenNumber(const Parameter& parameter, const std::string& text) {
              : ParseDecimal(parameter.name, text);
 }
 
-// What a draw may give: the parameter's own range.
-Range DrawnRange(const Parameter& parameter, const Case& c) {
-  return Limited({parameter.low, parameter.high}, parameter, c);
-}
-
 void SetParameter(const Operation& op, const Parameter& p,
                   const CasePattern& fixed, Case& c) {
   const auto found = fixed.find(p.name);
@@ -122,8 +124,9 @@ void SetParameter(const Operation& op, const Parameter& p,
     c.choices[p.name] = choice;
     return;
   }
-  const Range drawn = DrawnRange(p, c), range = RangeOf(op, p, c);
+  const Range range = RangeOf(op, p, c);
   if (p.kind == Parameter::Kind::kSize) {
+    const Range drawn = Limited({p.low, p.high}, p, c, kBelow);
     Window window{DrawSize(p, drawn, words), 0};
     // Drawn again only where it must be, so that fixing a parameter leaves the
     // others where it can.
@@ -142,7 +145,7 @@ void SetParameter(const Operation& op, const Parameter& p,
     }
     c.sizes[p.name] = window;
   } else {
-    double value = DrawReal(p, drawn, words);
+    double value = DrawReal(p, c, words);
     if (given != nullptr) {
       value = ParseDecimal(p.name, *given);
       CheckRange(p, range, value, *given);
@@ -207,7 +210,7 @@ Range RangeOf(const Operation& op, const Parameter& parameter, const Case& c) {
     const double value = ParseDecimal(parameter.name, found->second);
     range = {std::min(range.low, value), std::max(range.high, value)};
   }
-  return Limited(range, parameter, c);
+  return Limited(range, parameter, c, kBelow);
 }
 
 int64_t LeastSize(const Operation& op, const std::string& name,
@@ -236,7 +239,8 @@ void Repair(const Operation& op, Case& c) {
     const Range range = RangeOf(op, p, c);
     if (p.kind == Parameter::Kind::kReal) {
       double& value = c.reals[p.name];
-      value = std::clamp(value, range.low, range.high);
+      if (value > range.high) value = Limited(range, p, c, kMostlyBelow).high;
+      value = std::max(value, range.low);
     } else {
       Window& window = c.sizes[p.name];
       window.count = std::max<int64_t>(

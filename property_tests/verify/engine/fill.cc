@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "core/errors.h"
@@ -39,7 +40,10 @@ const std::vector<FillInfo>& Fills() {
       {"wide_gap",
        "a whole mean_active, and as many scores of each row 40, 200 or 2000 T "
        "above the others: sum f is nearly 0"},
-      {"all_equal", "one score per row"},
+      {"wide_gap_beside",
+       "the same, with mean_active 1 to 4 ulp beside the whole number"},
+      {"all_equal",
+       "one score per row; in some rows 0 and -0 beside each other, which tie"},
       {"dominant", "one score of each row far above the others"},
       {"monotone", "scores fall with the expert"},
       {"breakpoint", "mean_active such that the root meets a score"},
@@ -59,6 +63,14 @@ const std::vector<FillInfo>& Fills() {
       {"empty", "no row has an active expert"},
       {"repeated", "all ids are the same"},
       {"first_update", "moments of zero, as before the first update"},
+      {"unseen",
+       "every second gradient is 0, and some steps have no other: the moments "
+       "decay all the same"},
+      {"far_below",
+       "every score so far below 0 that e to its power is 0: at -200, at f64 "
+       "at -1000, and except at bf16 in some cases at -12000"},
+      {"largest", "numbers beside the largest finite ones"},
+      {"zero_rows", "the first of every four rows is 0"},
   };
   return fills;
 }
@@ -156,6 +168,18 @@ double Filler::WholeActive(const std::string& experts) const {
   return count < 2 ? k : std::clamp(std::round(k), 1.0, count - 1);
 }
 
+double Filler::BesideWholeActive(const std::string& experts) const {
+  static constexpr int64_t kSteps[] = {1, -1, 2, -2, 3, -3, 4, -4};
+  const int64_t step = kSteps[Words("beside", {0})[0] % std::size(kSteps)];
+  return StepBy(dtype_, RoundTo(dtype_, WholeActive(experts)), step);
+}
+
+double Filler::FarBelow() const {
+  if (case_.dtype == Dtype::kBf16) return 200;
+  if (Words("far below", {0})[0] % 3 == 0) return 12000;
+  return case_.dtype == Dtype::kF64 ? 1000 : 200;
+}
+
 bool Filler::AmongFirst(const std::string& name, int64_t row, int64_t expert,
                         const Window& experts, int64_t count) const {
   const int64_t start = Words(name, {row, kMaxIndex - 1})[2] % experts.count;
@@ -181,7 +205,7 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
   if (fill == "plateau") {
     return 8 * spread * (static_cast<double>(words[2] % 3) - 1);
   }
-  if (fill == "wide_gap") {
+  if (fill == "wide_gap" || fill == "wide_gap_beside") {
     const int64_t count =
         static_cast<int64_t>(WholeActive("num_experts"));  // above the gap
     const bool above = AmongFirst(name, row, expert, experts, count);
@@ -201,7 +225,11 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
                : top - 1024 * (1 + static_cast<double>(words[0] % 4));
   }
   if (fill == "all_equal" || fill == "cutoff_exact") {
-    return spread * Normal(Words(name, {row, kMaxIndex - 1}));
+    const auto row_words = Words(name, {row, kMaxIndex - 1});
+    if (fill == "all_equal" && row_words[2] % 4 == 0) {
+      return words[2] % 2 == 0 ? 0.0 : -0.0;
+    }
+    return spread * Normal(row_words);
   }
   if (fill == "dominant") {
     const int64_t leader =

@@ -80,6 +80,11 @@ class Filler {
   // mean_active as a whole number that leaves at least one expert on either
   // side, if there are two experts.
   double WholeActive(const std::string& experts_parameter) const;
+  // 1 to 4 numbers of its dtype above or below that.
+  double BesideWholeActive(const std::string& experts_parameter) const;
+  // For fill far_below: by how much scores are below 0. Beyond 10^4, a mask of
+  // -10^4 is not far enough below them.
+  double FarBelow() const;
   // Whole numbers in [0, limit), i32.
   Tensor Ids(const std::string& name, const std::vector<Window>& axes,
              int64_t limit) const;

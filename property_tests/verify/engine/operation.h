@@ -31,7 +31,7 @@ struct Parameter {
   // Sizes and reals: the valid range, both ends included.
   double low = 1, high = 1;
   // Sizes and reals: at most this other parameter (a size, declared earlier),
-  // or, if `below`, less than it by at least 1/64.
+  // or, if `below`, less than it by at least 2^-16, and mostly 1/64.
   std::string at_most = {};
   bool below = false;
   // Sizes: the fill with which it is `low`.

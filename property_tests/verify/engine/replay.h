@@ -16,7 +16,7 @@
 
 namespace softmoe::verify {
 
-inline constexpr int kReproVersion = 5;
+inline constexpr int kReproVersion = 6;
 
 std::string ReproLine(const CaseResult& result);
 // The line of a case that has no result, with a remark for people.

@@ -108,7 +108,7 @@ class AdamW : public Operation {
         {.name = "completed",
          .text = "updates before the first",
          .low = 0,
-         .high = 50000,
+         .high = 3 << 16,  // the largest is 0 again in 16 bits
          .low_in_fill = "first_update"},
         // At the lowest, squares vanish beside the lowest epsilon.
         Real("gradient_scale", "standard deviation of the gradient", 1e-20, 1e3,
@@ -126,7 +126,7 @@ class AdamW : public Operation {
              {0, 0.5, 1e-6, 1e6}, 0),
     };
     edges_ = {"matrix_size=0", "vector_size=0", "matrix_size=40001 steps=1"};
-    fills_ = {"generic", "subnormal", "huge", "first_update"};
+    fills_ = {"generic", "subnormal", "huge", "first_update", "unseen"};
     dtypes_ = {Dtype::kF32, Dtype::kF64};
     outputs_ = {{"parameter"},
                 {"first_moment"},
@@ -167,6 +167,7 @@ are rounded, and may underflow, too: (n + 3) u/2.)")}};
     }
     inputs["gradient"] =
         filler.Data("gradient", {filler.Axis("steps"), all[0]}, scale);
+    if (c.fill.name == "unseen") OmitGradients(c, filler, inputs["gradient"]);
     for (const char* name : {"learning_rate", "beta1", "beta2", "epsilon",
                              "weight_decay", "clip_norm"}) {
       inputs[name] = filler.Scalar(c.Real(name));
@@ -225,6 +226,20 @@ are rounded, and may underflow, too: (n + 3) u/2.)")}};
   }
 
  private:
+  // Every second element has a gradient of 0, and the others have one in the
+  // next step; in a third of the steps all elements do.
+  static void OmitGradients(const Case& c, const Filler& filler,
+                            Tensor& gradient) {
+    const Window steps = filler.Axis("steps");
+    const int64_t size = c.Size("matrix_size") + c.Size("vector_size");
+    for (int64_t s = 0; s < steps.count; ++s) {
+      const int64_t step = steps.first + s;
+      const bool all = filler.Words("unseen", {step})[0] % 3 == 0;
+      for (int64_t i = 0; i < size; ++i) {
+        if (all || (step + i) % 2 == 0) gradient.values[s * size + i] = 0;
+      }
+    }
+  }
   static Parameter Real(const char* name, const char* text, double low,
                         double high, std::vector<double> typical,
                         double simple) {

@@ -35,7 +35,7 @@ class Add : public Operation {
          .apart = Parameter::Apart::kAlways},
         ScaleParameter("x"),
     };
-    edges_ = {"size=0", "size=40001"};
+    edges_ = {"size=0", "size=70001"};
     fills_ = {"generic", "exact", "subnormal", "huge"};
     dtypes_ = {Dtype::kF32, Dtype::kBf16};
     outputs_ = {{"y"}};

@@ -197,8 +197,10 @@ class Attention : public Operation {
               "length=130 sequences=2 heads=1 head_dim=128",
               // Several blocks of the CPU's softmax, and a later one has the
               // largest score of some queries.
-              "length=600 sequences=1 heads=1 head_dim=4 fill=generic scale=1"};
-    fills_ = {"generic", "exact", "subnormal"};
+              "length=600 sequences=1 heads=1 head_dim=4 fill=generic scale=1",
+              // Flash attention of scores far below 0.
+              "length=130 sequences=1 heads=1 head_dim=64 fill=far_below"};
+    fills_ = {"generic", "exact", "subnormal", "far_below"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
     outputs_ = {{.name = "out", .causal = "length"},
                 {.name = "d_qkv", .parts = 3}};
@@ -239,6 +241,7 @@ rounds. Of the scores: )") + kRandomRoundingsText},
     } else {
       inputs["qkv"] = filler.Data("qkv", of_qkv, c.Real("scale"));
       inputs["d_out"] = filler.Plain("d_out", of_out);
+      if (c.fill.name == "far_below") LowerScores(c, filler, inputs["qkv"]);
     }
     inputs["qkv"].shape = {shape.rows(), 3 * shape.width()};
     inputs["d_out"].shape = {shape.rows(), shape.width()};
@@ -328,6 +331,22 @@ rounds. Of the scores: )") + kRandomRoundingsText},
             qkv.values[q + heads * dim + j] = key[j % Lattice::kFactors];
           }
         }
+      }
+    }
+  }
+  // The first column of every head is a constant in q and its negative in k:
+  // all scores are lower by its square / sqrt(head_dim), which is further than
+  // the other columns reach.
+  static void LowerScores(const Case& c, const Filler& filler, Tensor& qkv) {
+    const AttentionShape shape = ShapeOf(c);
+    const double depth = filler.FarBelow() + 8 * std::pow(c.Real("scale"), 2);
+    const double constant = RoundTo(
+        c.dtype, std::sqrt(depth * std::sqrt(static_cast<double>(shape.dim))));
+    for (int64_t row = 0; row < shape.rows(); ++row) {
+      for (int64_t head = 0; head < shape.heads; ++head) {
+        const int64_t q = (row * 3 * shape.heads + head) * shape.dim;
+        qkv.values[q] = constant;
+        qkv.values[q + shape.width()] = -constant;
       }
     }
   }

@@ -28,11 +28,7 @@ struct BalanceLossFormula {
   BalanceLossFormula(const Case& c, const TensorMap& inputs) {
     const int64_t tokens = c.Size("tokens");
     const double coeff = ScalarOf(inputs, "aux_loss_coeff");
-    const Vector counts = ToVector(At(inputs, "counts"));
-    const double counted = counts.sum();
-    const Vector even = Vector::Constant(
-        counts.size(), 1.0 / static_cast<double>(counts.size()));
-    const Vector fractions = counted == 0 ? even : Vector(counts / counted);
+    const Vector fractions = formula::Fractions(ToVector(At(inputs, "counts")));
     reference::VectorOf<N> probabilities =
         As<N>(ToVector(At(inputs, "probability_sums")));
     // Fractions, and the product that the sum is multiplied by, are rounded,
@@ -74,7 +70,7 @@ class BalanceLossOp : public Operation {
         Coefficient("z_loss_coeff", "of the squared logsumexp"),
         Coefficient("group_scale", "of both in the gradient"),
     };
-    edges_ = {"num_experts=256"};
+    edges_ = {"num_experts=256", "tokens=200000 largest_count=150000"};
     fills_ = {"generic"};
     outputs_ = {{.name = "load_balance_loss", .in_double = true},
                 {.name = "z_loss", .in_double = true},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "reference/lapsum.h"
 #include "reference/load_balance.h"
 #include "reference/matrix.h"
+#include "reference/router.h"
 #include "reference/softmax.h"
 
 namespace softmoe::verify {
@@ -24,6 +24,7 @@ namespace {
 
 using Kind = Parameter::Kind;
 namespace formula = reference::formula;
+using reference::BoolMatrix;
 using reference::Matrix;
 using reference::Vector;
 
@@ -31,16 +32,12 @@ constexpr char kSums[] = "balance-sums-f32/3";
 
 bool SoftBasis(const Case& c) { return c.Choice("basis") == "soft_weights"; }
 
-// The experts that a token counts for.
-std::vector<int64_t> CountedExperts(const Case& c, const Matrix& scores,
-                                    int64_t row) {
-  std::vector<int64_t> order(static_cast<size_t>(scores.cols()));
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
-    return scores(row, a) > scores(row, b);
-  });
-  order.resize(static_cast<size_t>(c.Size("count_top")));
-  return order;
+// The experts that each token counts for, as in MegatronLoadBalance.
+BoolMatrix CountedExperts(const Case& c, const Matrix& scores) {
+  return reference::RouterForward(
+             {.kind = RouterKind::kSparse, .max_active = c.Size("count_top")},
+             scores)
+      .active;
 }
 
 // The terms of a balance group's sums, token by token, and the gradient of
@@ -62,6 +59,7 @@ struct BalanceRows {
     basis = d_scores = Matrix(scores_.rows(), scores_.cols());
     basis_bounds = d_scores_bounds =
         reference::MatrixOf<Bounded>(scores_.rows(), scores_.cols());
+    const BoolMatrix counted = CountedExperts(c, scores_);
     for (int64_t t = 0; t < scores_.rows(); ++t) {
       const SoftmaxRow softmax = BoundSoftmaxRow(scores_.row(t));
       if (SoftBasis(c)) {
@@ -70,7 +68,8 @@ struct BalanceRows {
         SetSoftmax(t, softmax);
       }
       AddSquaredLogSumExp(t, softmax);
-      for (const int64_t e : CountedExperts(c, scores_, t)) {
+      for (int64_t e = 0; e < scores_.cols(); ++e) {
+        if (!counted(t, e)) continue;
         counts.values[e] += 1;
         doubt[e] += SoftBasis(c) && MayVanish(c.dtype, basis_bounds(t, e));
       }
@@ -171,7 +170,8 @@ class BalanceSums : public Operation {
         SpreadParameter(),
         TemperatureParameter("T of p, in score units"),
     };
-    edges_ = {"rows=0", "rows=1089", "num_experts=256"};
+    edges_ = {"rows=0", "rows=1089", "num_experts=256",
+              "num_experts=32 mean_active=31.99998 basis=soft_weights"};
     fills_ = {"generic",        "exact",       "ties",      "near_ties",
               "plateau",        "wide_gap",    "all_equal", "dominant",
               "monotone",       "subnormal",   "huge",      "one_expert_all",
@@ -251,8 +251,9 @@ its p to 0.)")},
     if (counts == got.end() || counts->second.size() != scores.cols())
       return {};
     std::vector<double> excess = counts->second.values;
-    for (int64_t t = 0; t < scores.rows(); ++t) {
-      for (const int64_t e : CountedExperts(c, scores, t)) --excess[e];
+    const BoolMatrix counted = CountedExperts(c, scores);
+    for (int64_t e = 0; e < scores.cols(); ++e) {
+      excess[e] -= static_cast<double>(counted.col(e).count());
     }
     if (std::ranges::none_of(excess, [](double x) { return x > 0; })) return {};
     Expected expected = Expect(c, inputs);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/operations/operation_table.h"
@@ -23,17 +25,19 @@ class Cast : public Operation {
         ScaleParameter("x"),
     };
     edges_ = {"size=0", "size=40001"};
-    fills_ = {"generic", "subnormal"};
+    fills_ = {"generic", "subnormal", "largest"};
     dtypes_ = {Dtype::kBf16};
     outputs_ = {{"rounded"}, {.name = "widened", .in_float = true}};
     derivations_ = WithStoredBf16({
         {kDerivation, RawLines(R"(
 Of the bf16 numbers the nearest, of two the even one; a bf16 number is
-the upper half of its float: equality.)")},
+the upper half of its float: equality. Numbers that round to infinity,
+and NaN, are not drawn.)")},
     });
   }
 
-  // Every second x lies in the middle between two bf16 numbers.
+  // Every second x lies in the middle between two bf16 numbers; at fill
+  // "largest", every x is one of LargestNumbers.
   TensorMap Inputs(const Case& c) const override {
     const Filler filler(c);
     const std::vector<Window> axes = {filler.Axis("size")};
@@ -41,6 +45,9 @@ the upper half of its float: equality.)")},
     for (int64_t i = 0; i < x.size(); i += 2) {
       const double below = RoundTo(Dtype::kBf16, x.values[i]);
       x.values[i] = (below + StepBy(Dtype::kBf16, below, 1)) / 2;
+    }
+    if (c.fill.name == "largest") {
+      x = filler.InFloat().OneOf("x", axes, LargestNumbers());
     }
     return {{"x", x}, {"stored", filler.Data("stored", axes, c.Real("scale"))}};
   }
@@ -55,6 +62,19 @@ the upper half of its float: equality.)")},
   }
 
  private:
+  // Of both signs: the last middle and its neighbours, the largest bf16 number
+  // and the last float that rounds to it.
+  static std::vector<double> LargestNumbers() {
+    const double largest = 0x1.fep127, middle = 0x1.fdp127;
+    std::vector<double> numbers;
+    for (const double x : {StepBy(Dtype::kF32, middle, -1), middle,
+                           StepBy(Dtype::kF32, middle, 1), largest,
+                           StepBy(Dtype::kF32, largest, 0x7fff)}) {
+      numbers.insert(numbers.end(), {x, -x});
+    }
+    return numbers;
+  }
+
   static constexpr char kDerivation[] = "cast/1";
 };
 

@@ -51,6 +51,18 @@ void KeepActive(const Tensor& active, Tensor* values) {
   }
 }
 
+void ZeroSomeGates(const Filler& filler, Tensor* gates) {
+  const Window rows = filler.Axis("rows");
+  const Window experts = filler.Axis("num_experts");
+  for (int64_t t = 0; t < rows.count; ++t) {
+    for (int64_t e = 0; e < experts.count; ++e) {
+      const auto words =
+          filler.Words("gate of 0", {rows.first + t, experts.first + e});
+      if (words[0] % 4 == 0) gates->values[t * experts.count + e] = 0;
+    }
+  }
+}
+
 std::string WhyNoSelection(const Case& c, const TensorMap& inputs) {
   const Tensor& active = At(inputs, "active");
   const Tensor& gates = At(inputs, "gates");

@@ -24,6 +24,10 @@ Tensor Selection(const Case& c, const Filler& filler);
 // Sets inactive elements to 0.
 void KeepActive(const Tensor& active, Tensor* values);
 
+// Sets about every fourth of the gates [rows, num_experts] to 0: an expert that
+// the fallback chose is active even where float flushes its soft weight to 0.
+void ZeroSomeGates(const Filler& filler, Tensor* gates);
+
 // Why the inputs "active" and "gates" cannot come from a router with this cap:
 // an element of active that is not 0 or 1, a gate where nothing is active, more
 // experts than the cap; "" if they can.

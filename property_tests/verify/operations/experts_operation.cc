@@ -137,11 +137,15 @@ class Experts : public Operation {
          .text = "standard deviation of hidden",
          .low = 1e-3,
          .high = 16,
-         .typical = {1, 1, 8},
+         .typical = {1, 1, 8, 16},
          .simple = 1},
     };
     edges_ = {"rows=0", "d_ffn=550", "d_model=300", "d_model=264 d_ffn=272",
-              "rows=130 num_experts=40"};
+              "rows=130 num_experts=40",
+              "num_experts=130 max_active=7 d_model=8 d_ffn=5",
+              "rows=300 d_model=4 d_ffn=4 fill=one_expert_all",
+              // Arguments of SiLU below -88, where e^-z exceeds float.
+              "d_model=96 d_ffn=24 rows=20 scale=16 fill=generic"};
     fills_ = {"generic",        "exact",        "subnormal", "one_expert_all",
               "expert_0_and_1", "uneven_ranks", "empty"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
@@ -181,6 +185,7 @@ d_model.
     inputs["down_weight"] =
         filler.Plain("down_weight", {experts, inner, width}, 0.3);
     KeepActive(inputs["active"], &inputs["gates"]);
+    ZeroSomeGates(filler, &inputs["gates"]);
     inputs["gate_up_weight"] = filler.Plain(
         "gate_up_weight", {experts, width, Filler::All(2), inner}, 0.3);
     if (c.fill.name == "exact") MakeExact(c, filler, &inputs);

@@ -71,7 +71,8 @@ class Gemm : public Operation {
         YesOrNo("accumulate", "c += instead of c ="),
         ScaleParameter("a"),
     };
-    edges_ = {"m=0", "k=0", "k=600", "m=129 k=257", "n=530"};
+    edges_ = {"m=0",   "k=0 accumulate=no", "k=0 accumulate=yes",
+              "k=600", "m=129 k=257",       "n=530"};
     fills_ = {"generic", "exact", "subnormal", "huge"};
     dtypes_ = {Dtype::kF32, Dtype::kBf16};
     outputs_ = {{"c"}};

@@ -34,10 +34,12 @@ class LapSum : public Operation {
         SpreadParameter(),
         TemperatureParameter("T, in score units"),
     };
-    edges_ = {"rows=0", "rows=1089", "num_experts=32 mean_active=0.000001"};
-    fills_ = {"generic",  "ties",       "near_ties", "plateau",
-              "wide_gap", "all_equal",  "dominant",  "monotone",
-              "whole_k",  "breakpoint", "subnormal", "huge"};
+    edges_ = {"rows=0", "rows=1089", "num_experts=32 mean_active=0.000001",
+              "num_experts=32 mean_active=31.99998"};
+    fills_ = {
+        "generic",         "ties",      "near_ties", "plateau",  "wide_gap",
+        "wide_gap_beside", "all_equal", "dominant",  "monotone", "whole_k",
+        "breakpoint",      "subnormal", "huge"};
     dtypes_ = {Dtype::kF32, Dtype::kF64};
     outputs_ = {{"weights"},
                 {"d_scores"},
@@ -63,6 +65,8 @@ class LapSum : public Operation {
       mean_active = LapSumAtScore(first, j, temperature);
     } else if (c.fill.name == "whole_k" || c.fill.name == "wide_gap") {
       mean_active = filler.WholeActive("num_experts");
+    } else if (c.fill.name == "wide_gap_beside") {
+      mean_active = filler.BesideWholeActive("num_experts");
     }
     inputs["scores"] = scores;
     inputs["mean_active"] = filler.Scalar(mean_active);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
@@ -105,7 +106,7 @@ class LmHead : public Operation {
     };
     edges_ = {"rows=0", "rows=1100 d_model=4 vocab_size=12",
               "vocab_size=700 rows=9", "vocab_size=2056 rows=5"};
-    fills_ = {"generic", "exact", "subnormal", "repeated"};
+    fills_ = {"generic", "exact", "subnormal", "repeated", "far_below"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
     outputs_ = {{.name = "loss", .in_float = true},
                 {"d_hidden"},
@@ -130,9 +131,12 @@ operation. Of the logits: )") +
     if (c.fill.name == "exact" && HasExactData(c)) {
       return ExactInputs(filler);
     }
-    return {{"hidden", filler.Data("hidden", {rows, width}, c.Real("scale"))},
-            {"head_weight",
-             filler.Plain("head_weight", {filler.Axis("vocab_size"), width})},
+    Tensor hidden = filler.Data("hidden", {rows, width}, c.Real("scale"));
+    Tensor weight =
+        filler.Plain("head_weight", {filler.Axis("vocab_size"), width});
+    if (c.fill.name == "far_below") LowerLogits(c, filler, hidden, weight);
+    return {{"hidden", hidden},
+            {"head_weight", weight},
             {"targets", filler.Ids("targets", {rows}, c.Size("vocab_size"))},
             {"grad_scale", filler.InFloat().Scalar(c.Real("grad_scale"))}};
   }
@@ -207,6 +211,25 @@ operation. Of the logits: )") +
             {"head_weight", weight},
             {"targets", filler.Ids("targets", {rows}, vocab.count)},
             {"grad_scale", filler.InFloat().Scalar(0.25)}};
+  }
+
+  // The first column of `hidden` is a constant; that of the head is its
+  // negative or less, not equal for all words: logits are lower by at least its
+  // square, which is further than the other columns reach.
+  static void LowerLogits(const Case& c, const Filler& filler, Tensor& hidden,
+                          Tensor& weight) {
+    const int64_t width = c.Size("d_model");
+    const double depth =
+        filler.FarBelow() +
+        8 * c.Real("scale") * std::sqrt(static_cast<double>(width));
+    const double constant = RoundTo(c.dtype, std::sqrt(depth));
+    for (int64_t i = 0; i < hidden.size(); i += width) {
+      hidden.values[i] = constant;
+    }
+    for (int64_t i = 0; i < weight.size(); i += width) {
+      double& x = weight.values[i];
+      x = RoundTo(c.dtype, -constant - std::abs(x) / constant);
+    }
   }
 
   TensorMap Forward(const Case& c, const TensorMap& inputs,

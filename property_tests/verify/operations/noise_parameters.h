@@ -23,12 +23,13 @@ inline Parameter StepParameter() {
 inline Parameter LayerParameter() {
   return {.name = "layer", .text = "of the router", .low = 0, .high = 100};
 }
-// Includes numbers of more than 32 bits.
+// Includes numbers of more than 32 bits, and one from which the index of draws
+// crosses a multiple of 2^32 after six rows, whatever their width.
 inline Parameter FirstTokenParameter() {
   return {.name = "first_token",
           .kind = Parameter::Kind::kChoice,
           .text = "number of the first row in the whole batch",
-          .choices = {"0", "1000", "1099511627776"}};
+          .choices = {"0", "1000", "1099511627776", "4294967290"}};
 }
 
 // As many of a seed's 64 bits as a double holds, and all 32 of a step.

@@ -22,12 +22,12 @@ inline Parameter ScaleParameter(const std::string& of) {
           .simple = 1};
 }
 
-// k of LapSum, below num_experts.
+// k of LapSum, below num_experts: where all weights are 1, no root is left.
 inline Parameter MeanActiveParameter(const std::string& text, double low,
                                      double high) {
   return {.name = "mean_active",
           .kind = Parameter::Kind::kReal,
-          .text = text,
+          .text = text + "; num_experts itself is not judged",
           .low = low,
           .high = high,
           .at_most = "num_experts",

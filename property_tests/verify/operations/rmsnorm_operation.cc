@@ -20,8 +20,7 @@ using Kind = Parameter::Kind;
 using reference::Matrix;
 using reference::Vector;
 
-// ReciprocalRms, RmsNormForward and RmsNormBackward, and what other programs
-// round besides.
+// The reference's formulas, and what other programs round besides.
 template <typename N>
 struct RmsNormFormula {
   std::map<std::string, std::vector<N>> outputs;
@@ -29,36 +28,20 @@ struct RmsNormFormula {
   RmsNormFormula(const Matrix& x, const Vector& weight, double epsilon,
                  const Matrix& d_y, const Matrix& before) {
     namespace formula = reference::formula;
-    const reference::MatrixOf<N> hidden = As<N>(x), cotangent = As<N>(d_y);
+    const reference::MatrixOf<N> hidden = As<N>(x);
     const reference::VectorOf<N> scale = As<N>(weight);
     reference::VectorOf<N> rstd = formula::ReciprocalRms<N>(hidden, epsilon);
     // A root and a quotient round twice, rsqrt within 2 ulp is 4 u.
     for (N& each : rstd) each = each.Rounded(2);
-    const reference::MatrixOf<N> normalized =
-        formula::NormalizedRows<N>(hidden, rstd);
-    reference::MatrixOf<N> y = normalized, d_hidden = normalized;
-    for (int64_t t = 0; t < x.rows(); ++t) {
-      reference::VectorOf<N> v = cotangent.row(t);
-      for (int64_t j = 0; j < x.cols(); ++j) {
-        y(t, j) = y(t, j) * scale[j];
-        v[j] = v[j] * scale[j];
-      }
-      const N mean =
-          formula::Dot<N>(v, normalized.row(t)) / static_cast<double>(x.cols());
-      for (int64_t j = 0; j < x.cols(); ++j) {
-        // (d_model v - xhat sum) (1/d_model rstd) rounds three times more.
-        d_hidden(t, j) =
-            (rstd[t] * (v[j] - mean * normalized(t, j))).Rounded(3);
-      }
-    }
-    reference::VectorOf<N> d_weight(x.cols());
-    for (int64_t j = 0; j < x.cols(); ++j) {
-      d_weight[j] = formula::Dot<N>(cotangent.col(j), normalized.col(j));
-    }
-    outputs["y"] = Flat<N>(y);
+    reference::RmsNormGradientsOf<N> gradients =
+        formula::RmsNormBackward<N>(hidden, scale, rstd, As<N>(d_y));
+    // (d_model v - xhat sum) (1/d_model rstd) rounds three times more.
+    for (N& d : gradients.d_hidden.reshaped()) d = d.Rounded(3);
+    outputs["y"] = Flat<N>(formula::RmsNormForward<N>(hidden, scale, rstd));
     outputs["rstd"] = Flat<N>(rstd);
-    outputs["d_x"] = Flat<N>(formula::Plus<N>(As<N>(before), d_hidden));
-    outputs["d_weight"] = Flat<N>(d_weight);
+    outputs["d_x"] =
+        Flat<N>(formula::Plus<N>(As<N>(before), gradients.d_hidden));
+    outputs["d_weight"] = Flat<N>(gradients.d_weight);
   }
 };
 
@@ -95,7 +78,7 @@ class RmsNorm : public Operation {
     edges_ = {"rows=0", "d_model=640", "d_model=2056 rows=70", "rows=600",
               // More blocks of a device than a tree of sums has strips.
               "rows=2113 d_model=2 fill=exact"};
-    fills_ = {"generic", "exact", "subnormal", "huge"};
+    fills_ = {"generic", "exact", "subnormal", "huge", "zero_rows"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
     outputs_ = {{"y"},
                 {"d_x"},
@@ -130,7 +113,14 @@ N d_y, 1/N and a product are rounded besides, and no division of the sum:
               {"d_x_before", filler.Plain("d_x_before", axes)},
               {"epsilon", in_float.Scalar(0.75)}};
     }
-    return {{"x", filler.Data("x", axes, c.Real("scale"))},
+    Tensor x = filler.Data("x", axes, c.Real("scale"));
+    if (c.fill.name == "zero_rows") {
+      const int64_t width = axes[1].count;
+      for (int64_t i = 0; i < x.size(); ++i) {
+        if ((axes[0].first + i / width) % 4 == 0) x.values[i] = 0;
+      }
+    }
+    return {{"x", x},
             {"weight", in_float.Plain("weight", {axes[1]})},
             {"d_y", filler.Plain("d_y", axes)},
             {"d_x_before", filler.Plain("d_x_before", axes)},

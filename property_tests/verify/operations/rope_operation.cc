@@ -113,7 +113,9 @@ class Rope : public Operation {
          .simple = 10000},
         ScaleParameter("q, k and v"),
     };
-    edges_ = {"length=0", "head_dim=64", "head_dim=200"};
+    edges_ = {"length=0", "head_dim=64", "head_dim=200",
+              // Positions of the models that are trained.
+              "length=2048 sequences=1 heads=1 head_dim=4"};
     fills_ = {"generic", "subnormal", "huge"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
     outputs_ = {{"rotated"}, {"d_qkv"}};

@@ -39,7 +39,9 @@ class RoutePlanOp : public Operation {
          .at_most = "num_experts"},
     };
     edges_ = {"rows=0", "rows=8449 num_experts=33",
-              "num_experts=256 max_active=256"};
+              "num_experts=256 max_active=256",
+              // More rows of experts than 16 bits count.
+              "rows=600 num_experts=256 max_active=256 fill=generic"};
     fills_ = {"generic", "one_expert_all", "expert_0_and_1", "uneven_ranks",
               "empty"};
     outputs_ = {{"expert_offsets"},
@@ -60,6 +62,7 @@ class RoutePlanOp : public Operation {
                         {"gates", filler.Plain("gates", axes)},
                         {"d_row_gate", filler.Plain("d_row_gate", axes)}};
     KeepActive(inputs["active"], &inputs["gates"]);
+    ZeroSomeGates(filler, &inputs["gates"]);
     return inputs;
   }
 

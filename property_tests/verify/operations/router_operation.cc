@@ -129,13 +129,29 @@ class Router : public Operation {
         TemperatureParameter("T, soft only, in score units"),
     };
     edges_ = {"rows=0", "rows=1089", "num_experts=256",
-              "num_experts=256 max_active=256"};
-    fills_ = {
-        "generic",     "exact",          "ties",           "near_ties",
-        "plateau",     "wide_gap",       "all_equal",      "dominant",
-        "monotone",    "whole_k",        "breakpoint",     "subnormal",
-        "huge",        "none_active",    "cutoff_exact",   "cutoff_at_weight",
-        "cap_reached", "one_expert_all", "expert_0_and_1", "uneven_ranks"};
+              "num_experts=256 max_active=256",
+              "num_experts=32 mean_active=31.99998 kind=soft"};
+    fills_ = {"generic",
+              "exact",
+              "ties",
+              "near_ties",
+              "plateau",
+              "wide_gap",
+              "wide_gap_beside",
+              "all_equal",
+              "dominant",
+              "monotone",
+              "whole_k",
+              "breakpoint",
+              "subnormal",
+              "huge",
+              "none_active",
+              "cutoff_exact",
+              "cutoff_at_weight",
+              "cap_reached",
+              "one_expert_all",
+              "expert_0_and_1",
+              "uneven_ranks"};
     dtypes_ = {Dtype::kF32, Dtype::kF64};
     outputs_ = {{"soft_weights"},
                 {"active"},
@@ -178,6 +194,9 @@ the one that got's own soft weights demand: no tolerance.)")},
     }
     if (fill == "whole_k" || fill == "wide_gap") {
       mean_active = filler.WholeActive("num_experts");
+    }
+    if (fill == "wide_gap_beside") {
+      mean_active = filler.BesideWholeActive("num_experts");
     }
     if (fill == "breakpoint") {
       mean_active = LapSumAtScore(first, chosen, temperature);
