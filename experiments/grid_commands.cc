@@ -12,9 +12,11 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "core/config/config.h"
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
@@ -421,27 +423,47 @@ ExitCode Status(const Arguments& arguments) {
   const Grid grid = Load(arguments);
   const auto status = DescribeStatus(grid, GridFolder(grid, arguments.out));
   fmt::print("{}", status.text);
-  return status.damaged ? ExitCode::kUsage : ExitCode::kDone;
+  return status.problems.code();
 }
 
 // Event files of all runs that have begun, in a folder of which `clean` deletes
-// only what dead processes left.
+// only what dead processes left. A run whose files are damaged or cannot be
+// used keeps no other from its event file.
 ExitCode TensorBoard(const Arguments& arguments) {
   const Grid grid = Load(arguments);
   const fs::path folder = ExistingFolder(grid, arguments);
   const fs::path board = folder / "tensorboard";
-  std::map<trainer::EventFileChange, int> runs;
-  std::unique_ptr<FolderLock> lock;
+  const auto log_of = [&folder](const GridRun& run) {
+    return folder / RunFolderName(run) / trainer::kMetricsName;
+  };
+  RunProblems problems;
+  std::string text;
+  const auto note = [&](const GridRun& run, const std::function<void()>& use) {
+    if (const auto error = problems.Note(use)) {
+      text += fmt::format("\n{}: {}\n", run.id, error->what());
+    }
+  };
+  std::vector<const GridRun*> begun;
   for (const GridRun& run : grid.runs) {
-    const std::string name = RunFolderName(run);
-    const fs::path metrics = folder / name / trainer::kMetricsName;
-    if (!fs::exists(metrics)) continue;
-    MakeFolder(board / name);
-    if (!lock) lock = std::make_unique<FolderLock>(board);
-    ++runs[trainer::UpdateEventFile(metrics,
-                                    board / name / trainer::kEventFileName)];
+    note(run, [&] {
+      if (fs::exists(log_of(run))) begun.push_back(&run);
+    });
   }
-  if (runs.empty()) {
+  std::optional<FolderLock> lock;
+  if (!begun.empty()) {
+    MakeFolder(board);
+    lock.emplace(board);
+  }
+  std::map<trainer::EventFileChange, int> runs;
+  for (const GridRun* run : begun) {
+    note(*run, [&] {
+      const fs::path of_run = board / RunFolderName(*run);
+      MakeFolder(of_run);
+      ++runs[trainer::UpdateEventFile(log_of(*run), ConfigHash(run->config),
+                                      of_run / trainer::kEventFileName)];
+    });
+  }
+  if (runs.empty() && text.empty()) {
     throw EnvironmentError(fmt::format(
         "{}: no run of grid '{}' with these settings has a {} there; give the "
         "--out, --seeds and --set that it was run with",
@@ -453,7 +475,8 @@ ExitCode TensorBoard(const Arguments& arguments) {
       "  tensorboard --logdir {}\n",
       runs[kNew] + runs[kLonger] + runs[kNone], grid.runs.size(), runs[kNew],
       runs[kLonger], runs[kNone], board.string());
-  return ExitCode::kDone;
+  fmt::print("{}", text);
+  return problems.code();
 }
 
 ExitCode Record(const Arguments& arguments) {

@@ -215,7 +215,7 @@ class CommandLine {
     Corpora(run);
     run->add_flag("--recheck", arguments_.recheck,
                   "read token files whole again, which this machine remembers "
-                  "as long as their size, time and inode stay");
+                  "as long as their size, times and inode stay");
     TaskFiles(run);
     Runtime(run, "--threads", "threads",
             "threads; 0: one per core; never changes the result [0]");

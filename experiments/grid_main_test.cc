@@ -38,6 +38,14 @@ class GridMain : public GridProgram {
         trainer::PrepareCorpus(data, 400, {.quiet = true}), folder_ / prefix);
     fs::current_path(current);
   }
+  // The record of the corpus in the grid's folder.
+  fs::path CorpusRecord() const {
+    const fs::path folder = folder_ / "runs/micro";
+    for (const std::string& name : FilesIn(folder)) {
+      if (name.starts_with("corpus-")) return folder / name;
+    }
+    return "none";
+  }
 };
 
 TEST_F(GridMain, HelpTeaches) {
@@ -380,6 +388,33 @@ TEST_F(GridMain, MakesEventFilesOfRunsAtWork) {
   EXPECT_TRUE(EndedWith(Grid(make), 5, "another process"));
 }
 
+// In the first run's place each time: what is wrong there ends nothing early.
+TEST_F(GridMain, WhatIsWrongWithOneRunHidesNoOther) {
+  ASSERT_TRUE(TakeTrained());
+  const fs::path log = RunFolder(0) / "metrics.jsonl";
+  const std::string whole = ReadWholeFile(log);
+  const Strings make = {"tensorboard", "micro.toml"};
+  WriteFileAtomically(log, whole + "nonsense\n");
+  EXPECT_TRUE(EndedWith(Grid(make), 2, "2 of 3 runs: 2 new",
+                        "text/sparse-2/seed7: " + log.string() + ":",
+                        "not a JSON object"));
+  WriteFileAtomically(log, ReadWholeFile(RunFolder(1) / "metrics.jsonl"));
+  EXPECT_TRUE(EndedWith(Grid(make), 2, "2 of 3 runs: 0 new",
+                        log.string() + ":1: a log of configuration",
+                        "move it back where it came from"));
+  const std::string third = whole.substr(0, whole.find("\"step\":2,")) +
+                            whole.substr(whole.find("\"step\":3,"));
+  WriteFileAtomically(log, third);
+  EXPECT_TRUE(EndedWith(Grid(make), 2, log.string() + ":", "'step' is not 2"));
+  // As a folder without permission is, which root may read all the same.
+  fs::remove_all(RunFolder(0));
+  fs::create_symlink(RunFolder(0).filename(), RunFolder(0));
+  EXPECT_TRUE(EndedWith(Grid(make), 5, "2 of 3 runs: 0 new",
+                        "text/sparse-2/seed7: ", RunFolder(0).string()));
+  EXPECT_TRUE(EndedWith(Grid({"status", "micro.toml"}), 5, "2 of 3 runs",
+                        "text/sparse-2/seed7 unreadable: "));
+}
+
 TEST_F(GridMain, ThinsTheStepsOfAReport) {
   ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
   const auto lines = [&] {
@@ -512,10 +547,50 @@ TEST_F(GridMain, FinishedRunsAreOfTheTextThatIsThere) {
                         "corpus path:text.txt: " + not_looked_at));
   WriteFileAtomically(folder_ / "text.txt",
                       trainer::TestText(trainer::TestDocuments(601)));
-  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 2, "result.h5",
+  const std::string other = Bytes("text.txt");
+  const ProgramResult refused = Grid({"run", "micro.toml"});
+  EXPECT_TRUE(EndedWith(refused, 2, "result.h5",
                         "'path:text.txt' has other tokens now", "--out"));
   fs::rename(folder_ / "gone.txt", folder_ / "text.txt");
   EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0));
+
+  // The suggested remedy works.
+  WriteFileAtomically(folder_ / "text.txt", other);
+  EXPECT_TRUE(Says(refused.output, "delete the folders of all runs on it and " +
+                                       CorpusRecord().string()));
+  fs::remove(CorpusRecord());
+  for (size_t row = 0; row < 3; ++row) fs::remove_all(RunFolder(row));
+  EXPECT_TRUE(EndedWith(Grid({"run", "micro.toml"}), 0, "3 of 3 runs finished",
+                        "row 1/3 sparse-2, grid 0% | step 1/60"));
+}
+
+// The same id in another record, of which an earlier verification was stopped.
+TEST_F(GridMain, VerifiesNoOtherRunsTraining) {
+  ASSERT_TRUE(TakeTrained());
+  const fs::path left =
+      folder_ / "runs/verify-record/verify-text-sparse-2-seed7";
+  const fs::path of_another = RunFolder(0) / "checkpoint.h5";
+  const auto verify = [&](const Strings& settings) {
+    Strings run = {"run", "micro.toml", "--out", "other", "--rows", "sparse-2"};
+    Strings record = {"record", "micro.toml", "--out", "other", "--to", "a.h5"};
+    run.insert(run.end(), settings.begin(), settings.end());
+    record.insert(record.end(), settings.begin(), settings.end());
+    fs::remove(folder_ / "a.h5");
+    Grid(run);  // too short for the invariants
+    EXPECT_TRUE(EndedWith(Grid(record), 0));
+    fs::create_directories(left);
+    fs::copy(of_another, left);
+    return Grid({"verify-record", "a.h5", "--run", "text/sparse-2/seed7"});
+  };
+  const ProgramResult same = verify({});
+  EXPECT_TRUE(EndedWith(same, 0, "going on after step 60/60", "PASS"));
+  const ProgramResult config = verify({"--set", "training.steps=6"});
+  EXPECT_TRUE(EndedWith(config, 0, "step 1/6", "PASS"));
+  fs::remove_all(folder_ / "other");
+  WriteFileAtomically(folder_ / "text.txt",
+                      trainer::TestText(trainer::TestDocuments(601)));
+  const ProgramResult tokens = verify({});
+  EXPECT_TRUE(EndedWith(tokens, 0, "step 1/60", "PASS"));
 }
 
 TEST_F(GridMain, SaysOnceOfWhichTextsNothingIsKnown) {

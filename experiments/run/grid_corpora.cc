@@ -118,8 +118,10 @@ void GridCorpora::CheckFinishedRuns(const GridOutcome& outcome,
         {.config = "",
          .tokens = fmt::format(
              "Corpus '{}' has other tokens now: use another folder (--out), "
-             "or delete that file to train the run again",
-             run.run.config.data.corpus),
+             "or, to train anew, delete the folders of all runs on it and "
+             "{}.json",
+             run.run.config.data.corpus,
+             CorpusPrefix(run.run, options_.folder).string()),
          .place = fmt::format("{}, or use another folder (--out)",
                               trainer::HowToGoOn(there, here))});
   }
@@ -133,7 +135,8 @@ void GridCorpora::CheckFinishedRuns(const GridOutcome& outcome,
     if (other.empty()) continue;
     throw ConfigError(fmt::format(
         "{}.json: corpus '{}' has other tokens now: {}; use another folder "
-        "(--out), or delete that file and what was trained on its tokens",
+        "(--out), or, to train anew, delete that file and the folders of all "
+        "runs on its tokens",
         there.prefix.string(), there.corpus, other));
   }
 }

@@ -118,7 +118,8 @@ TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
   fs::remove(checkpoint);
   const fs::path metrics = RunFolder(1) / "metrics.jsonl";
   const std::string steps = ReadWholeFile(metrics);
-  WriteFileAtomically(metrics, "{}\n{\"kind\": \"step\"}\n");
+  const std::string first_line = steps.substr(0, steps.find('\n') + 1);
+  WriteFileAtomically(metrics, first_line + "{\"kind\": \"step\"}\n");
   EXPECT_TRUE(EndedWith(Grid({"status", "micro.toml"}), 2, "damaged",
                         metrics.string() + ":2"));
   WriteFileAtomically(metrics, steps);

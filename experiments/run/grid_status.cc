@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "core/config/config.h"
 #include "core/errors.h"
+#include "core/failure.h"
 #include "core/files/folder_lock.h"
 #include "core/files/json_lines.h"
 #include "core/text/progress.h"
@@ -27,17 +29,18 @@ struct Progressed {
   double seconds = 0;  // over all steps
 };
 
-Progressed ReadMetrics(const fs::path& path) {
+// Reads the log of the run with this configuration; throws DataError if it is
+// that of another.
+Progressed ReadMetrics(const fs::path& path, const std::string& config_hash) {
   Progressed progressed;
+  trainer::LogCheck check(config_hash);
   std::error_code error;
   if (!fs::exists(path, error) && !error) return progressed;
   VisitJsonLines(path, [&](nlohmann::ordered_json&& record, int64_t line) {
-    const auto kind = record.find("kind");
-    if (kind == record.end() || *kind != "step") return;
     const std::string place = fmt::format("{}:{}", path.string(), line);
-    if (!TakeField(record, "step", &progressed.step)) {
-      throw DataError(fmt::format("{}: 'step' is no whole number", place));
-    }
+    check.Line(record, place);
+    if (check.steps() == progressed.step) return;  // not of a step
+    progressed.step = check.steps();
     progressed.loss = JsonNumber(record, trainer::metrics::kLoss.name, place);
     progressed.seconds +=
         JsonNumber(record, trainer::metrics::kStepSeconds.name, place);
@@ -48,9 +51,10 @@ Progressed ReadMetrics(const fs::path& path) {
 int64_t FolderBytes(const fs::path& folder) {
   int64_t bytes = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  fs::directory_iterator entry(folder, error);
+  for (; entry != fs::directory_iterator(); entry.increment(error)) {
     std::error_code gone;  // renamed meanwhile
-    const auto size = entry.file_size(gone);
+    const auto size = entry->file_size(gone);
     if (!gone) bytes += static_cast<int64_t>(size);
   }
   return bytes;
@@ -75,7 +79,8 @@ Line ReadLine(const GridRun& run, const fs::path& grid_folder,
                        .seconds = result.seconds};
     return line;
   }
-  line.progressed = ReadMetrics(outcome.folder / trainer::kMetricsName);
+  line.progressed = ReadMetrics(outcome.folder / trainer::kMetricsName,
+                                ConfigHash(run.config));
   if (const auto holder = HolderOf(outcome.folder)) {
     line.state = "running";
     line.holder = Describe(*holder);
@@ -92,6 +97,27 @@ Line ReadLine(const GridRun& run, const fs::path& grid_folder,
 
 }  // namespace
 
+std::optional<Error> RunProblems::Note(const std::function<void()>& use) {
+  try {
+    use();
+    return std::nullopt;
+  } catch (const DataError& error) {
+    damaged = true;
+    return error;
+  } catch (const EnvironmentError& error) {
+    unusable = true;
+    return error;
+  } catch (const fs::filesystem_error&) {
+    unusable = true;
+    return CurrentFailure();
+  }
+}
+
+ExitCode RunProblems::code() const {
+  if (damaged) return ExitCode::kUsage;
+  return unusable ? ExitCode::kEnvironment : ExitCode::kDone;
+}
+
 GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
   GridStatus status;
   TextTable table({"run", "state", "steps", trainer::metrics::kLoss.title,
@@ -102,17 +128,10 @@ GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
   for (const GridRun& run : grid.runs) {
     Line line;
     std::string problem;
-    const auto note = [&](const char* state, const Error& error) {
-      line.state = state;
-      problem = error.what();
-      status.damaged = true;
-    };
-    try {
-      line = ReadLine(run, grid_folder, &problem);
-    } catch (const DataError& error) {
-      note("damaged", error);
-    } catch (const EnvironmentError& error) {
-      note("unreadable", error);
+    if (const auto error = status.problems.Note(
+            [&] { line = ReadLine(run, grid_folder, &problem); })) {
+      line.state = error->code() == ExitCode::kUsage ? "damaged" : "unreadable";
+      problem = error->what();
     }
     if (!problem.empty()) {
       problems += fmt::format("\n{} {}: {}\n", run.id, line.state, problem);

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "core/config/config.h"
+#include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
@@ -35,21 +37,34 @@ class GridStatusOf : public testing::Test {
       fs::create_directories(folder_ / RunFolderName(run));
       grid_.runs.push_back(run);
     }
-    WriteFileAtomically(Metrics(0), Step("5"));
-    WriteFileAtomically(Metrics(1), Step("41"));
+    WriteFileAtomically(Metrics(0), Log(0, 5));
+    WriteFileAtomically(Metrics(1), Log(1, 41));
   }
   fs::path Metrics(size_t run) const {
     return folder_ / RunFolderName(grid_.runs[run]) / trainer::kMetricsName;
+  }
+  // The first line of a run's log, and so many steps.
+  std::string Log(size_t run, int64_t steps) const {
+    std::string lines = R"({"kind":"run","config_hash":")" +
+                        ConfigHash(grid_.runs[run].config) + "\"}\n";
+    for (int64_t step = 1; step <= steps; ++step) {
+      lines += Step(std::to_string(step));
+    }
+    return lines;
   }
   static std::string Step(const std::string& step) {
     return R"({"kind":"step","step":)" + step +
            R"(,"loss":3.5,"seconds":0.5})" + "\n";
   }
-  // Whether the first run has this state and the other one is shown with it.
+  // Whether the first run is `state`, which ends with its code, and the other
+  // one is shown with it.
   testing::AssertionResult FirstIs(const std::string& state,
                                    const std::string& problem) const {
     const GridStatus status = DescribeStatus(grid_, folder_);
-    if (!status.damaged) return testing::AssertionFailure() << status.text;
+    if (status.problems.code() !=
+        (state == "damaged" ? ExitCode::kUsage : ExitCode::kEnvironment)) {
+      return testing::AssertionFailure() << status.text;
+    }
     return Says(status.text, "run-7", "41/60", "0 of 2 runs are finished",
                 "run-7 " + state + ": ", problem);
   }
@@ -60,25 +75,37 @@ class GridStatusOf : public testing::Test {
 
 TEST_F(GridStatusOf, ShowsTheStepsOfAllRuns) {
   const GridStatus status = DescribeStatus(grid_, folder_);
-  EXPECT_FALSE(status.damaged);
+  EXPECT_EQ(status.problems.code(), ExitCode::kDone);
   EXPECT_TRUE(Says(status.text, "run-7", "5/60", "run-8", "41/60"));
 }
 
 TEST_F(GridStatusOf, ALineOfAnotherKindIsNoStep) {
-  WriteFileAtomically(Metrics(0),
-                      "{\"kind\":1}\n{\"kind\":null}\n{}\n" + Step("9"));
+  WriteFileAtomically(
+      Metrics(0),
+      Log(0, 8) + "{\"kind\":1}\n{\"kind\":null}\n{}\n" + Step("9"));
   const GridStatus status = DescribeStatus(grid_, folder_);
-  EXPECT_FALSE(status.damaged);
+  EXPECT_EQ(status.problems.code(), ExitCode::kDone);
   EXPECT_TRUE(Says(status.text, "9/60", "41/60"));
 }
 
-TEST_F(GridStatusOf, AStepIsAWholeNumber) {
-  for (const char* step : {"\"nan\"", "-1", "1.5", "1e300", "null"}) {
-    WriteFileAtomically(Metrics(0), Step("1") + Step(step));
-    EXPECT_TRUE(FirstIs("damaged",
-                        Metrics(0).string() + ":2: 'step' is no whole number"))
+TEST_F(GridStatusOf, AStepIsTheNextWholeNumber) {
+  for (const char* step :
+       {"\"nan\"", "-1", "1.5", "1e300", "null", "0", "1", "3"}) {
+    WriteFileAtomically(Metrics(0), Log(0, 1) + Step(step));
+    EXPECT_TRUE(FirstIs("damaged", Metrics(0).string() + ":3: 'step' is not 2"))
         << step;
   }
+}
+
+TEST_F(GridStatusOf, ALogIsThatOfTheRun) {
+  WriteFileAtomically(Metrics(0), Log(1, 41));
+  EXPECT_TRUE(FirstIs("damaged", Metrics(0).string() +
+                                     ":1: a log of configuration " +
+                                     ConfigHash(grid_.runs[1].config) +
+                                     ", and its folder is that of " +
+                                     ConfigHash(grid_.runs[0].config)));
+  WriteFileAtomically(Metrics(0), Step("1"));
+  EXPECT_TRUE(FirstIs("damaged", Metrics(0).string() + ":1: the first line"));
 }
 
 TEST_F(GridStatusOf, WhatCannotBeReadHidesNoOtherRun) {
@@ -92,6 +119,20 @@ TEST_F(GridStatusOf, WhatCannotBeReadHidesNoOtherRun) {
   fs::remove(metrics);
   fs::create_symlink(metrics.filename(), metrics);
   EXPECT_TRUE(FirstIs("unreadable", metrics.string()));
+  // As a folder without permission is, which root may read all the same.
+  const fs::path run = metrics.parent_path();
+  fs::remove_all(run);
+  fs::create_symlink(run.filename(), run);
+  EXPECT_TRUE(FirstIs("unreadable", "check the path and its permissions"));
+}
+
+TEST_F(GridStatusOf, DamageCountsBeforeWhatCannotBeRead) {
+  WriteFileAtomically(Metrics(0), Step("1"));
+  fs::remove(Metrics(1));
+  fs::create_directory(Metrics(1));
+  const GridStatus status = DescribeStatus(grid_, folder_);
+  EXPECT_TRUE(Says(status.text, "run-7 damaged: ", "run-8 unreadable: "));
+  EXPECT_EQ(status.problems.code(), ExitCode::kUsage);
 }
 
 }  // namespace

@@ -68,15 +68,28 @@ bool SameBits(const RecordedRun& run, const trainer::RunResult& again) {
                         trainer::EvaluationsDigest(*here));
 }
 
-// Whether training can go on in the folder: it has no result, and no checkpoint
-// but one that this version wrote.
-bool GoesOn(const fs::path& folder) {
+// Whether `again` has the settings, tokens and ranks of `recorded`, as far as
+// the record knows them; either may be computed anywhere.
+bool IsSameTraining(const trainer::RunIdentity& recorded,
+                    const trainer::RunIdentity& again) {
+  return std::ranges::all_of(
+      trainer::CompareIdentities(recorded, again),
+      [](const trainer::IdentityDifference& difference) {
+        return difference.part == trainer::IdentityPart::kIsa ||
+               difference.part == trainer::IdentityPart::kDevice;
+      });
+}
+
+// Whether the training of `run` can go on in the folder: it has no result, and
+// no checkpoint but one that this version wrote of this run.
+bool GoesOn(const fs::path& folder, const trainer::RunIdentity& run) {
   const fs::path checkpoint = folder / trainer::kCheckpointName;
   if (fs::exists(folder / trainer::kResultName)) return false;
   if (!fs::exists(checkpoint)) return true;
   try {
-    return trainer::Checkpoint(checkpoint).state().code_version ==
-           CodeVersion();
+    const trainer::Checkpoint there(checkpoint);
+    return there.state().code_version == CodeVersion() &&
+           IsSameTraining(run, there.identity());
   } catch (const DataError&) {
     return false;  // of another format, or damaged
   }
@@ -249,9 +262,9 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
         record.path.string(), run.id, there.config.data.corpus, other));
   }
   // An existing result would not be retrained, and what another version has
-  // trained says nothing about this one. Where another process is at work,
-  // TrainRun refuses.
-  if (!HolderOf(options.folder) && !GoesOn(options.folder)) {
+  // trained says nothing about this one; another record may have another run of
+  // this id. Where another process is at work, TrainRun refuses.
+  if (!HolderOf(options.folder) && !GoesOn(options.folder, there)) {
     fs::remove_all(options.folder);
   }
   trainer::RunOptions train;

@@ -54,10 +54,10 @@ struct VerifyOptions {
   std::filesystem::path task_files;
 };
 
-// Retrains the run, or continues where this version was stopped, and judges it.
-// Throws DataError if its ranks are no number, or options.task_files has other
-// items than it was asked, before anything else, or if its corpus has other
-// tokens here; and what TrainRun throws.
+// Retrains the run, or continues where this version was stopped in it, and
+// judges it. Throws DataError if its ranks are no number, or options.task_files
+// has other items than it was asked, before anything else, or if its corpus has
+// other tokens here; and what TrainRun throws.
 RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options);
 

@@ -15,6 +15,7 @@
 #include "trainer/evaluation/router_health.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
+#include "trainer/results/final_checkpoint.h"
 #include "trainer/tasks/score_requests.h"
 #include "trainer/tasks/task_scores.h"
 #include "trainer/tokens/prepared_corpus.h"
@@ -284,18 +285,11 @@ std::string EvaluationObstacle(const RunResult& result,
   }
   try {
     const Checkpoint checkpoint(path);
-    if (!CompareIdentities(result.identity, checkpoint.identity()).empty()) {
-      return train_again("the checkpoint is of another run than the result");
-    }
-    if (checkpoint.state().step != result.config.training.steps) {
-      return train_again(fmt::format("the checkpoint is of step {} of {}",
-                                     checkpoint.state().step,
-                                     result.config.training.steps));
-    }
+    const std::string other = WhyNotFinal(result, checkpoint);
+    return other.empty() ? "" : train_again(other);
   } catch (const DataError& error) {
     return train_again(error.what());
   }
-  return "";
 }
 
 FinalEvaluations EvaluateFinishedRun(const std::filesystem::path& path,

@@ -69,8 +69,8 @@ std::optional<FinalEvaluations> MeasureFinalModel(
     optimized::Communicator& communicator, const StopPoll& poll);
 
 // Why the checkpoint at `path` cannot supply what a finished run's result
-// lacks, and the remedy; "" if it can: it exists undamaged, belongs to that
-// very run and its last step, and was trained on the device `here`.
+// lacks, and the remedy; "" if it can: it exists undamaged, is that of its last
+// step (WhyNotFinal), and was trained on the device `here`.
 std::string EvaluationObstacle(const RunResult& result,
                                const std::filesystem::path& path,
                                const optimized::DeviceIdentity& here);

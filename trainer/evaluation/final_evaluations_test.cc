@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/testing/config_test_util.h"
@@ -27,6 +28,7 @@
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/results/train_state.h"
 #include "trainer/run/trainer.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/dataset.h"
@@ -327,6 +329,17 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
   fs::copy_file(CheckpointOf("early"), CheckpointOf("run"),
                 fs::copy_options::overwrite_existing);
   expect_obstacle({"is of step 5 of 12", "train the run"});
+
+  // Another version of the code, which computed otherwise.
+  TrainRun(config_, Options("changed", kNothing));
+  {
+    const Checkpoint trained(CheckpointOf("changed"));
+    TrainState state = trained.state();
+    state.history[7].gradient_norm *= 1 + 1e-7;
+    WriteCheckpoint(CheckpointOf("run"), trained.identity(), tokens_, state,
+                    trained.ReadTensors(ParameterLayout(config_).total));
+  }
+  expect_obstacle({"is of another training", "train the run"});
 
   fs::resize_file(CheckpointOf("run"), fs::file_size(CheckpointOf("run")) - 1);
   expect_obstacle({CheckpointOf("run").string(), "train the run"});

@@ -9,7 +9,9 @@
 #include <bit>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -95,12 +97,15 @@ std::string SummaryRecord(double wall_time, int64_t step,
 
 class LogReader {
  public:
-  explicit LogReader(fs::path path) : path_(std::move(path)) {}
+  // With `check`, every line must pass it.
+  LogReader(fs::path path, std::optional<LogCheck> check)
+      : path_(std::move(path)), check_(std::move(check)) {}
 
   std::string Read() {
     std::string bytes = FirstRecord();
     VisitJsonLines(path_, [&](Json&& line, int64_t number) {
       place_ = fmt::format("{}:{}", path_.string(), number);
+      if (check_) check_->Line(line, place_);
       const auto kind = line.find("kind");
       const Json none;
       const Json& of = kind == line.end() ? none : *kind;
@@ -121,10 +126,7 @@ class LogReader {
 
  private:
   [[noreturn]] void Fail(const std::string& problem) const {
-    throw DataError(fmt::format(
-        "{}: {}; the same `run` of the grid writes the log of an unfinished "
-        "run again, of a finished one once its folder is deleted",
-        place_, problem));
+    throw LogError(place_, problem);
   }
 
   void CheckVersion(const Json& line) {
@@ -185,6 +187,7 @@ class LogReader {
   }
 
   const fs::path path_;
+  std::optional<LogCheck> check_;
   std::string place_;
   double seconds_ = 0;
 };
@@ -219,12 +222,13 @@ uint32_t MaskedCrc32c(std::string_view bytes) {
 }
 
 std::string EventFileBytes(const fs::path& metrics) {
-  return LogReader(metrics).Read();
+  return LogReader(metrics, std::nullopt).Read();
 }
 
 EventFileChange UpdateEventFile(const fs::path& metrics,
+                                const std::string& config_hash,
                                 const fs::path& events) {
-  const std::string bytes = EventFileBytes(metrics);
+  const std::string bytes = LogReader(metrics, LogCheck(config_hash)).Read();
   RequireRegularOrAbsent(events);
   if (fs::exists(events)) {
     const std::string there = ReadWholeFile(events);

@@ -40,9 +40,9 @@ inline constexpr char kEventFileName[] = "events.out.tfevents.softmoe";
 uint32_t Crc32c(std::string_view bytes);
 uint32_t MaskedCrc32c(std::string_view bytes);
 
-// The bytes of the event file for a metrics.jsonl. A last line without an end
-// is left for the next time. The bytes for a longer log begin with those for a
-// shorter one.
+// The bytes of the event file for a metrics.jsonl of whichever run, with
+// whichever of its steps. A last line without an end is left for the next time.
+// The bytes for a longer log begin with those for a shorter one.
 // Errors   EnvironmentError if the log cannot be read, DataError (FILE:LINE) if
 //          a line does not belong to a log or lacks a metric, or if the log
 //          is of a later version.
@@ -54,10 +54,12 @@ enum class EventFileChange {
   kNew,     // written whole: it was not there, or the log has other lines now
 };
 
-// Makes the file at `events` that of a metrics.jsonl. One writer at a time.
-// Throws as EventFileBytes, and EnvironmentError if it cannot be written: then
-// it is what it was.
+// Makes the file at `events` that of a metrics.jsonl, the log of the run with
+// this configuration. One writer at a time. Throws as EventFileBytes, DataError
+// (FILE:LINE) if it is another run's or lacks a step, and EnvironmentError if
+// the file cannot be written: then it is what it was.
 EventFileChange UpdateEventFile(const std::filesystem::path& metrics,
+                                const std::string& config_hash,
                                 const std::filesystem::path& events);
 
 }  // namespace softmoe::trainer

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 // it: golden/oracles/events_oracle.py.
 constexpr char kLog[] = "trainer/results/testdata/events.jsonl";
 constexpr char kEvents[] = "trainer/results/testdata/events.tfevents";
+constexpr char kHashOfLog[] = "0123456789abcdef";
 
 std::string Replaced(std::string text, const std::string& old,
                      const std::string& by) {
@@ -77,13 +78,19 @@ class GrowingLog : public testing::Test {
     const fs::path folder = FreshFolder("growing");
     log_ = folder / "metrics.jsonl";
     events_ = folder / kEventFileName;
-    text_ = ReadWholeFile(kLog);
-    bytes_ = ReadWholeFile(kEvents);
+    // The log of a run lacks no step.
+    text_ = Replaced(ReadWholeFile(kLog), "\"step\":300,", "\"step\":3,");
+    WriteFileAtomically(log_, text_);
+    bytes_ = EventFileBytes(log_);
+  }
+
+  EventFileChange Update() const {
+    return UpdateEventFile(log_, kHashOfLog, events_);
   }
 
   EventFileChange UpdateTo(const std::string& log) {
     WriteFileAtomically(log_, log);
-    return UpdateEventFile(log_, events_);
+    return Update();
   }
 
   fs::path log_, events_;
@@ -142,11 +149,31 @@ TEST_F(GrowingLog, AFullDiskLeavesTheFile) {
   WriteFileAtomically(log_, text_);
   {
     FullDisk disk(static_cast<int64_t>(before.size()) + 5);
-    EXPECT_TRUE(Says(
-        MessageOf<EnvironmentError>([&] { UpdateEventFile(log_, events_); }),
-        "cannot write", kEventFileName, "File too large"));
+    EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] { Update(); }),
+                     "cannot write", kEventFileName, "File too large"));
   }
   EXPECT_EQ(ReadWholeFile(events_), before);
+}
+
+TEST_F(GrowingLog, IsThatOfTheRunWithEveryStep) {
+  UpdateTo(text_);
+  const auto refusal = [&](const std::string& log) {
+    const std::string message = MessageOf<DataError>([&] { UpdateTo(log); });
+    EXPECT_EQ(ReadWholeFile(events_), bytes_) << message;
+    return message;
+  };
+  const std::string place = log_.string() + ":";
+  EXPECT_TRUE(Says(
+      refusal(Replaced(text_, kHashOfLog, "fedcba9876543210")),
+      place + "1: a log of configuration fedcba9876543210, and its folder is "
+              "that of 0123456789abcdef"));
+  EXPECT_TRUE(Says(refusal(Replaced(text_, "\"config_hash\"", "\"hash\"")),
+                   place + "1: a log without 'config_hash'"));
+  const size_t second = text_.find('\n') + 1;
+  EXPECT_TRUE(Says(refusal(text_.substr(second)), place + "1: the first line"));
+  EXPECT_TRUE(Says(refusal(ReadWholeFile(kLog)), "'step' is not 3, the next"));
+  // Two logs, one behind the other.
+  EXPECT_TRUE(Says(refusal(text_ + text_), "'step' is not 4"));
 }
 
 TEST(EventFile, RefusesWhatIsNoLog) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/results/metrics_log.h"
 
+#include <fmt/core.h>
+
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "core/files/atomic_file.h"
 #include "trainer/results/metrics.h"
@@ -75,6 +78,44 @@ int64_t LoggedSteps(const std::filesystem::path& path) {
     if (line.starts_with(R"({"kind":"step",)")) ++steps;
   }
   return steps;
+}
+
+DataError LogError(const std::string& place, const std::string& problem) {
+  return DataError(fmt::format(
+      "{}: {}; the same `run` of the grid writes the log of an unfinished "
+      "run again, of a finished one once its folder is deleted",
+      place, problem));
+}
+
+LogCheck::LogCheck(std::string config_hash)
+    : config_hash_(std::move(config_hash)) {}
+
+void LogCheck::Line(const Json& line, const std::string& place) {
+  const auto kind = line.find("kind");
+  const bool begins = kind != line.end() && *kind == "run";
+  if (!begins && !begun_) {
+    throw LogError(place, "the first line does not say of which run it is");
+  }
+  begun_ = true;
+  if (begins) {
+    std::string hash;
+    if (!TakeField(line, "config_hash", &hash)) {
+      throw LogError(place, "a log without 'config_hash'");
+    }
+    if (hash == config_hash_) return;
+    throw LogError(
+        place, fmt::format("a log of configuration {}, and its folder is that "
+                           "of {}: move it back where it came from",
+                           hash, config_hash_));
+  }
+  if (kind == line.end() || *kind != "step") return;
+  int64_t step = 0;
+  if (!TakeField(line, "step", &step) || step != steps_ + 1) {
+    throw LogError(place, fmt::format("'step' is not {}, the next one: lines "
+                                      "are missing, or of another run",
+                                      steps_ + 1));
+  }
+  steps_ = step;
 }
 
 MetricsLog::MetricsLog(const std::filesystem::path& path,

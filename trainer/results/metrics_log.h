@@ -13,7 +13,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 
+#include "core/errors.h"
 #include "core/files/json_lines.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/train_state.h"
@@ -28,6 +31,26 @@ inline constexpr char kMetricsName[] = "metrics.jsonl";
 
 // The lines of steps in the file; 0 if there is none.
 int64_t LoggedSteps(const std::filesystem::path& path);
+
+// `place` (FILE:LINE), the problem there, and how to get the log again.
+DataError LogError(const std::string& place, const std::string& problem);
+
+// Checks, line after line, that a log in the folder of a run is that run's: it
+// begins with its configuration, and has every step.
+class LogCheck {
+ public:
+  explicit LogCheck(std::string config_hash);
+
+  // Throws LogError if the line, which is at `place`, does not belong there.
+  void Line(const nlohmann::ordered_json& line, const std::string& place);
+
+  int64_t steps() const { return steps_; }  // so far
+
+ private:
+  const std::string config_hash_;
+  bool begun_ = false;
+  int64_t steps_ = 0;
+};
 
 class MetricsLog {
  public:

@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/config/config.h"
+#include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
+#include "core/testing/message_test_util.h"
 #include "trainer/results/metrics.h"
 #include "trainer/testing/trainer_test_util.h"
 
@@ -41,6 +45,29 @@ TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
   const std::string appended = ReadWholeFile(folder / "appended.jsonl");
   EXPECT_EQ(appended, ReadWholeFile(folder / "rewritten.jsonl"));
   EXPECT_EQ(std::count(appended.begin(), appended.end(), '\n'), 7);
+}
+
+TEST(MetricsLog, IsTheLogOfItsRunAlone) {
+  const auto path = FreshFolder("checked") / "metrics.jsonl";
+  {
+    MetricsLog log(path, SparseIdentity(), TrainState());
+    for (int64_t step = 1; step <= 4; ++step) {
+      log.Add(NumberedRecord(step, 2));
+      log.Add(NumberedEvaluation(step));
+    }
+  }
+  const auto lines = ReadJsonLines(path);
+  LogCheck check(ConfigHash(SparseIdentity().config));
+  for (const auto& line : lines) check.Line(line, "a");
+  EXPECT_EQ(check.steps(), 4);
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { check.Line(lines[1], "a:9"); }),
+                   "a:9: 'step' is not 5"));
+  Config other = SparseIdentity().config;
+  other.training.seed += 1;
+  LogCheck of_other(ConfigHash(other));
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { of_other.Line(lines[0], "a:1"); }),
+           "a:1: a log of configuration", ConfigHash(other)));
 }
 
 TEST(MetricsLog, EveryFieldReadsBack) {

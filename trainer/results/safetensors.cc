@@ -16,6 +16,7 @@
 #include "core/files/replacing.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
+#include "trainer/results/final_checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result_file.h"
 
@@ -68,10 +69,17 @@ bool IsSafetensors(const std::filesystem::path& path) {
 
 }  // namespace
 
-void ExportSafetensors(const std::filesystem::path& checkpoint,
+void ExportSafetensors(const RunResult& result,
+                       const std::filesystem::path& checkpoint,
                        const std::filesystem::path& path) {
   static_assert(std::endian::native == std::endian::little);
   const Checkpoint from(checkpoint);
+  if (const std::string other = WhyNotFinal(result, from); !other.empty()) {
+    throw DataError(checkpoint.string() + ": " + other +
+                    "; put back the one that was there, or delete the result "
+                    "and this file to have the same command train the run "
+                    "again");
+  }
   const ParameterLayout layout(from.identity().config);
   const std::vector<float> parameters = from.ReadParameters(layout.total);
   const std::string header = Header(layout, from);

@@ -12,12 +12,16 @@
 
 #include <filesystem>
 
+#include "trainer/results/run_result.h"
+
 namespace softmoe::trainer {
 
-// Writes the parameters of the checkpoint at `checkpoint` to `path`, which is
-// replaced atomically. Throws what Checkpoint throws, and EnvironmentError if
-// `path` cannot be written.
-void ExportSafetensors(const std::filesystem::path& checkpoint,
+// Writes the parameters of the finished run `result`, whose checkpoint is at
+// `checkpoint`, to `path`, which is replaced atomically. Throws what Checkpoint
+// throws, DataError if it is not that of the run's last step (WhyNotFinal), and
+// EnvironmentError if `path` cannot be written.
+void ExportSafetensors(const RunResult& result,
+                       const std::filesystem::path& checkpoint,
                        const std::filesystem::path& path);
 
 // Finds out, before a training of hours, whether a run in `run_folder` can

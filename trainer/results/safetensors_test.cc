@@ -22,6 +22,7 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 #include "trainer/results/checkpoint.h"
+#include "trainer/results/run_result.h"
 #include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::trainer {
@@ -82,7 +83,7 @@ ReadFile Read(const std::filesystem::path& path) {
 
 class Safetensors : public testing::Test {
  protected:
-  // A checkpoint whose parameters are all different.
+  // A finished run, whose parameters are all different.
   void WriteNumbered(RouterKind kind) {
     RunIdentity identity{.config = TinyConfig(kind),
                          .tokens = {"data", "index", "tokenizer"},
@@ -90,6 +91,14 @@ class Safetensors : public testing::Test {
     TrainState state;
     state.tau = 1.0 / 3;
     state.code_version = "0123456789ab";
+    while (state.step < identity.config.training.steps) {
+      state.history.push_back(
+          NumberedRecord(++state.step, identity.config.model.num_layers));
+    }
+    result_.identity = identity;
+    result_.config = identity.config;
+    result_.tau = state.tau;
+    result_.steps = state.history;
     const ParameterLayout layout(identity.config);
     CheckpointTensors tensors;
     for (int64_t i = 0; i < layout.total; ++i) {
@@ -104,6 +113,7 @@ class Safetensors : public testing::Test {
 
   const std::filesystem::path folder_ = FreshFolder("safetensors");
   const std::filesystem::path path_ = folder_ / "model.safetensors";
+  RunResult result_;
   Config config_;
   std::vector<float> parameters_;
 };
@@ -111,7 +121,7 @@ class Safetensors : public testing::Test {
 TEST_F(Safetensors, HasEveryParameterByItsName) {
   for (const RouterKind kind : kRouterKinds) {
     WriteNumbered(kind);
-    ExportSafetensors(folder_ / "checkpoint.h5", path_);
+    ExportSafetensors(result_, folder_ / "checkpoint.h5", path_);
     const ReadFile file = Read(path_);
     const ParameterLayout layout(config_);
     EXPECT_EQ(file.tensors.size(), layout.tensors.size());
@@ -128,21 +138,34 @@ TEST_F(Safetensors, HasEveryParameterByItsName) {
     EXPECT_EQ(file.metadata.at("config"), ConfigToToml(config_));
     EXPECT_EQ(file.metadata.at("config_hash"), ConfigHash(config_));
     EXPECT_EQ(std::stod(file.metadata.at("tau")), 1.0 / 3);
-    EXPECT_EQ(file.metadata.at("step"), "0");
+    EXPECT_EQ(file.metadata.at("step"), "12");
     EXPECT_EQ(file.metadata.at("tokenizer_sha256"), "tokenizer");
   }
 }
 
 TEST_F(Safetensors, IsWrittenWholeOrNotAtAll) {
-  EXPECT_TRUE(Says(MessageOf<EnvironmentError>(
-                       [&] { ExportSafetensors(folder_ / "none.h5", path_); }),
+  EXPECT_TRUE(Says(MessageOf<EnvironmentError>([&] {
+                     ExportSafetensors(result_, folder_ / "none.h5", path_);
+                   }),
                    "none.h5"));
   WriteNumbered(RouterKind::kSparse);
   {
     const FullDisk full(4000);
-    EXPECT_THROW(ExportSafetensors(folder_ / "checkpoint.h5", path_),
+    EXPECT_THROW(ExportSafetensors(result_, folder_ / "checkpoint.h5", path_),
                  EnvironmentError);
   }
+  EXPECT_EQ(FilesIn(folder_), std::vector<std::string>{"checkpoint.h5"});
+}
+
+TEST_F(Safetensors, IsOfTheResultThatItComesWith) {
+  WriteNumbered(RouterKind::kSoftFixed);
+  result_.identity.config.training.seed += 1;
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                     ExportSafetensors(result_, folder_ / "checkpoint.h5",
+                                       path_);
+                   }),
+                   (folder_ / "checkpoint.h5").string(), "is of another run",
+                   "train the run again"));
   EXPECT_EQ(FilesIn(folder_), std::vector<std::string>{"checkpoint.h5"});
 }
 
@@ -167,7 +190,7 @@ TEST_F(Safetensors, ReplacesOnlyItsKindAndNoFileOfTheRun) {
        {"checkpoint.h5", "empty", "text", "short", "array"}) {
     EXPECT_TRUE(Says(refusal(name), "no safetensors file")) << name;
   }
-  ExportSafetensors(folder_ / "checkpoint.h5", path_);
+  ExportSafetensors(result_, folder_ / "checkpoint.h5", path_);
   for (const char* name : {"model.safetensors", "new", "run/new"}) {
     EXPECT_NO_THROW(RequireExportable(folder_ / name, folder_ / "run")) << name;
   }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config/config.h"
@@ -193,6 +194,22 @@ TEST_F(Cli, HandsOutParametersAndTraces) {
            {"--trace", "3", "--out", "out", "--task", "piqa"}}) {
     EXPECT_EQ(Evaluate(more).exit_status, 2) << Quoted(more);
   }
+}
+
+TEST_F(Cli, ExportsTheParametersOfItsResultAlone) {
+  ASSERT_EQ(Train().exit_status, 0);
+  const std::filesystem::path run = std::exchange(run_, folder_ / "other");
+  ASSERT_EQ(Train({"--set", "training.seed=77"}).exit_status, 0);
+  const auto keep = folder_ / "kept.h5";
+  std::filesystem::rename(run / "checkpoint.h5", keep);
+  std::filesystem::copy_file(run_ / "checkpoint.h5", run / "checkpoint.h5");
+  run_ = run;
+  EXPECT_TRUE(EndedWith(Train({"--export", "x"}), 2,
+                        (run / "checkpoint.h5").string(), "is of another run"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "x"));
+  std::filesystem::rename(keep, run / "checkpoint.h5");
+  EXPECT_EQ(Train({"--export", "x"}).exit_status, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "x"));
 }
 
 // Said before anything is trained.

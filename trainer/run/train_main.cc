@@ -316,7 +316,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   if (leads) PrintResult(result, folder);
   if (leads && !arguments.exported.empty()) {
     const std::filesystem::path to = UserPath(arguments.exported);
-    ExportSafetensors(folder / kCheckpointName, to);
+    ExportSafetensors(result, folder / kCheckpointName, to);
     fmt::print("{:<22}{}\n", "parameters", to.string());
   }
   return ExitCode::kDone;
@@ -387,7 +387,7 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_flag(
       "--recheck", arguments->recheck,
       "read the token files whole again, which this machine remembers "
-      "as long as their size, time and inode stay");
+      "as long as their size, times and inode stay");
   app->add_flag("--quiet", arguments->quiet, "no progress lines");
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -30,12 +31,9 @@ using Json = nlohmann::ordered_json;
 using Counts = std::vector<int64_t>;
 
 constexpr const char* kFactsFormat = "softmoe checked tokens";
-constexpr int kFactsVersion = 1;
+constexpr int kFactsVersion = 2;
 constexpr const char* kFacts = "facts.json";
 constexpr int64_t kMostIds = 1 << 20;
-// A file that changes twice within one tick of its file system's clock keeps
-// its time: what has changed just now is not remembered.
-constexpr int64_t kTickNs = 2'000'000'000;
 
 fs::path MemoryFolder() { return CacheFolder() / "checked"; }
 
@@ -45,13 +43,17 @@ fs::path FolderOf(const fs::path& prefix) {
              .substr(0, 32);
 }
 
+int64_t Ns(const timespec& time) {
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
 std::optional<FileStamp> StampOf(const fs::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return std::nullopt;
-  return FileStamp{
-      .bytes = status.st_size,
-      .changed = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
-      .inode = static_cast<int64_t>(status.st_ino)};
+  return FileStamp{.bytes = status.st_size,
+                   .inode = static_cast<int64_t>(status.st_ino),
+                   .modified = Ns(status.st_mtim),
+                   .changed = Ns(status.st_ctim)};
 }
 
 int64_t NowNs() {
@@ -67,12 +69,12 @@ bool AreThose(const fs::path& prefix, const TokenFacts& facts) {
 }
 
 Json StampJson(const FileStamp& stamp) {
-  return {stamp.bytes, stamp.changed, stamp.inode};
+  return {stamp.bytes, stamp.inode, stamp.modified, stamp.changed};
 }
 
 FileStamp ParseStamp(const Json& json) {
   return {json.at(0).get<int64_t>(), json.at(1).get<int64_t>(),
-          json.at(2).get<int64_t>()};
+          json.at(2).get<int64_t>(), json.at(3).get<int64_t>()};
 }
 
 // The bytes of a token by the header of PREFIX.idx, which TokenFile checks.
@@ -197,7 +199,7 @@ std::optional<TokenFacts> RecallTokens(const fs::path& prefix) {
   return std::nullopt;
 }
 
-TokenFacts CheckTokens(const fs::path& prefix) {
+TokenFacts CheckTokens(const fs::path& prefix, int64_t tick_ns) {
   if (auto facts = RecallTokens(prefix)) return *std::move(facts);
   const auto lock = LockMemory(prefix);
   // Another process may have read them meanwhile.
@@ -215,8 +217,9 @@ TokenFacts CheckTokens(const fs::path& prefix) {
   }
   facts.index = index.value_or(FileStamp());
   facts.data = data.value_or(FileStamp());
-  if (AreThose(prefix, facts) &&
-      std::max(facts.data.changed, facts.index.changed) < begin - kTickNs) {
+  const int64_t last = std::max({facts.data.modified, facts.data.changed,
+                                 facts.index.modified, facts.index.changed});
+  if (AreThose(prefix, facts) && last < begin - tick_ns) {
     Remember(prefix, facts);
   }
   return facts;

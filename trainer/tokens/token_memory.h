@@ -5,9 +5,11 @@
 //
 // C4's tokens are 400 GB, and every run needs their hash when it begins and
 // their counts when it ends. CACHE/checked/NAME/facts.json keeps both for one
-// prefix, and counts as long as the files there have the sizes, times of change
-// and inodes that they had. Without a cache folder nothing is remembered, and
-// the files are read again.
+// prefix, and counts as long as the files there have the sizes, inodes and
+// times that they had: that of their content, which `cp -p` and others set
+// back, and that of any change, a new hard link or owner too, which only the
+// system sets. Without a cache folder nothing is remembered, and the files are
+// read again.
 #ifndef SOFTMOE_TRAINER_TOKENS_TOKEN_MEMORY_H_
 #define SOFTMOE_TRAINER_TOKENS_TOKEN_MEMORY_H_
 
@@ -24,8 +26,10 @@ namespace softmoe::trainer {
 // What a file with the same numbers is taken to have kept: its content.
 struct FileStamp {
   int64_t bytes = 0;
-  int64_t changed = 0;  // ns since 1970
   int64_t inode = 0;
+  // ns since 1970.
+  int64_t modified = 0;  // st_mtim
+  int64_t changed = 0;   // st_ctim
   bool operator==(const FileStamp&) const = default;
 };
 
@@ -40,6 +44,10 @@ struct TokenFacts {
   bool operator==(const TokenFacts&) const = default;
 };
 
+// A file that changes twice within one tick of its file system's clock keeps
+// its times: what has changed just now is not remembered.
+inline constexpr int64_t kFileTickNs = 2'000'000'000;
+
 // The text of facts.json and back; nullopt for what is not such a text, whole.
 std::string TokenFactsText(const TokenFacts& facts);
 std::optional<TokenFacts> ParseTokenFacts(std::string_view text);
@@ -49,7 +57,9 @@ std::optional<TokenFacts> ParseTokenFacts(std::string_view text);
 // wait, and say so on stderr after a second. Their structure is not checked
 // (token_file.h). Throws EnvironmentError if a file is missing or cannot be
 // read, StoppedError after a signal that came while it waited.
-TokenFacts CheckTokens(const std::filesystem::path& prefix);
+//   tick_ns  files that changed so shortly before are not remembered
+TokenFacts CheckTokens(const std::filesystem::path& prefix,
+                       int64_t tick_ns = kFileTickNs);
 
 // The remembered facts alone.
 std::optional<TokenFacts> RecallTokens(const std::filesystem::path& prefix);

@@ -27,8 +27,8 @@ void FuzzOne(std::string_view input) {
 }
 
 std::vector<std::string> Seeds() {
-  trainer::TokenFacts facts = {.data = {6, 2, 3},
-                               .index = {54, 5, 6},
+  trainer::TokenFacts facts = {.data = {6, 2, 3, 4},
+                               .index = {54, 5, 6, 7},
                                .data_sha256 = "d",
                                .index_sha256 = "i",
                                .counts = {1, 0, 2}};

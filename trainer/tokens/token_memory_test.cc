@@ -2,14 +2,17 @@
 #include "trainer/tokens/token_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <future>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -17,6 +20,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
+#include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "core/process/stop_signal.h"
@@ -30,6 +34,7 @@ namespace softmoe::trainer {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 using Ids = std::vector<int32_t>;
 using Counts = std::vector<int64_t>;
 
@@ -46,6 +51,9 @@ class TokenMemory : public testing::Test {
     Age(60);
   }
 
+  // Remembers them, though they have changed just now.
+  TokenFacts Check() const { return CheckTokens(prefix_, /*tick_ns=*/0); }
+
   // Makes both files look as if written `seconds` ago.
   void Age(int seconds) {
     for (const char* suffix : {".bin", ".idx"}) {
@@ -55,13 +63,35 @@ class TokenMemory : public testing::Test {
     }
   }
 
-  // Other ids in place, with the time of change that the file had.
+  static int64_t ChangedNs(const fs::path& path) {
+    struct stat status {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec;
+  }
+
+  // Waits until a change of `path` shows in its time.
+  void AwaitTick(const fs::path& path) const {
+    const fs::path probe = folder_ / "probe";
+    do {
+      WritePlain(probe, "");
+    } while (ChangedNs(probe) <= ChangedNs(path));
+  }
+
+  // Another id in place of the first, by a program that sets the time of the
+  // content back, or by one that does not.
   void Exchange(bool keep_time) {
     const fs::path path = WithSuffix(prefix_, ".bin");
+    AwaitTick(path);
     const auto time = fs::last_write_time(path);
     std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
         .write("\1\0", 2);
     if (keep_time) fs::last_write_time(path, time);
+  }
+
+  // Of the prefix that was checked.
+  static fs::path FactsFile() {
+    return fs::directory_iterator(CacheFolder() / "checked")->path() /
+           "facts.json";
   }
 
   std::string Hash(const char* suffix) const {
@@ -73,7 +103,7 @@ class TokenMemory : public testing::Test {
 };
 
 TEST_F(TokenMemory, HasHashesAndCounts) {
-  const TokenFacts facts = CheckTokens(prefix_);
+  const TokenFacts facts = Check();
   EXPECT_EQ(facts.data_sha256, Hash(".bin"));
   EXPECT_EQ(facts.index_sha256, Hash(".idx"));
   EXPECT_EQ(facts.counts, Counts({4, 0, 3}));
@@ -90,42 +120,70 @@ TEST_F(TokenMemory, CountsIdsOfFourBytes) {
 
 // What is remembered is believed: nothing was read, or it would be seen.
 TEST_F(TokenMemory, ReadsFilesOnce) {
-  const TokenFacts facts = CheckTokens(prefix_);
-  Exchange(/*keep_time=*/true);
-  EXPECT_EQ(CheckTokens(prefix_), facts);
+  const TokenFacts facts = Check();
+  TokenFacts remembered = facts;
+  remembered.data_sha256 = "other";
+  remembered.counts = {3, 1, 3};
+  WriteFileAtomically(FactsFile(), TokenFactsText(remembered));
+  EXPECT_EQ(CheckTokens(prefix_), remembered);
   ForgetTokens();
-  EXPECT_EQ(CheckTokens(prefix_).data_sha256, Hash(".bin"));
-  EXPECT_EQ(CheckTokens(prefix_).counts, Counts({3, 1, 3}));
+  EXPECT_EQ(CheckTokens(prefix_), facts);
 }
 
 TEST_F(TokenMemory, ReadsAgainWhatHasChanged) {
-  CheckTokens(prefix_);
+  Check();
+  ASSERT_TRUE(RecallTokens(prefix_));
   Exchange(/*keep_time=*/false);
-  EXPECT_EQ(CheckTokens(prefix_).data_sha256, Hash(".bin"));
+  EXPECT_FALSE(RecallTokens(prefix_));
+  EXPECT_EQ(Check().data_sha256, Hash(".bin"));
+  // As `cp -p` of another file over it does.
+  ASSERT_TRUE(RecallTokens(prefix_));
+  Write({0, 2, 2}, {2, 0, 0, 0});
+  Check();
+  Exchange(/*keep_time=*/true);
+  EXPECT_FALSE(RecallTokens(prefix_));
+  EXPECT_EQ(Check().data_sha256, Hash(".bin"));
+  EXPECT_EQ(Check().counts, Counts({3, 1, 3}));
   // Another file of the same size and time under the name.
   Write({0, 2, 2}, {2, 0, 0, 0});
   const auto time = fs::last_write_time(WithSuffix(prefix_, ".bin"));
-  CheckTokens(prefix_);
+  Check();
   ASSERT_TRUE(RecallTokens(prefix_));
   const fs::path other = folder_ / "other";
   WriteFileAtomically(other, std::string(14, '\0'));
   fs::last_write_time(other, time);
   fs::rename(other, WithSuffix(prefix_, ".bin"));
   EXPECT_FALSE(RecallTokens(prefix_));
-  EXPECT_EQ(CheckTokens(prefix_).data_sha256, Hash(".bin"));
+  EXPECT_EQ(Check().data_sha256, Hash(".bin"));
   // The index counts, too.
+  ASSERT_TRUE(RecallTokens(prefix_));
   fs::last_write_time(WithSuffix(prefix_, ".idx"),
                       time - std::chrono::seconds(1));
   EXPECT_FALSE(RecallTokens(prefix_));
   EXPECT_FALSE(RecallTokens(folder_ / "absent"));
 }
 
+TEST_F(TokenMemory, ComparesAllThatAFileShowsOfItself) {
+  const TokenFacts facts = Check();
+  ASSERT_TRUE(RecallTokens(prefix_));
+  for (const auto file : {&TokenFacts::data, &TokenFacts::index}) {
+    for (const auto number : {&FileStamp::bytes, &FileStamp::inode,
+                              &FileStamp::modified, &FileStamp::changed}) {
+      TokenFacts other = facts;
+      ++(other.*file.*number);
+      WriteFileAtomically(FactsFile(), TokenFactsText(other));
+      EXPECT_FALSE(RecallTokens(prefix_)) << TokenFactsText(other);
+    }
+  }
+  WriteFileAtomically(FactsFile(), TokenFactsText(facts));
+  EXPECT_EQ(RecallTokens(prefix_), facts);
+}
+
 // One of them reads, the others wait for it.
 TEST_F(TokenMemory, SeveralAskAtOnce) {
   std::vector<std::future<TokenFacts>> asked;
   for (int i = 0; i < 4; ++i) {
-    asked.push_back(std::async(std::launch::async,
-                               [this] { return CheckTokens(prefix_); }));
+    asked.push_back(std::async(std::launch::async, [this] { return Check(); }));
   }
   for (std::future<TokenFacts>& facts : asked) {
     EXPECT_EQ(facts.get().counts, Counts({4, 0, 3}));
@@ -148,7 +206,7 @@ class Unlock : public std::stringbuf {
 };
 
 TEST_F(TokenMemory, SaysForWhomItWaits) {
-  CheckTokens(prefix_);
+  Check();
   Exchange(/*keep_time=*/false);
   Unlock said(*fs::directory_iterator(CacheFolder() / "checked"));
   std::streambuf* const old = std::cerr.rdbuf(&said);
@@ -158,7 +216,7 @@ TEST_F(TokenMemory, SaysForWhomItWaits) {
 }
 
 TEST_F(TokenMemory, ASignalEndsTheWaiting) {
-  CheckTokens(prefix_);
+  Check();
   Exchange(/*keep_time=*/false);
   Unlock said(*fs::directory_iterator(CacheFolder() / "checked"));
   std::streambuf* const old = std::cerr.rdbuf(&said);
@@ -171,20 +229,22 @@ TEST_F(TokenMemory, ASignalEndsTheWaiting) {
 
 // It could change again without showing it.
 TEST_F(TokenMemory, DoesNotRememberWhatHasJustChanged) {
-  Age(0);
-  CheckTokens(prefix_);
+  for (const int seconds_ago : {0, 60}) {  // the time that it was set back to
+    Age(seconds_ago);
+    CheckTokens(prefix_);
+    EXPECT_FALSE(RecallTokens(prefix_)) << seconds_ago;
+  }
+  Age(-60);  // by another clock
+  Check();
   EXPECT_FALSE(RecallTokens(prefix_));
 }
 
 TEST_F(TokenMemory, IsReadAgainIfItIsDamaged) {
-  CheckTokens(prefix_);
-  for (const auto& entry :
-       fs::recursive_directory_iterator(CacheFolder() / "checked")) {
-    if (entry.path().filename() != "facts.json") continue;
-    std::string text = ReadWholeFile(entry.path());
-    text.replace(text.find("[4,0,3]"), 7, "[3,1,3]");
-    WriteFileAtomically(entry.path(), text);
-  }
+  Check();
+  ASSERT_TRUE(RecallTokens(prefix_));
+  std::string text = ReadWholeFile(FactsFile());
+  text.replace(text.find("[4,0,3]"), 7, "[3,1,3]");
+  WriteFileAtomically(FactsFile(), text);
   EXPECT_FALSE(RecallTokens(prefix_));
   EXPECT_EQ(CheckTokens(prefix_).counts, Counts({4, 0, 3}));
 }
@@ -214,6 +274,10 @@ TEST_F(TokenMemory, FactsReadBack) {
   facts.counts_from[5] = {2};
   EXPECT_EQ(ParseTokenFacts(TokenFactsText(facts)), facts);
   EXPECT_FALSE(ParseTokenFacts("{}"));
+  // Of a program that did not look at the second time.
+  Json older = ParseJsonObject(TokenFactsText(facts));
+  for (const char* file : {"data", "index"}) older[file].erase(3);
+  EXPECT_FALSE(ParseTokenFacts(JsonLine(Sealed(older))));
   EXPECT_FALSE(ParseTokenFacts(""));
 }
 
@@ -242,7 +306,7 @@ TEST_F(TokenMemory, KeepsTheCountsOfEverySplit) {
   const SplitCounts tenth_read = tenth.CountSplits();
   const SplitCounts half_read = half.CountSplits();
   EXPECT_NE(tenth_read.training, half_read.training);
-  CheckTokens(prefix_);
+  Check();
   ExpectSameCounts(tenth.CountSplits(), tenth_read);
   ExpectSameCounts(half.CountSplits(), half_read);
   ASSERT_TRUE(RecallTokens(prefix_));
@@ -251,19 +315,28 @@ TEST_F(TokenMemory, KeepsTheCountsOfEverySplit) {
     ExpectSameCounts(tenth.CountSplits(sequences), [&] {
       ForgetTokens();
       const SplitCounts read = tenth.CountSplits(sequences);
-      CheckTokens(prefix_);
+      Check();
       return read;
     }());
   }
   tenth.CountSplits();
   half.CountSplits();
-  Exchange(/*keep_time=*/true);  // the first training token
-  ExpectSameCounts(tenth.CountSplits(), tenth_read);
-  ExpectSameCounts(half.CountSplits(), half_read);
+  // What is remembered of the training tokens is believed.
+  TokenFacts facts = RecallTokens(prefix_).value();
+  --facts.counts[0];
+  ++facts.counts[1];
+  WriteFileAtomically(FactsFile(), TokenFactsText(facts));
+  const auto expect_believed = [](const Dataset& data, SplitCounts read) {
+    --read.training[0];
+    ++read.training[1];
+    ExpectSameCounts(data.CountSplits(), read);
+  };
+  expect_believed(tenth, tenth_read);
+  expect_believed(half, half_read);
 }
 
 TEST_F(TokenMemory, CountsOfALargerVocabularyAreNotUsed) {
-  CheckTokens(prefix_);
+  Check();
   Config config = ConfigOf(0.5);
   config.model.vocab_size = 2;
   EXPECT_THROW(Dataset(config, prefix_).CountSplits(), DataError);
