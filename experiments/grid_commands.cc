@@ -78,22 +78,24 @@ std::optional<RunRecord> RecordOf(const Arguments& arguments) {
   return record;
 }
 
-// The state of a grid, from disk and from the record. Prints those of the
-// record's notes that `said` lacks, and sets it to all of them.
-GridOutcome ReadRuns(const Grid& grid, const fs::path& folder,
-                     const std::optional<RunRecord>& record, Strings* said) {
-  GridOutcome outcome = ReadGrid(grid, folder, /*check_checkpoints=*/false);
-  if (record) {
-    const Strings before =
-        std::exchange(*said, TakeRecordedRuns(*record, outcome));
-    for (const std::string& note : *said) {
-      if (std::ranges::find(before, note) == before.end()) {
-        fmt::print("{}\n", note);
-      }
-    }
+struct FoundRuns {
+  GridOutcome outcome;
+  Strings notes;  // on what the record has
+};
+
+// The state of a grid, from disk and from the record.
+FoundRuns ReadRuns(const Grid& grid, const fs::path& folder,
+                   const std::optional<RunRecord>& record) {
+  FoundRuns found = {ReadGrid(grid, folder, /*check_checkpoints=*/false), {}};
+  if (record) found.notes = TakeRecordedRuns(*record, found.outcome);
+  RequireSameTokens(found.outcome);
+  return found;
+}
+
+void PrintNotes(const Strings& notes, const Strings& said = {}) {
+  for (const std::string& note : notes) {
+    if (std::ranges::find(said, note) == said.end()) fmt::print("{}\n", note);
   }
-  RequireSameTokens(outcome);
-  return outcome;
 }
 
 std::unique_ptr<FolderLock> LockForReport(const fs::path& grid_folder) {
@@ -117,11 +119,12 @@ void Select(const std::vector<size_t>& selected, GridOutcome& outcome) {
 // the last to finish sees all runs. `selected` must finish; the record's notes
 // that have been `said` are not repeated.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
-                Strings said, const std::vector<size_t>& selected,
+                const Strings& said, const std::vector<size_t>& selected,
                 const fs::path& grid_folder, const ReportOptions& options) {
   MakeFolder(grid_folder);  // a record alone has no folder yet
   const auto lock = LockForReport(grid_folder);
-  GridOutcome outcome = ReadRuns(grid, grid_folder, record, &said);
+  auto [outcome, notes] = ReadRuns(grid, grid_folder, record);
+  PrintNotes(notes, said);
   Select(selected, outcome);
   const fs::path folder = ReportFolder(outcome.grid, grid_folder);
   MakeFolder(folder);
@@ -265,12 +268,12 @@ void RunAsRank(const Grid& grid, GridRunOptions options,
 // finished.
 GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
   const std::optional<RunRecord> from = RecordOf(arguments);
-  Strings said;
-  const GridOutcome outcome = ReadRuns(
+  FoundRuns found = ReadRuns(
       grid,
       from ? GridFolder(grid, arguments.out) : ExistingFolder(grid, arguments),
-      from, &said);
-  if (std::ranges::none_of(outcome.runs, [](const RunOutcome& run) {
+      from);
+  PrintNotes(found.notes);
+  if (std::ranges::none_of(found.outcome.runs, [](const RunOutcome& run) {
         return run.state == RunState::kFinished;
       })) {
     throw EnvironmentError(fmt::format(
@@ -278,7 +281,7 @@ GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
         "the --out, --seeds and --set that it was run with",
         GridFolder(grid, arguments.out).string(), grid.name));
   }
-  return outcome;
+  return std::move(found.outcome);
 }
 
 // The grid whose runs a record summarizes: the one that reports in the scale's
@@ -402,8 +405,8 @@ ExitCode ReportAgain(const Arguments& arguments) {
   const std::optional<RunRecord> record = RecordOf(arguments);
   const fs::path folder = record ? GridFolder(grid, arguments.out)
                                  : ExistingFolder(grid, arguments);
-  Strings said;
-  const GridOutcome outcome = ReadRuns(grid, folder, record, &said);
+  const auto [outcome, notes] = ReadRuns(grid, folder, record);
+  PrintNotes(notes);
   // Wrong folder or settings: an empty report would overwrite the one on the
   // runs that were made.
   const auto waits = [](const RunOutcome& run) {
@@ -416,7 +419,7 @@ ExitCode ReportAgain(const Arguments& arguments) {
         folder.string(), grid.name));
   }
   const std::vector<size_t> every = SelectRuns(grid, {}, {});
-  return ReportOn(grid, every, folder, arguments, said);
+  return ReportOn(grid, every, folder, arguments, notes);
 }
 
 ExitCode Status(const Arguments& arguments) {
@@ -561,7 +564,10 @@ ExitCode Clean(const Arguments& arguments) {
     // What takes every row can be read for any file.
     builds_on_it |= !std::ranges::equal(other.rows, grid.rows, {}, &GridRow::id,
                                         &GridRow::id);
-    grid.runs.insert(grid.runs.end(), other.runs.begin(), other.runs.end());
+    for (const GridRun& run : other.runs) {
+      grid.runs.push_back(run);
+      grid.runs.back().evaluations = {};  // asked for by those who name it
+    }
   }
   if (!builds_on_it) unreadable.clear();  // a grid that is no scale
   for (const std::string& problem : unreadable) {

@@ -17,6 +17,7 @@
 #include "core/files/file_error.h"
 #include "core/files/folder_lock.h"
 #include "core/text/ascii.h"
+#include "experiments/run/grid_requirements.h"
 #include "experiments/run/run_folder.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
@@ -137,11 +138,12 @@ std::vector<GridRun> RunsOfOtherSeeds(const Grid& grid,
   return runs;
 }
 
-// A checkpoint can go if the result is there and whole; otherwise the result
-// may still have to be made from it.
-bool IsFinished(const GridRun& run, const fs::path& grid_folder) {
+// A checkpoint can go if the result is there, whole, and has every evaluation
+// of the run's plan; otherwise these may still have to be made from it.
+bool NeedsNoCheckpoint(const GridRun& run, const fs::path& grid_folder) {
   try {
-    return ReadRun(run, grid_folder).state == RunState::kFinished;
+    const RunOutcome outcome = ReadRun(run, grid_folder);
+    return outcome.state == RunState::kFinished && !CanBeMeasured(outcome);
   } catch (const DataError&) {
     return false;
   }
@@ -149,10 +151,10 @@ bool IsFinished(const GridRun& run, const fs::path& grid_folder) {
 
 void AddOwnRun(const GridRun& run, const fs::path& folder,
                std::vector<StaleItem>* items) {
-  const bool finished = IsFinished(run, folder.parent_path());
+  const bool needless = NeedsNoCheckpoint(run, folder.parent_path());
   for (const auto& entry : Entries(folder)) {
     AddTemporary(entry, items);
-    if (finished && IsRegular(entry) &&
+    if (needless && IsRegular(entry) &&
         entry.path().filename() == trainer::kCheckpointName) {
       items->push_back({.kind = StaleKind::kCheckpoint,
                         .path = entry.path(),
@@ -175,10 +177,14 @@ void Remove(const fs::path& path) {
 std::vector<StaleItem> FindStale(const Grid& grid,
                                  const fs::path& grid_folder) {
   std::map<std::string, const GridRun*> own;
-  for (const GridRun& run : grid.runs) own[RunFolderName(run)] = &run;
+  for (const GridRun& run : grid.runs) {
+    own.try_emplace(RunFolderName(run), &run);
+  }
   const std::vector<GridRun> of_other_seeds =
       RunsOfOtherSeeds(grid, grid_folder);
-  for (const GridRun& run : of_other_seeds) own[RunFolderName(run)] = &run;
+  for (const GridRun& run : of_other_seeds) {
+    own.try_emplace(RunFolderName(run), &run);
+  }
   std::vector<StaleItem> items;
   for (const auto& entry : Entries(grid_folder)) {
     const std::string name = entry.path().filename().string();

@@ -15,7 +15,7 @@ namespace softmoe::experiments {
 
 enum class StaleKind {
   kTemporary,   // .NAME.PID.N.tmp of a dead process
-  kCheckpoint,  // checkpoint of a finished run
+  kCheckpoint,  // of a finished run that has all evaluations of its plan
   kRun,         // folder of a run that the grid does not have
 };
 
@@ -26,8 +26,9 @@ struct StaleItem {
   std::string reason;
 };
 
-// Everything in `grid_folder` that could be deleted, ordered by path. Never
-// includes links, files whose names neither the trainer nor the grid gives, or
+// Everything in `grid_folder` that could be deleted, ordered by path. The first
+// of the runs that share a folder says which evaluations need its checkpoint.
+// Never includes links, files whose names neither the trainer nor the grid gives, or
 // folders that contain anything else.
 std::vector<StaleItem> FindStale(const Grid& grid,
                                  const std::filesystem::path& grid_folder);

@@ -38,8 +38,7 @@ Progressed ReadMetrics(const fs::path& path, const std::string& config_hash) {
   if (!fs::exists(path, error) && !error) return progressed;
   VisitJsonLines(path, [&](nlohmann::ordered_json&& record, int64_t line) {
     const std::string place = fmt::format("{}:{}", path.string(), line);
-    check.Line(record, place);
-    if (check.steps() == progressed.step) return;  // not of a step
+    if (!check.Line(record, place)) return;
     progressed.step = check.steps();
     progressed.loss = JsonNumber(record, trainer::metrics::kLoss.name, place);
     progressed.seconds +=

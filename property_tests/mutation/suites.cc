@@ -218,7 +218,6 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
   // A suite may outlive a driver that was killed, and still count in a folder
   // of that driver's.
   const fs::path folder = scratch / fmt::format("{}-{}", getpid(), ++number);
-  fs::remove_all(folder);  // where process numbers begin anew, as in containers
   MakeFolder(folder);
   // (A short file would count as a fault that nothing reaches.)
   WriteFileAtomically(folder / "hits",

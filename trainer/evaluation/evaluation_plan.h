@@ -38,8 +38,6 @@ struct EvaluationPlan {
   std::map<std::string, ItemsOfTask> items_here = {};
   // Keep checkpoint.h5 once the result is written.
   bool keep_checkpoint = true;
-
-  bool operator==(const EvaluationPlan&) const = default;
 };
 
 // Throws ConfigError that names the first invalid factor or task.

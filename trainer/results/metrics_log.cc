@@ -90,7 +90,7 @@ DataError LogError(const std::string& place, const std::string& problem) {
 LogCheck::LogCheck(std::string config_hash)
     : config_hash_(std::move(config_hash)) {}
 
-void LogCheck::Line(const Json& line, const std::string& place) {
+bool LogCheck::Line(const Json& line, const std::string& place) {
   const auto kind = line.find("kind");
   const bool begins = kind != line.end() && *kind == "run";
   if (!begins && !begun_) {
@@ -102,13 +102,13 @@ void LogCheck::Line(const Json& line, const std::string& place) {
     if (!TakeField(line, "config_hash", &hash)) {
       throw LogError(place, "a log without 'config_hash'");
     }
-    if (hash == config_hash_) return;
+    if (hash == config_hash_) return false;
     throw LogError(
         place, fmt::format("a log of configuration {}, and its folder is that "
                            "of {}: move it back where it came from",
                            hash, config_hash_));
   }
-  if (kind == line.end() || *kind != "step") return;
+  if (kind == line.end() || *kind != "step") return false;
   int64_t step = 0;
   if (!TakeField(line, "step", &step) || step != steps_ + 1) {
     throw LogError(place, fmt::format("'step' is not {}, the next one: lines "
@@ -116,6 +116,7 @@ void LogCheck::Line(const Json& line, const std::string& place) {
                                       steps_ + 1));
   }
   steps_ = step;
+  return true;
 }
 
 MetricsLog::MetricsLog(const std::filesystem::path& path,

@@ -41,8 +41,9 @@ class LogCheck {
  public:
   explicit LogCheck(std::string config_hash);
 
-  // Throws LogError if the line, which is at `place`, does not belong there.
-  void Line(const nlohmann::ordered_json& line, const std::string& place);
+  // Whether the line, which is at `place`, is of a step. Throws DataError if it
+  // does not belong there.
+  bool Line(const nlohmann::ordered_json& line, const std::string& place);
 
   int64_t steps() const { return steps_; }  // so far
 

@@ -58,7 +58,9 @@ TEST(MetricsLog, IsTheLogOfItsRunAlone) {
   }
   const auto lines = ReadJsonLines(path);
   LogCheck check(ConfigHash(SparseIdentity().config));
-  for (const auto& line : lines) check.Line(line, "a");
+  for (const auto& line : lines) {
+    EXPECT_EQ(check.Line(line, "a"), line.at("kind") == "step");
+  }
   EXPECT_EQ(check.steps(), 4);
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { check.Line(lines[1], "a:9"); }),
                    "a:9: 'step' is not 5"));
