@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -12,6 +13,7 @@
 #include <system_error>
 
 #include "core/failure.h"
+#include "core/stoppable_output.h"
 
 namespace softmoe {
 namespace {
@@ -32,7 +34,10 @@ void PrintFailure(const std::string& program, const Error& failure) {
   std::signal(SIGPIPE, SIG_IGN);
   // A requested stop is not an error.
   const char* kind = failure.code() == ExitCode::kStopped ? "stopped" : "error";
-  std::fprintf(stderr, "%s: %s: %s\n", program.c_str(), kind, failure.what());
+  // Last words: they wait longer for a slow reader than the lines before.
+  PrintUnlessStopped(stderr,
+                     program + ": " + kind + ": " + failure.what() + "\n",
+                     std::chrono::seconds(1));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <string>
 #include <system_error>
 
+#include "core/stoppable_output.h"
 #include "core/testing/message_test_util.h"
 
 namespace softmoe {
@@ -127,6 +128,19 @@ TEST(RunMainDeathTest, NobodyReadingTheReasonLeavesTheExitCode) {
     int ends[2];
     if (pipe(ends) == 0) dup2(ends[1], STDERR_FILENO);
     close(ends[0]);
+    std::exit(RunMain("prog",
+                      []() -> ExitCode { throw StoppedError("state saved"); }));
+  };
+  EXPECT_EXIT(stop(), ::testing::ExitedWithCode(75), "^$");
+}
+
+// A reader that does not read holds no process that is asked to stop.
+TEST(RunMainDeathTest, NobodyReadingMeanwhileLeavesTheExitCode) {
+  const auto stop = [] {
+    int ends[2];
+    if (pipe(ends) == 0) dup2(ends[1], STDERR_FILENO);
+    internal::stop_signal = SIGTERM;
+    PrintUnlessStopped(stderr, std::string(1 << 20, 'x'));
     std::exit(RunMain("prog",
                       []() -> ExitCode { throw StoppedError("state saved"); }));
   };

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
 #include "core/process/stop_signal.h"
+#include "core/stoppable_output.h"
 #include "core/text/text_table.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_file.h"
@@ -104,8 +104,9 @@ std::unique_ptr<FolderLock> LockForReport(const fs::path& grid_folder) {
   return WaitForFolder(grid_folder, [&](const LockHolder& holder) {
     stop.ThrowIfRequested("no report yet; the same command writes it");
     if (!std::exchange(said, true)) {
-      std::cerr << grid_folder.string() << ": waiting for " << Describe(holder)
-                << "\n";
+      PrintUnlessStopped(
+          stderr, fmt::format("{}: waiting for {}\n", grid_folder.string(),
+                              Describe(holder)));
     }
   });
 }
@@ -250,12 +251,20 @@ fs::path TaskFilesOf(const Arguments& arguments) {
 }
 
 // Trains the selected runs together with the other processes of one mpirun,
-// which share the grid as any processes do; the first one shows progress.
+// which share the grid as any processes do; the first one shows progress, and
+// the others say so.
 void RunAsRank(const Grid& grid, GridRunOptions options,
                const ProcessRank& rank) {
   options.threads = ShareOfCores(rank);
   options.processes_at_work = std::max<int64_t>(1, rank.size);
   options.quiet |= rank.rank > 0;
+  if (rank.rank > 0) {
+    // Even if quiet: a process alone may believe that it is such a rank, in a
+    // shell that an mpirun started.
+    fmt::print(
+        stderr, "rank {}{}: rank 0 reports\n", rank.rank,
+        rank.size > 0 ? fmt::format(" of {}", rank.size) : std::string());
+  }
   try {
     RunGrid(grid, options);
   } catch (const Error& error) {

@@ -8,13 +8,15 @@
 #include <mutex>
 
 #include "core/errors.h"
+#include "core/stoppable_output.h"
 
 namespace softmoe {
 namespace {
 
 constexpr int kRequests[] = {SIGINT, SIGTERM, SIGHUP};
 
-std::atomic<int> received = 0;  // the signal, or 0
+using internal::stop_signal;
+
 static_assert(std::atomic<int>::is_always_lock_free,
               "a signal handler may only touch lock-free atomics");
 std::mutex installing;  // of what follows
@@ -23,12 +25,12 @@ struct sigaction previous[std::size(kRequests)], previous_pipe;
 
 void Handle(int signal_number) {
   int first = 0;
-  if (received.compare_exchange_strong(first, signal_number)) return;
+  if (stop_signal.compare_exchange_strong(first, signal_number)) return;
   // When a terminal closes, SIGHUP comes from the kernel and again from the
   // shell, and SIGTERM may come from the manager of the session: one request.
   if (signal_number == SIGHUP) return;
   if (first == SIGHUP &&
-      received.compare_exchange_strong(first, signal_number)) {
+      stop_signal.compare_exchange_strong(first, signal_number)) {
     return;
   }
   // The second signal. It is blocked until the handler returns and then takes
@@ -42,10 +44,12 @@ void Handle(int signal_number) {
 StopSignal::StopSignal() {
   const std::lock_guard lock(installing);
   if (installed++ > 0) return;
-  received = 0;
+  stop_signal = 0;
   struct sigaction action = {};
   action.sa_handler = &Handle;
-  action.sa_flags = SA_RESTART;  // reads and writes go on undisturbed
+  // Reads and writes go on undisturbed: what waits for a reader asks by itself
+  // (stoppable_output.h).
+  action.sa_flags = SA_RESTART;
   for (size_t i = 0; i < std::size(kRequests); ++i) {
     SOFTMOE_CHECK(sigaction(kRequests[i], nullptr, &previous[i]) == 0);
     // Under nohup a closed terminal is no reason to stop.
@@ -66,10 +70,10 @@ StopSignal::~StopSignal() {
   sigaction(SIGPIPE, &previous_pipe, nullptr);
 }
 
-bool StopSignal::requested() const { return received != 0; }
+bool StopSignal::requested() const { return stop_signal != 0; }
 
 std::string StopSignal::name() const {
-  switch (received) {
+  switch (stop_signal) {
     case 0:
       return "";
     case SIGINT:

@@ -11,6 +11,8 @@
 //
 // Meanwhile SIGPIPE is ignored: Ctrl-C also ends `tee` behind a pipe, and what
 // is printed then must fail instead of ending the process before it has saved.
+// A reader that is there and does not read must not hold the loop either: what
+// such a loop prints goes through PrintUnlessStopped (stoppable_output.h).
 #ifndef SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
 #define SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
 

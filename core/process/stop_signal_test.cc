@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "core/errors.h"
+#include "core/stoppable_output.h"
 #include "core/testing/message_test_util.h"
 
 namespace softmoe {
@@ -111,6 +112,17 @@ TEST(StopSignal, NestedObjectsShareTheFlagUntilTheLastIsGone) {
   EXPECT_TRUE(outer.requested());
   StopSignal later;  // does not forget what the outermost knows
   EXPECT_TRUE(later.requested());
+}
+
+// What is said about it after the end of the last object waits for nobody.
+TEST(StopSignal, IsKnownUntilTheNextOne) {
+  {
+    const StopSignal stop;
+    raise(SIGTERM);
+  }
+  EXPECT_EQ(internal::stop_signal, SIGTERM);
+  const StopSignal next;
+  EXPECT_EQ(internal::stop_signal, 0);
 }
 
 TEST(StopSignal, RestoresWhatWasThereBefore) {

@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <iostream>
 #include <utility>
+
+#include "core/stoppable_output.h"
 
 namespace softmoe {
 namespace {
@@ -56,7 +59,7 @@ Progress::Progress(std::string task, int64_t total, int64_t already_done,
 }
 
 Progress::~Progress() {
-  if (line_open_) *options_.out << std::endl;
+  if (line_open_) Write("\n");
 }
 
 void Progress::Update(int64_t done, const std::string& details) {
@@ -97,19 +100,27 @@ void Progress::Show(const std::string& line, bool in_logs) {
 
 void Progress::Print(const std::string& line, bool stays) {
   if (options_.quiet) return;
-  std::ostream& out = *options_.out;
+  std::string text;
   // Goes back to the start of the line and clears what a longer one left there.
-  if (line_open_) out << "\r\x1b[K";
+  if (line_open_) text = "\r\x1b[K";
   if (stays) {
-    out << line << "\n";
+    text += line + "\n";
   } else {
     // A line that wraps cannot be rewritten. The cut may split a character of
     // several bytes; the next line repairs that.
-    out << line.substr(
+    text += line.substr(
         0, static_cast<size_t>(std::max(1, options_.terminal_columns - 1)));
   }
-  out.flush();
+  Write(text);
   line_open_ = !stays;
+}
+
+void Progress::Write(const std::string& text) {
+  if (options_.out == &std::cerr) {
+    PrintUnlessStopped(stderr, text);
+  } else {
+    *options_.out << text << std::flush;
+  }
 }
 
 }  // namespace softmoe

@@ -4,7 +4,8 @@
 // take.
 //
 // On a terminal the line is rewritten in place; elsewhere (a log, CI) a plain
-// line is printed at intervals.
+// line is printed at intervals. On stderr it waits for a reader only until a
+// stop is requested (core/stoppable_output.h).
 #ifndef SOFTMOE_CORE_TEXT_PROGRESS_H_
 #define SOFTMOE_CORE_TEXT_PROGRESS_H_
 
@@ -51,6 +52,7 @@ class Progress {
 
  private:
   void Print(const std::string& line, bool stays);
+  void Write(const std::string& text);
 
   std::string task_;
   int64_t total_;

@@ -2,10 +2,15 @@
 #include "core/text/progress.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <string>
+
+#include "core/stoppable_output.h"
 
 namespace softmoe {
 namespace {
@@ -101,6 +106,25 @@ TEST(Progress, ShowsLinesOfTheCallersOwn) {
     progress.Note("note");
   }
   EXPECT_EQ(terminal.out.str(), "first\r\x1b[Ka line th\r\x1b[Knote\n");
+}
+
+// Whoever asks for a stop need not read stderr: this does not end otherwise.
+TEST(Progress, OnStderrNoReaderHoldsAStop) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int before = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  internal::stop_signal = SIGTERM;
+  {
+    ProgressOptions options;
+    options.terminal_columns = 80;
+    Progress progress("row", 1, 0, options);
+    progress.Note(std::string(1 << 20, 'x'));
+    progress.Show("a line that is left open", false);
+  }
+  internal::stop_signal = 0;
+  dup2(before, STDERR_FILENO);
+  for (const int descriptor : {before, ends[0], ends[1]}) close(descriptor);
 }
 
 TEST(Progress, QuietPrintsNothing) {

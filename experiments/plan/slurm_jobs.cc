@@ -121,7 +121,7 @@ if ! srun --mpi=pmix --ntasks=1 --nodes=1 true; then
   left=$((${{SLURM_JOB_END_TIME:-now + {}}} - now - {}))
   start=(timeout --foreground $((left > 0 ? left : 1))
     mpirun -n {} --bind-to none --mca odls_base_sigkill_timeout {})
-  # While mpirun ends, it reads nothing: who fills the pipe cannot save.
+  # While mpirun ends, it reads nothing: who fills the pipe trains no more.
   more=(--set runtime.log_every={})
 fi
 status=0

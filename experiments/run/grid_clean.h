@@ -28,8 +28,8 @@ struct StaleItem {
 
 // Everything in `grid_folder` that could be deleted, ordered by path. The first
 // of the runs that share a folder says which evaluations need its checkpoint.
-// Never includes links, files whose names neither the trainer nor the grid gives, or
-// folders that contain anything else.
+// Never includes links, files whose names neither the trainer nor the grid
+// gives, or folders that contain anything else.
 std::vector<StaleItem> FindStale(const Grid& grid,
                                  const std::filesystem::path& grid_folder);
 

@@ -59,6 +59,22 @@ TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
   }
 }
 
+// Not even after the signal: what it has to say then is lost, the state is not.
+TEST_F(GridInterrupt, ItSavesThoughTheReaderHasStoppedReading) {
+  for (const std::string jobs : {"1", "2"}) {
+    HeldProgram held(
+        Program(),
+        {"run", "micro.toml", "--threads", "1", "--jobs", jobs, "--out", jobs},
+        folder_);
+    ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
+    held.Signal(SIGTERM);
+    held.WaitForEnd();
+    EXPECT_EQ(held.Finish().exit_status, 75);
+    EXPECT_TRUE(fs::exists(RunFolder(0, jobs) / "checkpoint.h5"));
+    EXPECT_FALSE(fs::exists(RunFolder(0, jobs) / "result.h5"));
+  }
+}
+
 TEST_F(GridInterrupt, AFailingRowDoesNotHideTheOthers) {
   WriteGrid(MicroGrid(60, kDivergingRow) +
             "[[rows]]\nid = \"last\"\nlabel = \"Sparse MoE\"\n");

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -30,6 +29,7 @@
 #include "core/files/paths.h"
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
+#include "core/stoppable_output.h"
 #include "core/text/ascii.h"
 #include "experiments/plan/grid_estimate.h"
 #include "experiments/run/grid_requirements.h"
@@ -447,17 +447,19 @@ class SlurmLauncher {
   void Say(const std::string& job, const std::string& text) {
     if (options_.run.quiet || std::exchange(said_[job], text) == text) return;
     const auto finished = std::ranges::count_if(open_, &HasResult);
-    std::cerr << fmt::format("job {}: {}; {} of {} runs have ended\n", job,
-                             text, finished, open_.size());
+    PrintUnlessStopped(
+        stderr, fmt::format("job {}: {}; {} of {} runs have ended\n", job, text,
+                            finished, open_.size()));
   }
 
   void SayWhatIsMissing() const {
     for (const RunOutcome& run : open_) {
       if (HasResult(run)) continue;
-      std::cerr << fmt::format(
-          "{}: not finished, and Slurm has ended its task; the reason is in "
-          "{}\n",
-          run.run.id, LogOf(run.run));
+      PrintUnlessStopped(
+          stderr,
+          fmt::format("{}: not finished, and Slurm has ended its task; the "
+                      "reason is in {}\n",
+                      run.run.id, LogOf(run.run)));
     }
   }
 

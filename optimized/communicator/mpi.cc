@@ -35,6 +35,43 @@ void RequireLauncher() {
       "install openmpi-bin), or with srun --mpi=pmix");
 }
 
+// What a launcher's variables say this process is. A shell that mpirun itself
+// has started passes them on to what it then starts alone.
+struct LaunchedRank {
+  std::string variable, rank;
+  std::string size;  // of Open MPI's mpirun; "" if it is not said
+};
+
+// To be read before MPI starts, which sets PMIX_RANK where it finds nobody.
+LaunchedRank RankOfLauncher() {
+  LaunchedRank said;
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
+    if (!IsSet(variable)) continue;
+    said = {.variable = variable, .rank = std::getenv(variable), .size = ""};
+    break;
+  }
+  const char* const size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  if (size != nullptr) said.size = size;
+  return said;
+}
+
+// Throws unless MPI has made the process what its launcher has said.
+void RequireSameRank(const LaunchedRank& said, int rank, int size) {
+  std::string other;
+  if (said.rank != std::to_string(rank)) {
+    other = said.variable + "=" + said.rank;
+  } else if (!said.size.empty() && said.size != std::to_string(size)) {
+    other = "OMPI_COMM_WORLD_SIZE=" + said.size;
+  } else {
+    return;
+  }
+  throw EnvironmentError(
+      "ranks over MPI: " + other + " is in the environment, and this is rank " +
+      std::to_string(rank) + " of " + std::to_string(size) +
+      ": left over from another mpirun; unset it, and start the ranks with " +
+      "mpirun -n N");
+}
+
 // Between two looks at what is on its way. Not a yield, for which a rank on a
 // busy machine waits as long as those that compute.
 constexpr std::chrono::microseconds kPause(50);
@@ -54,6 +91,7 @@ void MpiSession::Check(int code, const char* name) {
 MpiSession::MpiSession(WaitOptions waits)
     : waits_(std::move(waits)), mpi_(LoadMpi()) {
   RequireLauncher();
+  const LaunchedRank said = RankOfLauncher();
   int provided = 0;
   Check(mpi_.Init_thread(nullptr, nullptr, kMpiThreadFunneled, &provided),
         "Init_thread");
@@ -65,6 +103,13 @@ MpiSession::MpiSession(WaitOptions waits)
   }
   Check(mpi_.Comm_set_errhandler(mpi_.world, mpi_.errors_return),
         "Comm_set_errhandler");
+  const auto [rank, size] = Place();
+  try {
+    RequireSameRank(said, rank, size);
+  } catch (const EnvironmentError&) {
+    mpi_.Finalize();
+    throw;
+  }
 }
 
 void MpiSession::Leave(int code) {
@@ -219,10 +264,15 @@ class MpiCommunicator : public Communicator {
   const MpiLibrary& mpi_;
 };
 
-std::unique_ptr<Communicator> MpiSession::World() {
+std::pair<int, int> MpiSession::Place() {
   int rank = 0, size = 0;
   Check(mpi_.Comm_rank(mpi_.world, &rank), "Comm_rank");
   Check(mpi_.Comm_size(mpi_.world, &size), "Comm_size");
+  return {rank, size};
+}
+
+std::unique_ptr<Communicator> MpiSession::World() {
+  const auto [rank, size] = Place();
   return std::make_unique<MpiCommunicator>(rank, size, *this);
 }
 

@@ -10,6 +10,7 @@
 #define SOFTMOE_OPTIMIZED_COMMUNICATOR_MPI_H_
 
 #include <memory>
+#include <utility>
 
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/mpi_library.h"
@@ -21,7 +22,8 @@ namespace softmoe::optimized {
 class MpiSession {
  public:
   // Errors   EnvironmentError: as LoadMpi; no mpirun or srun of that MPI has
-  //          started this process; or MPI does not start.
+  //          started this process, or it has another rank than its environment
+  //          says; or MPI does not start.
   explicit MpiSession(WaitOptions waits);
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -43,6 +45,7 @@ class MpiSession {
   // Throws EnvironmentError unless `code`, what function `name` returned, means
   // success.
   void Check(int code, const char* name);
+  std::pair<int, int> Place();  // rank, size
 
   const WaitOptions waits_;
   MpiLibrary mpi_;

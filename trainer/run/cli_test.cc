@@ -247,42 +247,6 @@ TEST_F(Cli, WarnsOnceOfTokensWithoutAnExpertAtTheStart) {
       0);
 }
 
-// The line of an operation in the table of a profile.
-std::string ProfileLine(const ProgramResult& profile, const std::string& name) {
-  const size_t begin = profile.output.find("\n" + name + "  ") + 1;
-  EXPECT_NE(begin, 0u) << profile.output;
-  return profile.output.substr(begin, profile.output.find('\n', begin) - begin);
-}
-
-TEST_F(Cli, ProfilesAStepAndWritesNothing) {
-  const ProgramResult profile = Train({"--profile", "--threads", "2"});
-  ASSERT_TRUE(EndedWith(profile, 0, "\n2 threads "));
-  // Two groups, so both have a batch and their gradients are added.
-  EXPECT_TRUE(Says(profile.output, "\nexperts, backward ", "\nattention ",
-                   "\nhead and loss ", "\nbatch ", "\nsum over groups ",
-                   "\nAdamW ", "\nrecord ", "tokens/s with 2 threads, "));
-  EXPECT_FALSE(std::filesystem::exists(run_));
-  const ProgramResult alone = Train({"--profile", "--threads", "1"});
-  ASSERT_TRUE(EndedWith(alone, 0, "tokens/s with 1 thread\n"));
-  // Two layers and two groups; of each group, the first layer once more.
-  const ProgramResult again = Train(
-      {"--profile", "--threads", "1", "--set", "runtime.recompute=layer"});
-  ASSERT_TRUE(EndedWith(again, 0));
-  const auto calls = [](const ProgramResult& result) {
-    return std::stoi(ProfileLine(result, "attention").substr(25));
-  };
-  EXPECT_EQ(calls(alone), 4);
-  EXPECT_EQ(calls(again), 6);
-  EXPECT_EQ(Train({"--profile", "--dry-run"}).exit_status, 2);
-  // The given tau is far above all weights, so no expert computes.
-  const ProgramResult idle =
-      Train({"--profile", "--threads", "1", "--set", "router.kind=soft_fixed",
-             "--set", "router.tau=1e9"});
-  ASSERT_TRUE(EndedWith(idle, 0));
-  const std::string line = ProfileLine(idle, "experts");
-  EXPECT_EQ(line.find("FLOP/s"), std::string::npos) << line;
-}
-
 TEST_F(Cli, MoreHeldOutSequencesThanThereAreMeansAll) {
   const Strings many = {"--set", "training.eval_sequences=1000000"};
   const ProgramResult train = Train(many);
@@ -377,10 +341,8 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--isa", "v9"}, "v9"},
       {{"--device", "simulated"}, "runtime.device"},
       {{"--device", "cuda", "--isa", "v3"}, "instruction set of the CPU"},
-      {{"--device", "cuda", "--profile"}, "a profile is one of the CPU"},
       {{"--set", "training.precision=fp16"}, "'fp32' or 'bf16'"},
       {{"--set", "training.precision=bf16"}, "the CPU computes in fp32 alone"},
-      {{"--set", "training.precision=bf16", "--profile"}, "--device=cuda"},
       {{"--set", "training.precision=bf16", "--device=cuda", "--set",
         "model.d_ffn=36"},
        "model.d_ffn is 36, and in bf16 it must be a multiple of 8"},
@@ -388,7 +350,6 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--ranks", "3"}, "among 3 ranks; start 1 or 2 ranks"},
       {{"--ranks", "0", "--dry-run"}, "0 ranks"},
       {{"--ranks", "two"}, "--ranks two: give a number of ranks, or mpi"},
-      {{"--ranks", "2", "--profile"}, "--ranks"},
       {{"--ranks", "2", "--exchange", "nccl"},
        "--exchange nccl: NCCL is for ranks on devices, and these are on the "
        "CPU"},
@@ -465,19 +426,12 @@ TEST_F(Cli, ZeroShotTasksAreDumpedWithoutAModel) {
   EXPECT_TRUE(EndedWith(evaluate({"piqa", "--task-files", "."}), 2, "--run"));
   EXPECT_TRUE(EndedWith(evaluate({"pika"}), 2, "no task 'pika'"));
   EXPECT_TRUE(EndedWith(Evaluate({"--out", "o"}), 2, "--task or --trace"));
-  // These ask no model, so no option is for one.
-  const auto compare = [&](const Strings& more) {
-    Strings command = {Binary("evaluation/evaluate"), "--compare", "a", "b"};
-    command.insert(command.end(), more.begin(), more.end());
-    return RunProgram(command, folder_);
-  };
-  EXPECT_TRUE(EndedWith(compare({}), 5, "tasks.h5"));
+  // It asks no model, so no option is for one.
   for (const Strings& other :
        {Strings{"--out", "o"}, Strings{"--run", "r"}, Strings{"--json"},
         Strings{"--data", "d"}, Strings{"--tau", "1"},
         Strings{"--threads", "1"}, Strings{"--sequences", "1"},
         Strings{"--device", "cuda"}}) {
-    EXPECT_TRUE(EndedWith(compare(other), 2, "--compare", other[0]));
     Strings more = dump;
     more.insert(more.end(), other.begin(), other.end());
     EXPECT_TRUE(EndedWith(evaluate(more), 2, other[0]));
@@ -648,6 +602,24 @@ TEST_F(Cli, ItSavesThoughNobodyReadsWhatItSays) {
                  "exec 3< pipe; grep -q 'step 1/' <&3; exec 3<&-; ");
   EXPECT_TRUE(EndedWith(stopped, 75, "stopped: SIGINT", "checkpoint.h5"));
   EXPECT_GE(Checkpoint(run_ / "checkpoint.h5").state().step, 9);
+}
+
+// As `less`, or a terminal after Ctrl-S: the reader is there and does not read,
+// so the process waits for it when the signal comes.
+TEST_F(Cli, ItSavesThoughTheReaderHasStoppedReading) {
+  ASSERT_EQ(RunProgram({"mkfifo", "pipe"}, folder_).exit_status, 0);
+  const std::string fill =
+      "exec 3<> pipe; grep -q 'step 1/' <&3; dd if=/dev/zero of=pipe bs=4096 "
+      "oflag=nonblock 2> full; grep -q 'unavailable' full || exit 98; "
+      "sleep 0.2; ";
+  const ProgramResult stopped = TrainUntil("INT", 0, "1", "> pipe", fill);
+  EXPECT_TRUE(EndedWith(stopped, 75, "stopped: SIGINT", "checkpoint.h5"));
+  EXPECT_GE(Checkpoint(run_ / "checkpoint.h5").state().step, 1);
+  std::filesystem::remove_all(run_);
+  // Nor is what it says then waited for.
+  const ProgramResult silent = TrainUntil("TERM", 0, "1", "> pipe 2>&1", fill);
+  EXPECT_TRUE(EndedWith(silent, 75));
+  EXPECT_GE(Checkpoint(run_ / "checkpoint.h5").state().step, 1);
 }
 
 TEST_F(Cli, AFullDiskEndsWithFive) {

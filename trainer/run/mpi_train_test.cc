@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "core/files/paths.h"
 #include "core/process/process.h"
@@ -159,6 +160,26 @@ TEST_F(MpiTrain, WithoutItsLauncherEndsWithFive) {
   expect({}, "nothing that Open MPI knows has started this process");
   expect({"PMI_RANK=0"}, "another MPI's mpirun has started this process");
   expect({"SLURM_PROCID=0"}, "srun has started this process, but without PMIx");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
+}
+
+// A shell that an mpirun has started passes its variables on.
+TEST_F(MpiTrain, WithWhatAnotherMpirunLeftEndsWithFive) {
+  const std::pair<Strings, std::string> kCases[] = {
+      {{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4"},
+       "OMPI_COMM_WORLD_RANK=3 is in the environment, and this is rank 0 of "
+       "1: "},
+      {{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4"},
+       ": OMPI_COMM_WORLD_SIZE=4 is in the environment"},
+      {{"PMIX_RANK=2"}, ": PMIX_RANK=2 is in the environment"}};
+  for (const auto& [environment, words] : kCases) {
+    const ProgramResult result =
+        RunProgram(Joined(Joined({"env"}, environment),
+                          Train("refused", {"--ranks", "mpi"})),
+                   folder_);
+    EXPECT_TRUE(
+        EndedWith(result, 5, words, "left over from another mpirun; unset it"));
+  }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
 }
 

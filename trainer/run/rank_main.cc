@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/stoppable_output.h"
 #include "core/text/ascii.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/mpi.h"
@@ -58,7 +59,7 @@ class RankProcess {
   }
 
   void Say(const std::string& words) const {
-    std::fprintf(stderr, "%s: %s\n", name_.c_str(), words.c_str());
+    PrintUnlessStopped(stderr, name_ + ": " + words + "\n");
   }
 
   const RankOptions options_;
@@ -90,7 +91,7 @@ void AddExchangeOption(CLI::App& app, RankOptions* options) {
       ->type_name("TEXT:{auto,host,nccl}");
 }
 
-CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {
+void AddRankOptions(CLI::App& app, RankOptions* options) {
   CLI::Option* const ranks = app.add_option(
       "--ranks", options->ranks,
       "N: ranks that share the batch and the threads of this process; mpi: the "
@@ -104,7 +105,6 @@ CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {
                  "5; 0: for ever [600]")
       ->check(CLI::Range(0.0, 86400.0))
       ->needs(ranks);
-  return ranks;
 }
 
 int RunRankMain(const std::string& program, const RankOptions& options,

@@ -17,7 +17,6 @@
 
 namespace CLI {
 class App;
-class Option;
 }  // namespace CLI
 
 namespace softmoe::trainer {
@@ -41,8 +40,8 @@ struct RankOptions {
 void AddExchangeOption(CLI::App& app, RankOptions* options);
 
 // Adds --ranks, --exchange and --silence-limit to `app`, whose results go into
-// `options`. Returns --ranks.
-CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options);
+// `options`.
+void AddRankOptions(CLI::App& app, RankOptions* options);
 
 // The ranks of this process's run.
 struct Ranks {

@@ -15,6 +15,7 @@
 #include "core/code_version.h"
 #include "core/config/router_traits.h"
 #include "core/errors.h"
+#include "core/stoppable_output.h"
 #include "core/text/progress.h"
 #include "optimized/allocation.h"
 #include "optimized/initialize.h"
@@ -419,14 +420,13 @@ double RunLoop::Seconds() const {
 
 void RunLoop::Say(const std::string& line) const {
   if (options_.quiet) return;
-  std::printf("%s\n", line.c_str());
-  std::fflush(stdout);
+  PrintUnlessStopped(stdout, line + "\n");
 }
 
 void RunLoop::Warn(const std::string& text) const {
   if (!leads() || !options_.warns) return;
-  std::fprintf(stderr, "warning: %s: %s\n", options_.folder.c_str(),
-               text.c_str());
+  PrintUnlessStopped(
+      stderr, fmt::format("warning: {}: {}\n", options_.folder.string(), text));
 }
 
 }  // namespace softmoe::trainer

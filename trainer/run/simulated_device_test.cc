@@ -36,7 +36,6 @@
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
-#include "trainer/run/profile_run.h"
 #include "trainer/run/trainer.h"
 #include "trainer/tasks/score_requests.h"
 #include "trainer/testing/trainer_test_util.h"
@@ -249,15 +248,6 @@ TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
 TEST_F(SimulatedRun, RanksTrainInBf16ToTheBitsOfOne) {
   MakeFourGroups();
   config_.training.precision = Precision::kBf16;
-  ExpectRanksTrainToTheBitsOfOne();
-}
-
-// At a size at which each rank has many blocks of the norm. By a target of its
-// own, since it takes ten minutes: //trainer/run:simulated_ranks_long_test.
-TEST_F(SimulatedRun, DISABLED_RanksTrainToTheBitsOfOneAtSmokesSizes) {
-  config_ = SmokeConfig(RouterKind::kSoftLearned);
-  config_.training.eval_every = 8;
-  config_.training.eval_sequences = 4;
   ExpectRanksTrainToTheBitsOfOne();
 }
 
@@ -632,11 +622,6 @@ TEST_F(SimulatedRun, IsSavedWhereTheNextStepLacksMemory) {
     ExpectSameResult(unbroken, broken);
     ExpectSameTensors(CheckpointOf("unbroken"), CheckpointOf(run));
   }
-}
-
-TEST_F(SimulatedRun, AProfileIsOfTheCpu) {
-  EXPECT_THROW(ProfileRun(config_, tokens_, Options("run").runtime),
-               ConfigError);
 }
 
 }  // namespace

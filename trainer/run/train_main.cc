@@ -29,7 +29,6 @@
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/results/safetensors.h"
-#include "trainer/run/profile_run.h"
 #include "trainer/run/rank_devices.h"
 #include "trainer/run/rank_main.h"
 #include "trainer/run/resources.h"
@@ -70,8 +69,6 @@ Examples:
   train --config my.toml --data corpus/tokens --export my.safetensors
       the trained parameters for other programs, by the names of
       reference/NOTATION.md; of a finished run: those of its checkpoint
-  train --config my.toml --data corpus/tokens --profile
-      where the time of one step goes, operation by operation: trains nothing
 
 In the output folder: checkpoint.h5, metrics.jsonl (a line per step),
 result.h5. Ctrl-C, SIGTERM and a closed terminal (SIGHUP; not under nohup)
@@ -88,7 +85,7 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::vector<std::string> runtime;  // "runtime.threads=4", ...
   RankOptions ranks;
-  bool dry_run = false, profile = false, quiet = false, recheck = false;
+  bool dry_run = false, quiet = false, recheck = false;
 };
 
 // runs/train/<name of the file>-<hash> under the user's folder, or --out.
@@ -285,8 +282,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   const std::filesystem::path folder = OutputFolder(arguments, config);
   PrintWhatIsAsked(arguments, draft, folder, ranks, leads);
   if (!arguments.data.empty()) {
-    // A run asks for its vocabulary when it opens the files, and a profile
-    // takes any.
+    // A run asks for its vocabulary when it opens the files.
     RequireTokensOfConfig(config, UserPath(arguments.data), arguments.dry_run);
   }
   if (arguments.dry_run) {
@@ -304,14 +300,8 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   if (arguments.recheck) ForgetTokens();
   std::fflush(stdout);
   // Checked before the corpus is prepared, which may take long.
-  if (!arguments.profile) {
-    (void)optimized::MakeDevice(draft.runtime, RankOnMachine(processes));
-  }
+  (void)optimized::MakeDevice(draft.runtime, RankOnMachine(processes));
   const RunOptions options = OptionsOf(arguments, draft, folder, processes);
-  if (arguments.profile) {
-    fmt::print("\n{}", ProfileRun(config, options.tokens, options.runtime));
-    return ExitCode::kDone;
-  }
   const RunResult result = TrainRun(config, options);
   if (leads) PrintResult(result, folder);
   if (leads && !arguments.exported.empty()) {
@@ -366,24 +356,17 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   };
   runtime("--threads", "threads",
           "threads; 0: one per core; never changes the result [0]");
-  auto* const ranks = AddRankOptions(*app, &arguments->ranks);
+  AddRankOptions(*app, &arguments->ranks);
   runtime("--isa", "isa", "instruction set, v3 or v4 [the best here]");
   runtime("--device", "device",
           "cpu, or cuda: device 0, or with --ranks one for each rank [cpu]");
   runtime("--log-every", "log_every", "steps between progress lines [10]");
   runtime("--checkpoint-every", "checkpoint_every",
           "steps between checkpoints; 0: at the end and on a signal [0]");
-  auto* const dry_run =
-      app->add_flag("--dry-run", arguments->dry_run,
-                    "print the resolved configuration and the plan, with "
-                    "--device=cuda also the expected time of a step, and stop")
-          ->excludes(exported);
-  app->add_flag("--profile", arguments->profile,
-                "print a table of one step by operation, with all threads and "
-                "with one, and stop")
-      ->excludes(dry_run)
-      ->excludes(exported)
-      ->excludes(ranks);
+  app->add_flag("--dry-run", arguments->dry_run,
+                "print the resolved configuration and the plan, with "
+                "--device=cuda also the expected time of a step, and stop")
+      ->excludes(exported);
   app->add_flag(
       "--recheck", arguments->recheck,
       "read the token files whole again, which this machine remembers "

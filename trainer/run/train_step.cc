@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/config/config.h"
-#include "core/profile.h"
 #include "core/text/progress.h"
 #include "optimized/allocation.h"
 #include "optimized/step.h"
@@ -100,7 +99,6 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
   try {
     const optimized::UpdateGradient gradient =
         updater_.ComputeGradient(routing, [&](int64_t group) {
-          BeginOperation("batch");
           data_.FillBatch(completed_updates, group * group_sequences,
                           group_sequences, inputs_, targets_);
           return optimized::Batch{.num_sequences = group_sequences,
@@ -116,7 +114,6 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
     ThrowWithRemedy(error, config, completed_updates);
   }
 
-  BeginOperation("record");
   FillRecord(totals, allocations, &outcome);
   record.step = completed_updates + 1;
   record.temperature = routing.temperature;
