@@ -244,22 +244,26 @@ bool Process::Wait(double seconds) {
   return true;
 }
 
-void Process::Kill() {
+bool Process::Kill(double seconds) {
   if (!HasEnded() || (own_group_ && !lost_)) {
     // And whatever it has left in its group.
     ::kill(own_group_ ? -child_ : child_, SIGKILL);
   }
-  SeeEnd(0);
-  if (!own_group_) return;
-  own_group_ = false;  // the number may be another group's from now on
-  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) continue;
+  const bool ended = Wait(seconds);
+  if (!ended) ended_ = lost_ = true;
+  // The number may be another group's from now on.
+  if (std::exchange(own_group_, false) && ended) {
+    while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) continue;
+  }
+  return ended;
 }
 
 int Process::Signal() const {
   SOFTMOE_CHECK(ended_);
   if (lost_) {
     throw EnvironmentError(
-        "how a program ended is not known, as this process ignores SIGCHLD");
+        "how a program ended is not known: it does not end although it was "
+        "killed, or this process ignores SIGCHLD");
   }
   return WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
 }
@@ -288,16 +292,18 @@ std::vector<std::string> EnglishEnvironment() {
 
 }  // namespace
 
+bool IsProgram(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) &&
+         ::access(path.c_str(), X_OK) == 0;
+}
+
 bool HaveProgram(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
   while (true) {
     const size_t colon = rest.find(':');
-    const std::filesystem::path path =
-        std::filesystem::path(rest.substr(0, colon)) / program;
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(path, ignored) &&
-        ::access(path.c_str(), X_OK) == 0) {
+    if (IsProgram(std::filesystem::path(rest.substr(0, colon)) / program)) {
       return true;
     }
     if (colon == std::string_view::npos) return false;

@@ -66,12 +66,15 @@ class Process {
   // takes). False if it is still running. Does not read its output: use it if
   // that goes to a file or has been read.
   bool Wait(double seconds);
-  // Kills the program, with its group if it has one, and waits.
-  void Kill();
+  // Kills the program, with its group if it has one, and waits, at most
+  // `seconds`: what hangs in a driver does not end by that. False if it did not
+  // end; how it will is not known then, and it counts as one that has ended.
+  bool Kill(double seconds = 10);
 
   // For a program that has ended: the signal that ended it; 0 if none did. Both
-  // throw EnvironmentError where this process ignores SIGCHLD (RunMain resets
-  // what it inherited): the system then reports it to nobody.
+  // throw EnvironmentError after Kill gave up, and where this process ignores
+  // SIGCHLD (RunMain resets what it inherited): the system then reports it to
+  // nobody.
   int Signal() const;
   // What the program returned, or 128 + signal, as in a shell.
   int ExitStatus() const;
@@ -105,6 +108,9 @@ struct ProgramResult {
 ProgramResult RunProgram(const std::vector<std::string>& arguments,
                          const std::filesystem::path& folder,
                          bool own_group = false);
+
+// Whether there is a program at `path`: a file that may be executed.
+bool IsProgram(const std::filesystem::path& path);
 
 // Whether `program` is in PATH.
 bool HaveProgram(const std::string& program);

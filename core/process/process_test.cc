@@ -3,11 +3,17 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -156,6 +162,43 @@ TEST(Process, IsKilledWhenItsTimeIsOver) {
   EXPECT_EQ(process.Signal(), SIGKILL);
 }
 
+// Where another process traces it, its end is shown to that one alone, as if it
+// hung in a driver.
+TEST(Process, OneThatDoesNotEndWhenKilledIsGivenUp) {
+  for (const bool own_group : {false, true}) {
+    ProcessOptions options = Shell("echo $$; exec sleep 1000");
+    options.own_group = own_group;
+    Process process(options);
+    std::string said;
+    while (!said.ends_with('\n')) {
+      ASSERT_TRUE(process.Listen(
+          -1, [&](Process::Stream, std::string_view part) { said += part; }));
+    }
+    const pid_t traced = std::stoi(said);
+    std::array<int, 2> ready{};
+    ASSERT_EQ(pipe(ready.data()), 0);
+    const pid_t tracer = fork();
+    if (tracer == 0) {
+      const char may = ptrace(PTRACE_SEIZE, traced, nullptr, nullptr) == 0;
+      (void)!write(ready[1], &may, 1);
+      while (true) pause();
+    }
+    char may = 0;
+    EXPECT_EQ(read(ready[0], &may, 1), 1);
+    const bool ended = process.Kill(0.1);
+    EXPECT_EQ(kill(tracer, SIGKILL), 0);
+    EXPECT_EQ(waitpid(tracer, nullptr, 0), tracer);
+    for (const int end : ready) close(end);
+    if (may == 0) GTEST_SKIP() << "nothing may be traced here";
+    EXPECT_FALSE(ended);
+    EXPECT_TRUE(process.HasEnded());
+    EXPECT_TRUE(
+        Says(MessageOf<EnvironmentError>([&] { (void)process.Signal(); }),
+             "does not end"));
+    EXPECT_EQ(waitpid(traced, nullptr, 0), traced);
+  }
+}
+
 TEST(Process, WhereSignalsOfChildrenAreIgnoredTheEndIsNotKnown) {
   const auto before = signal(SIGCHLD, SIG_IGN);
   {
@@ -263,6 +306,12 @@ TEST(HaveProgram, LooksInPath) {
   const std::string before = path != nullptr ? path : "/usr/bin:/bin";
   ASSERT_EQ(setenv("PATH", (folder.string() + ":" + before).c_str(), 1), 0);
   EXPECT_FALSE(HaveProgram("a-folder-of-ours"));
+  WriteFileAtomically(folder / "a-text-of-ours", "");
+  EXPECT_FALSE(IsProgram(folder / "a-folder-of-ours"));
+  EXPECT_FALSE(IsProgram(folder / "a-text-of-ours"));
+  fs::permissions(folder / "a-text-of-ours", fs::perms::owner_exec,
+                  fs::perm_options::add);
+  EXPECT_TRUE(IsProgram(folder / "a-text-of-ours"));
   EXPECT_TRUE(HaveProgram("sh"));
   ASSERT_EQ(setenv("PATH", before.c_str(), 1), 0);
 }

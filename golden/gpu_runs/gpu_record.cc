@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/gpu_runs/gpu_record.h"
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <ctime>
 #include <functional>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/input_file.h"
 #include "core/files/json_lines.h"
+#include "golden/gpu_runs/gpu_conclusions.h"
 
 namespace softmoe::golden {
 namespace {
@@ -181,13 +187,42 @@ Json Unwrapped(Json line, int64_t number, const std::string& previous,
   return line;
 }
 
-// Whether a line says of itself that something failed.
-bool SaysFailed(const Json& line) {
-  if (line["kind"] == "stage") {
-    return line["outcome"] != "passed" && line["outcome"] != "not run";
+// When the day "2026-11-22" begins; nullopt if there is no such day.
+std::optional<std::time_t> BeginOf(const std::string& day) {
+  std::tm date = {};
+  if (strptime(day.c_str(), "%Y-%m-%d", &date) == nullptr) return {};
+  const std::time_t begin = timegm(&date);  // moves February 30 to March
+  if (fmt::format("{:%Y-%m-%d}", date) != day) return {};
+  return begin;
+}
+
+// Refuses a number that nothing can have: one below zero; where something was
+// measured, zero and what is no number. (A stage may take no time.)
+void CheckNumbers(const Json& line, const std::string& place) {
+  for (const LineField& field : FindKind(line["kind"])->fields) {
+    const bool is_number =
+        field.type == Type::kNumber || field.type == Type::kWhole;
+    if (!is_number || !line.contains(field.name)) continue;
+    const double value = JsonNumber(line, field.name, place);
+    const bool measured = field.measured && line["kind"] != "stage";
+    if (measured ? value > 0 && std::isfinite(value) : !(value < 0)) continue;
+    Refuse(place, fmt::format("\"{}\" of kind \"{}\" cannot be {}", field.name,
+                              line["kind"].get<std::string>(), value));
   }
-  return line["kind"] != "end" && line.contains("passed") &&
-         line["passed"] == false;
+}
+
+// Refuses a share that is not of the ceilings before it.
+void CheckShare(const Json& line, const GpuCeilings& ceilings,
+                const std::string& place) {
+  if (!line.contains("share")) return;
+  const double share = JsonNumber(line, "share", place);
+  const double expected = ceilings.ShareOf(line).value_or(0);
+  if (std::abs(share - expected) <= 1e-9 * expected) return;
+  Refuse(place,
+         fmt::format("the share of {} {} is {}, and its seconds and the "
+                     "ceilings make {}",
+                     line["name"].get<std::string>(),
+                     line["precision"].get<std::string>(), share, expected));
 }
 
 // Refuses what one operation cannot have come to. One that is mistrusted did
@@ -207,8 +242,43 @@ void CheckOperation(const Json& line, const std::string& place) {
                      cases, used));
 }
 
+// Refuses a second finding about the same, and a stage of `verify` that passed
+// although its line did not. (`bench` passes with a line that failed.)
+class FindingsOnce {
+ public:
+  void Look(const Json& line, const std::string& place) {
+    const std::string kind = line["kind"];
+    if (kind == "operation" || kind == "time") {
+      const std::string name = line["name"];
+      const std::string precision = line["precision"];
+      if (!seen_.insert({kind, name, precision}).second) {
+        Refuse(place, fmt::format("there are two lines of kind \"{}\" about {} "
+                                  "in {}",
+                                  kind, name, precision));
+      }
+    }
+    if (kind == "stage") {
+      if (failed_ && line["outcome"] == "passed") {
+        Refuse(place, fmt::format("stage \"{}\" cannot have passed with a line "
+                                  "that did not",
+                                  line["name"].get<std::string>()));
+      }
+      failed_ = false;
+    } else if (kind == "operation" ||
+               (kind == "check" &&
+                line["name"].get<std::string>().starts_with("bits of "))) {
+      failed_ |= line["passed"] != true;
+    }
+  }
+
+ private:
+  std::set<std::vector<std::string>> seen_;
+  bool failed_ = false;  // a line of this stage
+};
+
 // The rules that span lines: how a record begins and ends, that a simulated
-// device has no times, and that the end says what failed.
+// device has no times, that shares are of the ceilings, that nothing is there
+// twice, and that the end says what failed.
 void CheckRecord(const GpuRecord& record, const std::string& place) {
   const std::vector<Json>& lines = record.lines;
   if (lines.empty() || lines.front()["kind"] != "run") {
@@ -224,9 +294,10 @@ void CheckRecord(const GpuRecord& record, const std::string& place) {
     Refuse(place, "the run was cut off: there is no line of kind \"end\"");
   }
   const bool simulated = record.Only("run")["backend"] != "cuda";
-  bool any_failed = false;
+  GpuCeilings ceilings;
+  GpuFailures failures;
+  FindingsOnce findings;
   for (const Json& line : lines) {
-    any_failed |= SaysFailed(line);
     if (line["kind"] == "operation") CheckOperation(line, place);
     for (const LineField& field : FindKind(line["kind"])->fields) {
       if (simulated && field.measured && line.contains(field.name)) {
@@ -234,11 +305,21 @@ void CheckRecord(const GpuRecord& record, const std::string& place) {
                fmt::format("a simulated device has no \"{}\"", field.name));
       }
     }
+    CheckNumbers(line, place);
+    ceilings.Look(line);
+    CheckShare(line, ceilings, place);
+    findings.Look(line, place);
+    failures.Look(line);
+    if (line["kind"] == "facts" && !BeginOf(line["date"])) {
+      Refuse(place, "there is no day " + line["date"].dump());
+    }
   }
   const Json& end = record.Only("end");
+  Json expected = {{"failed", failures.Text()}};
+  CutTexts(&expected);
   // A run whose time ran out has not passed, either, but names no failure.
-  if (any_failed != (end["failed"] != "") ||
-      (any_failed && end["passed"] == true)) {
+  if (end["failed"] != expected["failed"] ||
+      (!failures.empty() && end["passed"] == true)) {
     Refuse(place,
            "the line of kind \"end\" is not about what failed before it");
   }
@@ -373,13 +454,23 @@ GpuRecord ReadGpuRecord(const std::filesystem::path& path) {
                              size, kMaxGpuRecordBytes));
   }
   std::string previous;
-  return ReadLines(
+  GpuRecord record = ReadLines(
       ReadWholeFile(path), name,
       [&](const Json& line, int64_t number, const std::string& place) {
         Json unwrapped = Unwrapped(line, number, previous, place);
         previous = line["sha256"].get<std::string>();
         return unwrapped;
       });
+  constexpr std::time_t kDay = 24 * 60 * 60;
+  const std::time_t now = std::time(nullptr);
+  for (const Json& facts : record.All("facts")) {
+    if (*BeginOf(facts["date"]) <= now + kDay) continue;
+    throw DataError(fmt::format(
+        "{}: the record is dated {}, and here it is {:%Y-%m-%d}; set the clock "
+        "that is wrong, and if it is that machine's, run run_all.sh again",
+        name, facts["date"].get<std::string>(), fmt::gmtime(now)));
+  }
+  return record;
 }
 
 std::string GpuRecordText(const GpuRecord& record) {

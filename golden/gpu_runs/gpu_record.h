@@ -58,7 +58,8 @@ struct GpuRecord {
 };
 
 // Throws EnvironmentError if the file cannot be read; DataError, with the place
-// and the remedy, if it is too large, torn, unfinished, or altered in any byte.
+// and the remedy, if it is too large, torn, unfinished, altered in any byte, or
+// dated more than a day after this machine's clock.
 GpuRecord ReadGpuRecord(const std::filesystem::path& path);
 
 // The lines one below the other: what is kept of a record (gpu_runs.h).

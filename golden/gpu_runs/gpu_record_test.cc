@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/gpu_runs/gpu_record.h"
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -15,6 +17,7 @@
 #include "core/files/json_lines.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
+#include "golden/gpu_runs/gpu_conclusions.h"
 
 namespace softmoe::golden {
 namespace {
@@ -199,10 +202,10 @@ TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
     return MessageOf<DataError>([&] { (void)ReadGpuRecord(path_); });
   };
   EXPECT_EQ(refusal(operation(true, 3, 0, 1.0), end(true, "")), kNoError);
-  EXPECT_EQ(refusal(operation(false, 3, 3, "inf"), end(false, "gemm")),
-            kNoError);
+  const std::string gemm = "operation gemm (fp32)";
+  EXPECT_EQ(refusal(operation(false, 3, 3, "inf"), end(false, gemm)), kNoError);
   // An operation that is mistrusted.
-  EXPECT_EQ(refusal(operation(false, 3, 0, 0.5), end(false, "gemm")), kNoError);
+  EXPECT_EQ(refusal(operation(false, 3, 0, 0.5), end(false, gemm)), kNoError);
   for (const Json& line :
        {operation(true, 3, 1, 0.5), operation(true, 3, 0, 1.7),
         operation(true, 3, 0, "nan"), operation(true, 0, 0, 0.5)}) {
@@ -212,7 +215,7 @@ TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
   for (const Json& line :
        {operation(false, 3, 4, 1.7), operation(false, 3, -1, 1.7)}) {
     EXPECT_TRUE(
-        Says(refusal(line, end(false, "gemm")), "gemm cannot have failed"))
+        Says(refusal(line, end(false, gemm)), "gemm cannot have failed"))
         << line.dump();
   }
 
@@ -224,12 +227,147 @@ TEST_F(GpuRecordFile, RefusesFindingsThatContradictEachOther) {
   };
   EXPECT_TRUE(Says(refusal(failed, end(true, "")), about));
   EXPECT_TRUE(Says(refusal(failed, end(false, "")), about));
-  EXPECT_TRUE(Says(refusal(failed, end(true, "gemm")), about));
+  EXPECT_TRUE(Says(refusal(failed, end(true, gemm)), about));
+  EXPECT_TRUE(
+      Says(refusal(failed, end(false, "operation gemm (bf16)")), about));
   EXPECT_TRUE(Says(refusal(stage("crashed"), end(true, "")), about));
+  EXPECT_EQ(refusal(stage("crashed"), end(false, "stage \"x\" (crashed)")),
+            kNoError);
   for (const char* outcome : {"passed", "not run"}) {
     EXPECT_TRUE(Says(refusal(stage(outcome), end(false, "x")), about));
     // The run's time ran out.
     EXPECT_EQ(refusal(stage(outcome), end(false, "")), kNoError) << outcome;
+  }
+}
+
+// The end names all that failed, however much that is.
+TEST_F(GpuRecordFile, ReadsAnEndThatWasCut) {
+  std::vector<Json> lines = {RunLine()};
+  GpuFailures failures;
+  for (int i = 0; i < 1000; ++i) {
+    lines.push_back({{"kind", "probe"},
+                     {"name", std::to_string(i)},
+                     {"passed", false},
+                     {"answer", ""}});
+    failures.Look(lines.back());
+  }
+  lines.push_back(
+      {{"kind", "end"}, {"passed", false}, {"failed", failures.Text()}});
+  Write(lines);
+  EXPECT_TRUE(
+      ReadGpuRecord(path_).Only("end")["failed"].get<std::string>().ends_with(
+          "[cut]"));
+}
+
+TEST_F(GpuRecordFile, RefusesWhatCannotStandBesideOtherLines) {
+  const auto refusal = [&](const std::vector<Json>& lines) {
+    std::vector<Json> all = {RunLine("cuda")};
+    GpuFailures failures;
+    for (const Json& line : lines) {
+      all.push_back(line);
+      failures.Look(line);
+    }
+    all.push_back({{"kind", "end"},
+                   {"passed", failures.empty()},
+                   {"failed", failures.Text()}});
+    Write(all);
+    return MessageOf<DataError>([&] { (void)ReadGpuRecord(path_); });
+  };
+  const auto changed = [](Json line, const char* key, const Json& value) {
+    line[key] = value;
+    return line;
+  };
+  const auto ceiling = [](const char* name, double value) {
+    return Json{{"kind", "ceiling"},
+                {"name", name},
+                {"shape", ""},
+                {"unit", ""},
+                {"value", value}};
+  };
+  const Json copy = ceiling("copy", 1000),
+             product = ceiling("product bf16", 400);
+  const Json time = {
+      {"kind", "time"},      {"name", "+="},   {"operation", "add"},
+      {"precision", "bf16"}, {"shape", "8"},   {"flops", 1e12},
+      {"bytes", 1e12},       {"seconds", 2.0}, {"share", 0.5}};
+  EXPECT_EQ(refusal({copy, product, time}), kNoError);
+  EXPECT_EQ(refusal({copy, product, time, changed(time, "name", "*=")}),
+            kNoError);
+  // Another share than the ceilings and the seconds make.
+  for (const std::vector<Json>& lines :
+       {std::vector<Json>{time},
+        {product, time},
+        {time, copy, product},
+        {ceiling("copy", 2000), product, time},
+        {copy, product, changed(time, "seconds", 0.2)},
+        {copy, product, changed(time, "share", 0.5 + 1e-8)},
+        {copy, product, changed(time, "share", "nan")}}) {
+    EXPECT_NE(refusal(lines), kNoError) << lines.back().dump();
+  }
+  EXPECT_TRUE(
+      Says(refusal({time}), "share of += bf16 is 0.5", "ceilings make 0"));
+  // Numbers that nothing can have.
+  for (const Json& value : {Json(0), Json(-1), Json("nan"), Json("inf")}) {
+    EXPECT_TRUE(Says(refusal({changed(time, "seconds", value)}), "\"seconds\""))
+        << value;
+    EXPECT_TRUE(Says(refusal({changed(copy, "value", value)}), "\"value\""))
+        << value;
+  }
+  EXPECT_TRUE(Says(refusal({changed(CheckLine(), "utilisation", -1)}),
+                   "\"utilisation\" of kind \"check\" cannot be -1"));
+  // The same twice.
+  EXPECT_TRUE(Says(refusal({copy, product, time, time}), "two lines",
+                   "\"time\"", "+= in bf16"));
+  const auto operation = [](bool passed, const char* precision) {
+    return Json{{"kind", "operation"},        {"name", "gemm"},
+                {"precision", precision},     {"sources", "x"},
+                {"passed", passed},           {"cases", 3},
+                {"failures", passed ? 0 : 1}, {"bound", "x/1"},
+                {"utilisation", 0.5},         {"text", ""}};
+  };
+  EXPECT_EQ(refusal({operation(true, "fp32"), operation(true, "bf16")}),
+            kNoError);
+  EXPECT_TRUE(Says(refusal({operation(true, "fp32"), operation(false, "fp32")}),
+                   "two lines", "gemm in fp32"));
+  // A stage that passed with what did not; `bench` does.
+  const auto stage = [](const char* outcome) {
+    return Json{
+        {"kind", "stage"}, {"name", "x"}, {"outcome", outcome}, {"text", ""}};
+  };
+  const Json other_bits = changed(
+      changed(CheckLine(), "name", "bits of gemm fp32"), "passed", false);
+  for (const Json& line : {operation(false, "fp32"), other_bits}) {
+    EXPECT_TRUE(Says(refusal({line, stage("passed")}),
+                     "stage \"x\" cannot have passed"));
+    for (const char* outcome : {"failed", "not run"}) {
+      EXPECT_EQ(refusal({line, stage(outcome), stage("passed")}), kNoError);
+    }
+  }
+  EXPECT_EQ(refusal({changed(CheckLine(), "passed", false), stage("passed")}),
+            kNoError);
+}
+
+// A clock that runs ahead would make it the latest for ever.
+TEST_F(GpuRecordFile, RefusesADayThatIsToCome) {
+  const auto refusal = [&](std::time_t time) {
+    Write({RunLine(),
+           {{"kind", "facts"},
+            {"model", "H100"},
+            {"architecture", "sm_90"},
+            {"libraries", "x"},
+            {"memory_bytes", 1},
+            {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(time))}},
+           EndLine()});
+    return MessageOf<DataError>([&] { (void)ReadGpuRecord(path_); });
+  };
+  constexpr std::time_t kDay = 24 * 60 * 60;
+  const std::time_t now = std::time(nullptr);
+  for (const int days : {-400, 0, 1}) {
+    EXPECT_EQ(refusal(now + days * kDay), kNoError) << days;
+  }
+  for (const int days : {3, 400}) {
+    EXPECT_TRUE(Says(refusal(now + days * kDay), "record.jsonl: ", "clock"))
+        << days;
   }
 }
 
@@ -259,11 +397,10 @@ TEST_F(GpuRecordFile, RefusesAnotherVersion) {
 // characters take six bytes.
 TEST_F(GpuRecordFile, StaysBelowItsLimit) {
   const std::string most(2 * kMaxGpuTextBytes, '\1');
-  const Json line = {{"kind", "operation"}, {"name", most},
-                     {"precision", most},   {"sources", most},
-                     {"passed", true},      {"cases", 1},
-                     {"failures", 0},       {"bound", most},
-                     {"utilisation", 0.25}, {"text", most}};
+  Json line = {{"kind", "operation"}, {"name", most},   {"precision", most},
+               {"sources", most},     {"passed", true}, {"cases", 1},
+               {"failures", 0},       {"bound", most},  {"utilisation", 0.25},
+               {"text", most}};
   GpuRecordWriter writer(path_);
   writer.Write(RunLine());
   const auto written = [&] {
@@ -273,6 +410,7 @@ TEST_F(GpuRecordFile, StaysBelowItsLimit) {
   const std::string text = MessageOf<DataError>([&] {
     for (;; ++lines) {
       const int64_t before = written();
+      line["name"] = std::to_string(lines) + most;
       writer.Write(line);
       longest = std::max(longest, written() - before);
     }

@@ -40,8 +40,27 @@ std::string BadEnd(const Json& stage) {
   return fine ? "" : outcome;
 }
 
+constexpr char kSameBits[] = "bits as simulated";
+
+// What a run found of an operation's bits: kSameBits, or what is wrong; "" if
+// it did not look.
+std::string BitsOf(const GpuRecord& run, const std::string& operation,
+                   const std::string& precision) {
+  const std::string name = NameOfBits(operation, precision);
+  for (const Json& line : run.lines) {
+    if (!line.contains("name") || line["name"] != name) continue;
+    if (line["kind"] == "check") {
+      return line["passed"] == true ? kSameBits : "other bits than simulated";
+    }
+    const std::string end = BadEnd(line);
+    return end.empty() ? "" : "bits " + end;
+  }
+  return "";
+}
+
 // The lines of one operation, one for each precision: {"precision", "outcome"}
-// where the stage left none of its own.
+// where its stage left none of its own, or came to a bad end with one that
+// passed, and where its bits alone were asked for, and are wrong.
 std::vector<Json> LinesOf(const GpuRecord& run, const std::string& operation) {
   const std::string stage = "operation " + operation + " ";
   std::vector<Json> lines;
@@ -54,9 +73,21 @@ std::vector<Json> LinesOf(const GpuRecord& run, const std::string& operation) {
     if (!name.starts_with(stage)) continue;
     const std::string precision = name.substr(stage.size());
     // What failed has its line, before that of its stage.
-    if (!lines.empty() && lines.back()["precision"] == precision) continue;
+    if (!lines.empty() && lines.back()["precision"] == precision &&
+        !lines.back().value("passed", true)) {
+      continue;
+    }
     if (const std::string end = BadEnd(line); !end.empty()) {
       lines.push_back(Json{{"precision", precision}, {"outcome", end}});
+    }
+  }
+  for (const char* precision : {"fp32", "bf16"}) {
+    const std::string bits = BitsOf(run, operation, precision);
+    const bool alone = std::ranges::none_of(lines, [&](const Json& line) {
+      return line["precision"] == precision;
+    });
+    if (alone && !bits.empty() && bits != kSameBits) {
+      lines.push_back(Json{{"precision", precision}, {"outcome", bits}});
     }
   }
   return lines;
@@ -84,22 +115,6 @@ std::string TimesOf(const GpuRecord& run, const std::string& operation,
   return fmt::format("{}", fmt::join(times, ", "));
 }
 
-// What a run found of an operation's bits; "" if it did not look.
-std::string BitsOf(const GpuRecord& run, const std::string& operation,
-                   const std::string& precision) {
-  const std::string name = NameOfBits(operation, precision);
-  for (const Json& line : run.lines) {
-    if (!line.contains("name") || line["name"] != name) continue;
-    if (line["kind"] == "check") {
-      return line["passed"] == true ? ", bits as simulated"
-                                    : ", **other bits than simulated**";
-    }
-    const std::string end = BadEnd(line);
-    return end.empty() ? "" : ", bits **" + end + "**";
-  }
-  return "";
-}
-
 // One run's finding about an operation.
 std::string Finding(const GpuRecord& run, const std::string& operation,
                     const std::vector<Json>& lines) {
@@ -120,7 +135,10 @@ std::string Finding(const GpuRecord& run, const std::string& operation,
     std::string text = fmt::format(
         "{}: {} cases, largest error/bound {:.2g}", precision,
         line["cases"].dump(), JsonNumber(line, "utilisation", "operation"));
-    text += BitsOf(run, operation, precision);
+    if (const std::string bits = BitsOf(run, operation, precision);
+        !bits.empty()) {
+      text += bits == kSameBits ? ", " + bits : ", **" + bits + "**";
+    }
     if (const std::string times = TimesOf(run, operation, precision);
         !times.empty()) {
       text += "; " + times;

@@ -22,34 +22,35 @@ using Json = nlohmann::ordered_json;
 // long.
 GpuRecord ExampleRecord(const std::string& backend = "cuda") {
   GpuRecord record;
-  record.lines = {Json{{"kind", "run"},
-                       {"version", kGpuRecordVersion},
-                       {"backend", backend},
-                       {"program", "test"},
-                       {"minutes", 9},
-                       {"planted", ""}},
-                  Json{{"kind", "facts"},
-                       {"model", "H100"},
-                       {"architecture", "sm_90"},
-                       {"libraries", "x"},
-                       {"memory_bytes", int64_t{1} << 40},
-                       {"date", "2026-11-22"}},
-                  Json{{"kind", "check"},
-                       {"name", "repeat"},
-                       {"passed", false},
-                       {"utilisation", "inf"},
-                       {"text", std::string(kMaxGpuTextBytes, 'x') +
-                                    " \"with\"\nmore \xc3\xa4"}},
-                  Json{{"kind", "probe"},
-                       {"name", "order"},
-                       {"passed", true},
-                       {"answer", "yes"}},
-                  Json{{"kind", "check"},
-                       {"name", "update"},
-                       {"passed", true},
-                       {"utilisation", 0.1},
-                       {"text", ""}},
-                  Json{{"kind", "end"}, {"passed", false}, {"failed", "x"}}};
+  record.lines = {
+      Json{{"kind", "run"},
+           {"version", kGpuRecordVersion},
+           {"backend", backend},
+           {"program", "test"},
+           {"minutes", 9},
+           {"planted", ""}},
+      Json{{"kind", "facts"},
+           {"model", "H100"},
+           {"architecture", "sm_90"},
+           {"libraries", "x"},
+           {"memory_bytes", int64_t{1} << 40},
+           {"date", "2026-11-22"}},
+      Json{{"kind", "check"},
+           {"name", "repeat"},
+           {"passed", false},
+           {"utilisation", "inf"},
+           {"text",
+            std::string(kMaxGpuTextBytes, 'x') + " \"with\"\nmore \xc3\xa4"}},
+      Json{{"kind", "probe"},
+           {"name", "order"},
+           {"passed", true},
+           {"answer", "yes"}},
+      Json{{"kind", "check"},
+           {"name", "update"},
+           {"passed", true},
+           {"utilisation", 0.1},
+           {"text", ""}},
+      Json{{"kind", "end"}, {"passed", false}, {"failed", "check \"repeat\""}}};
   return record;
 }
 
@@ -82,6 +83,11 @@ TEST(GpuRunFile, RefusesWhatNoRecordHolds) {
                    "run.h5: /lines:4: ", "\"dream\""));
   EXPECT_TRUE(Says(refusal(Replaced(good, "1099511627776", "0.5")),
                    ":2: ", "\"memory_bytes\""));
+  for (const std::string day :
+       {"2026-13-45", "2026-02-30", "2026-1-2", "2026-11-22x", "x", ""}) {
+    EXPECT_TRUE(Says(refusal(Replaced(good, "2026-11-22", day)),
+                     "there is no day \"" + day + "\""));
+  }
   // These lines would have the name of others.
   EXPECT_TRUE(Says(refusal(Replaced(good, "\"minutes\":", "\"minutes\": ")),
                    ":1: ", "not spelled"));
@@ -189,21 +195,22 @@ TEST(GpuTable, SaysWhatARunFound) {
       "1.25 ms (83 %) |\n");
 }
 
+Json BitsLine(const std::string& precision, bool passed) {
+  return {{"kind", "check"},
+          {"name", NameOfBits("gemm", precision)},
+          {"passed", passed},
+          {"utilisation", 0.0},
+          {"text", ""}};
+}
+
 TEST(GpuTable, SaysWhereBitsAreTheSimulations) {
-  const auto bits = [](const std::string& precision, bool passed) {
-    return Json{{"kind", "check"},
-                {"name", NameOfBits("gemm", precision)},
-                {"passed", passed},
-                {"utilisation", 0.0},
-                {"text", ""}};
-  };
-  EXPECT_EQ(
-      RowOf({RunOf("2026-11-22", {OperationLine("gemm", "fp32", kNew),
-                                  OperationLine("gemm", "bf16", kNew),
-                                  bits("fp32", true), bits("bf16", false)})}),
-      "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
-      "0.25, bits as simulated; bf16: 100 cases, largest error/bound "
-      "0.25, **other bits than simulated** |\n");
+  EXPECT_EQ(RowOf({RunOf("2026-11-22",
+                         {OperationLine("gemm", "fp32", kNew),
+                          OperationLine("gemm", "bf16", kNew),
+                          BitsLine("fp32", true), BitsLine("bf16", false)})}),
+            "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
+            "0.25, bits as simulated; bf16: 100 cases, largest error/bound "
+            "0.25, **other bits than simulated** |\n");
 }
 
 Json StageLine(const std::string& name, const std::string& outcome) {
@@ -229,7 +236,14 @@ TEST(GpuTable, SaysWhatLeftNoFinding) {
                  StageLine("operation gemm bf16", "crashed"),
                  StageLine("bits of gemm fp32", "crashed")}),
             "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
-            "0.25, bits **crashed**; bf16 **crashed** |\n");
+            "0.25, **bits crashed**; bf16 **crashed** |\n");
+  // One that passed, in a stage that did not.
+  EXPECT_EQ(row({OperationLine("gemm", "fp32", kNew),
+                 StageLine("operation gemm fp32", "failed"),
+                 OperationLine("gemm", "bf16", kNew)}),
+            "| gemm | H100, 2026-11-22: fp32: 100 cases, largest error/bound "
+            "0.25; fp32 **failed**; bf16: 100 cases, largest error/bound 0.25 "
+            "|\n");
   // What failed is said once; what was not asked says nothing, and hides
   // nothing.
   EXPECT_EQ(row({OperationLine("gemm", "fp32", kNew, false),
@@ -240,6 +254,26 @@ TEST(GpuTable, SaysWhatLeftNoFinding) {
   EXPECT_EQ(row({StageLine("operation gemm fp32", "stopped"),
                  StageLine("operation gemm_more fp32", "crashed")}),
             RowOf({passed}));
+}
+
+// `--only 'bits of gemm'` leaves no line of the operation.
+TEST(GpuTable, OtherBitsAreNotHiddenByAnOlderRun) {
+  const GpuRecord same =
+      RunOf("2026-11-21", {OperationLine("gemm", "fp32", kNew),
+                           OperationLine("gemm", "bf16", kNew),
+                           BitsLine("fp32", true), BitsLine("bf16", true)});
+  const auto row = [&](const std::vector<Json>& lines) {
+    return RowOf({same, RunOf("2026-11-22", lines)});
+  };
+  EXPECT_EQ(row({BitsLine("fp32", false),
+                 StageLine(NameOfBits("gemm", "bf16"), "crashed")}),
+            "| gemm | H100, 2026-11-22: fp32 **other bits than simulated**; "
+            "bf16 **bits crashed** |\n");
+  for (const Json& nothing :
+       {BitsLine("fp32", true),
+        StageLine(NameOfBits("gemm", "fp32"), "not run")}) {
+    EXPECT_EQ(row({nothing}), RowOf({same})) << nothing.dump();
+  }
 }
 
 TEST(GpuTable, SaysWhatFailed) {

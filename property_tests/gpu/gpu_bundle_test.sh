@@ -116,18 +116,29 @@ text=$(clean "$bundle/run_all.sh" 60 --plant gemm --only 'operation gemm' --only
 [[ $? == 1 ]] || fail "with a fault: $text"
 says "$text" "FAILED: operation gemm (fp32); operation gemm (bf16)" "ok: adamw" "gpu_record-2.jsonl"
 
-# Ctrl-C, which all in the foreground get: the record is ended, and named.
-set -m
-env -i PATH=/usr/bin:/bin TMPDIR="$TEST_TMPDIR" "$bundle/run_all.sh" 60 >stopped 2>&1 &
-set +m
-for ((i = 0; i < 600; ++i)); do
-  [[ -s gpu_record-3.jsonl ]] && break
-  sleep 0.1
-done
-kill -INT -- "-$!"
-wait $!
-[[ $? == 75 ]] || fail "stopped: $(<stopped)"
-says "$(<stopped)" "send back: $PWD/gpu_record-3.jsonl"
+# stopped NUMBER SIGNAL [TO] [WRAPPER...] - the record with this number is ended,
+# and named, when the script alone (TO "") or its group (TO "-") gets the signal
+stopped() {
+  local record=gpu_record-$1.jsonl signal=$2 to=$3 i
+  shift 3
+  set -m
+  env -i PATH=/usr/bin:/bin TMPDIR="$TEST_TMPDIR" "$@" "$bundle/run_all.sh" 60 >stopped 2>&1 &
+  set +m
+  for ((i = 0; i < 600; ++i)); do
+    [[ -s $record ]] && break
+    sleep 0.1
+  done
+  kill "-$signal" -- "$to$!"
+  wait $!
+  [[ $? == 75 ]] || fail "stopped by $signal: $(<stopped)"
+  says "$(<stopped)" "send back: $PWD/$record"
+  [[ $(tail -n 1 "$record") == *'"kind":"end","passed":false'* ]] || fail "$record has no end"
+}
+stopped 3 INT - # Ctrl-C, which all in the foreground get
+stopped 4 TERM ""
+stopped 5 TERM - # `timeout`
+stopped 6 HUP ""
+stopped 7 TERM "" nohup
 
 # The bytes are the same wherever it is packed. (Any program with libraries will
 # do.)

@@ -119,12 +119,23 @@ done
 XDG_CACHE_HOME=${TMPDIR:-/tmp}/softmoe_gpu.$$
 export XDG_CACHE_HOME
 trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
-# Ctrl-C stops gpu_check, which ends the record; what is below is still to be
-# done then.
-trap : INT
+# A signal stops gpu_check, which ends the record; what is below is still to be
+# done then. Ctrl-C reaches it by itself. Others may have come to this script
+# alone, and are handed on as HUP, since a second TERM would end it at once; as
+# TERM where nohup has HUP ignored.
+hand_on=HUP
+grep -q '^SigIgn:.*[13579bdf]$' /proc/self/status && hand_on=TERM
 "$here/bin/gpu_check" --minutes "$minutes" --record "$record" \
-  --grid "$here/bin/grid" --grid-file "$here/share/smoke.toml" "$@"
-status=$?
+  --grid "$here/bin/grid" --grid-file "$here/share/smoke.toml" "$@" &
+program=$!
+again=1
+trap 'again=1' INT
+trap 'again=1; kill -"$hand_on" "$program" 2>/dev/null' TERM HUP QUIT
+while [ -n "$again" ]; do
+  again=
+  wait "$program"
+  status=$?
+done
 rm -rf "$record.grid"
 [ -e "$record" ] && echo "send back: $(pwd)/$record"
 exit $status

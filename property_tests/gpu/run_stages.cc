@@ -8,10 +8,11 @@
 #include <cstring>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
+#include <optional>
 #include <semaphore>
 #include <span>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "core/process/process.h"
 #include "core/process/stop_signal.h"
 #include "core/text/text_table.h"
+#include "golden/gpu_runs/gpu_conclusions.h"
 #include "golden/gpu_runs/gpu_record.h"
 #include "property_tests/gpu/stage_list.h"
 
@@ -42,6 +44,12 @@ constexpr unsigned kMostAtATime = 8;
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Prints what can be printed: nobody may be reading, and the record goes on.
+void Print(const std::string& text, std::FILE* file = stdout) {
+  (void)std::fwrite(text.data(), 1, text.size(), file);
+  (void)std::fflush(file);
 }
 
 // The beginning and the end of a text that is too long.
@@ -122,20 +130,30 @@ bool FoundNothingWrong(int status) {
   return false;
 }
 
-// Hands on what follows from the report of `stage`, and removes it. False, and
-// nothing is handed on, if the program found nothing wrong in less than all.
-// Throws DataError if there is no report, or one of another shape.
-bool ReadReport(const Stage& stage, int status, const OnLine& on_line) {
+// What the report of a stage covers.
+enum class Covered { kAll, kPartThatCounts, kTooLittle };
+
+// Hands on what follows from the report of `stage`, and removes it; nothing is
+// handed on if the program found nothing wrong in too little. Throws DataError
+// if there is no report, or one that cannot be read or is of another shape.
+Covered ReadReport(const Stage& stage, int status, const OnLine& on_line) {
   if (!std::filesystem::exists(stage.report)) {
     throw DataError("the stage left no report");
   }
-  const Line report = ParseJsonObject(ReadWholeFile(stage.report));
+  Line report;
+  try {
+    report = ParseJsonObject(ReadWholeFile(stage.report));
+  } catch (const EnvironmentError& error) {
+    throw DataError(error.what());
+  }
   std::filesystem::remove(stage.report);
   if (!report.is_object()) throw DataError("the stage's report is no JSON");
+  Covered covered = Covered::kAll;
   std::vector<Line> lines;
   try {
     if (FoundNothingWrong(status) && stage.whole && !stage.whole(report)) {
-      return false;
+      if (!stage.part_counts || status != 0) return Covered::kTooLittle;
+      covered = Covered::kPartThatCounts;
     }
     lines = stage.lines_of(report);
   } catch (const Error&) {
@@ -145,7 +163,7 @@ bool ReadReport(const Stage& stage, int status, const OnLine& on_line) {
         "the stage's report is not of the expected shape: {}", error.what()));
   }
   for (Line& line : lines) on_line(std::move(line));
-  return true;
+  return covered;
 }
 
 StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
@@ -164,21 +182,29 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
       },
       &text);
   ProcessOptions options;
-  if (!stage.report.empty()) std::filesystem::remove(stage.report);
-  if (!stage.results.empty()) std::filesystem::remove_all(stage.results);
   options.arguments = CommandOf(stage, seconds);
   options.folder = stage.folder;
   options.output = ProcessOptions::Output::kApart;
   options.own_group = true;
-  Process process(options);
+  std::optional<Process> started;
+  try {
+    if (!stage.report.empty()) std::filesystem::remove(stage.report);
+    if (!stage.results.empty()) std::filesystem::remove_all(stage.results);
+    started.emplace(options);
+  } catch (const std::runtime_error& error) {
+    if (!stage.shares_device) Print(error.what() + std::string("\n"), stderr);
+    return {"failed", error.what(), static_cast<int>(ExitCode::kEnvironment)};
+  }
+  Process& process = *started;
   bool open = true;
   while (open) {
     const double left = seconds - SecondsSince(begin);
     if (left <= 0 || signal.requested()) {
-      process.Kill();
+      const bool ended = process.Kill();
       if (signal.requested()) return {"stopped", text.Text()};
       return {kTooLong,
-              fmt::format("killed after {:.0f} s\n{}", seconds, text.Text())};
+              fmt::format("killed after {:.0f} s{}\n{}", seconds,
+                          ended ? "" : ", and did not end", text.Text())};
     }
     // Polls briefly, since a signal may come.
     open = process.Listen(
@@ -211,9 +237,13 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
   }
   if (!stage.report.empty()) {
     try {
-      if (!ReadReport(stage, status, on_line)) {
+      const Covered covered = ReadReport(stage, status, on_line);
+      if (covered == Covered::kTooLittle) {
         return {kTooLong,
                 "it ended before it had looked at all\n" + text.Text(), status};
+      }
+      if (covered == Covered::kPartThatCounts) {
+        return {"passed", fmt::format("{} for all of it\n", kNoTime), status};
       }
     } catch (const DataError& error) {
       return {"failed", fmt::format("{}\n{}", error.what(), text.Text()),
@@ -227,33 +257,6 @@ StageEnd RunOne(const Stage& stage, double seconds, const StopSignal& signal,
 double Field(const Line& line, const char* key) {
   return line.contains(key) ? JsonNumber(line, key, key) : 0;
 }
-
-// The ceilings, and the share of them that was reached.
-class Ceilings {
- public:
-  void Look(const Line& line) {
-    if (line["kind"] == "ceiling" && line.contains("value")) {
-      values_[line["name"].get<std::string>()] = Field(line, "value");
-    }
-  }
-  // Adds "share" to a "time" line if its ceilings are known.
-  void AddShare(Line* line) const {
-    if (!line->contains("seconds") || !line->contains("precision")) return;
-    const std::string kind = (*line)["kind"];
-    if (kind != "time" && kind != "algorithm") return;
-    const auto product =
-        values_.find("product " + (*line)["precision"].get<std::string>());
-    const auto copy = values_.find("copy");
-    if (product == values_.end() || copy == values_.end()) return;
-    const double least =
-        std::max(Field(*line, "flops") / (product->second * 1e12),
-                 Field(*line, "bytes") / (copy->second * 1e9));
-    (*line)["share"] = least / Field(*line, "seconds");
-  }
-
- private:
-  std::map<std::string, double> values_;
-};
 
 // One line for readers; "" if the record's line does not concern them.
 std::string ForPeople(const Line& line) {
@@ -320,15 +323,6 @@ std::string ForPeople(const Line& line) {
   return "";
 }
 
-// The name of a line that did not pass.
-std::string NameOfFailure(const Line& line) {
-  const std::string name = line["name"];
-  return line["kind"] == "operation"
-             ? fmt::format("operation {} ({})", name,
-                           line["precision"].get<std::string>())
-             : line["kind"].get<std::string>() + " \"" + name + "\"";
-}
-
 class Run {
  public:
   Run(const std::vector<Stage>& stages, const RunOptions& options)
@@ -364,23 +358,22 @@ class Run {
     if (writer_ == nullptr) {
       signal_.ThrowIfRequested("nothing was found yet, so there is no record");
     }
-    const std::string failed = fmt::format("{}", fmt::join(failed_, "; "));
     writer_->Write({{"kind", "end"},
-                    {"passed", failed_.empty() && no_time_.empty() &&
+                    {"passed", failures_.empty() && no_time_.empty() &&
                                    !signal_.requested()},
-                    {"failed", failed}});
-    fmt::print("record: {}\n", options_.record.string());
+                    {"failed", failures_.Text()}});
+    Print("record: " + options_.record.string() + "\n");
     signal_.ThrowIfRequested("what was found so far is in the record");
-    if (!failed_.empty()) {
-      fmt::print("FAILED: {}\n", failed);
+    if (!failures_.empty()) {
+      Print("FAILED: " + failures_.Text() + "\n");
       return ExitCode::kFailed;
     }
     if (!no_time_.empty()) {
-      fmt::print("no time left for: {}; give more than {:g} minutes\n",
-                 fmt::join(no_time_, ", "), options_.minutes);
+      Print(fmt::format("no time left for: {}; give more than {:g} minutes\n",
+                        fmt::join(no_time_, ", "), options_.minutes));
       return ExitCode::kInconclusive;
     }
-    fmt::print("passed{}\n", IsSimulated() ? ", on a simulated device" : "");
+    Print(IsSimulated() ? "passed, on a simulated device\n" : "passed\n");
     return ExitCode::kDone;
   }
 
@@ -399,14 +392,11 @@ class Run {
   void Record(Line line) {
     golden::CheckGpuLine(line, "a line of this stage");
     ceilings_.Look(line);
-    ceilings_.AddShare(&line);
+    if (const auto share = ceilings_.ShareOf(line)) line["share"] = *share;
     writer_->Write(line);
+    failures_.Look(line);
     if (const std::string text = ForPeople(line); !text.empty()) {
-      fmt::print("  {}\n", text);
-      std::fflush(stdout);
-    }
-    if (line.contains("passed") && line["passed"] == false) {
-      failed_.push_back(NameOfFailure(line));
+      Print("  " + text + "\n");
     }
   }
 
@@ -414,14 +404,12 @@ class Run {
   // their order.
   void RunAndRecord(std::span<const Stage> stages) {
     if (stages.size() == 1) {
-      fmt::print("{}\n", stages[0].name);
-      std::fflush(stdout);
-      const size_t failures = failed_.size();
+      Print(stages[0].name + "\n");
       const StageEnd end = RunInTime(stages[0], [&](Line line) {
         if (writer_ == nullptr) OpenRecord();
         Record(std::move(line));
       });
-      return RecordEnd(stages[0], end, failures);
+      return RecordEnd(stages[0], end);
     }
     using Turns = std::counting_semaphore<kMostAtATime>;
     Turns turns(
@@ -451,11 +439,10 @@ class Run {
     }
     for (size_t i = 0; i < stages.size(); ++i) {
       Finding finding = findings[i].get();
-      fmt::print("{}\n", stages[i].name);
-      const size_t failures = failed_.size();
+      Print(stages[i].name + "\n");
       if (writer_ == nullptr) OpenRecord();
       for (Line& line : finding.lines) Record(std::move(line));
-      RecordEnd(stages[i], finding.end, failures);
+      RecordEnd(stages[i], finding.end);
     }
   }
 
@@ -478,8 +465,8 @@ class Run {
     return end;
   }
 
-  // Records how a stage ended, before whose lines so many had failed.
-  void RecordEnd(const Stage& stage, const StageEnd& end, size_t failures) {
+  // Records how a stage ended.
+  void RecordEnd(const Stage& stage, const StageEnd& end) {
     if (end.text.starts_with(kNoTime)) no_time_.push_back(stage.name);
     if (writer_ == nullptr) {
       // This is kFactsStage; a record without facts is of no use.
@@ -494,24 +481,21 @@ class Run {
       }
       OpenRecord();
     }
-    if (stage.shares_device && end.outcome != kNotRun) {
-      fmt::print(stderr, "{}", end.text);
-    }
-    if (end.outcome != "passed") {
-      fmt::print("  {}{}\n", end.outcome,
-                 end.outcome == kNotRun ? ": " + end.text : "");
-    }
-    // Failures already reported by name are not repeated.
-    if (end.outcome != "passed" && end.outcome != kNotRun &&
-        failed_.size() == failures) {
-      failed_.push_back("stage \"" + stage.name + "\" (" + end.outcome + ")");
-    }
     Line line = {{"kind", "stage"},
                  {"name", stage.name},
                  {"outcome", end.outcome},
                  {"text", end.text}};
     if (!IsSimulated()) line["seconds"] = end.seconds;
     writer_->Write(line);
+    failures_.Look(line);
+    if (stage.shares_device && end.outcome != kNotRun) {
+      Print(end.text, stderr);
+    }
+    if (end.outcome == kNotRun) {
+      Print(fmt::format("  {}: {}\n", kNotRun, end.text));
+    } else if (end.outcome != "passed") {
+      Print("  " + end.outcome + "\n");
+    }
   }
 
   const RunOptions& options_;
@@ -519,8 +503,9 @@ class Run {
   const StopSignal signal_;
   const Clock::time_point begin_ = Clock::now();
   std::unique_ptr<golden::GpuRecordWriter> writer_;
-  Ceilings ceilings_;
-  std::vector<std::string> failed_, no_time_;
+  golden::GpuCeilings ceilings_;
+  golden::GpuFailures failures_;
+  std::vector<std::string> no_time_;
 };
 
 }  // namespace

@@ -2,8 +2,12 @@
 //
 // Uses shell scripts as stages: what happens if they fail, crash, hang or write
 // nonsense.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <thread>
@@ -87,6 +91,57 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
       "stage \"lies\" (failed); stage \"says nothing\" (failed)");
 }
 
+// One that cannot begin is a failure like any other.
+TEST_F(RunStagesTest, NorDoesWhatCannotBegin) {
+  const fs::path folder = options_.record.parent_path();
+  Stage full = Script("full", "exit 0");
+  full.report = folder / "full";
+  fs::create_directories(full.report / "folder");
+  Stage shared = Script("shared", "exit 0");
+  shared.folder = folder / "gone";
+  shared.shares_device = true;
+  const ExitCode code = RunStages(
+      {Facts(),
+       {.name = "no program", .seconds = 60, .command = {"/dev/null"}},
+       full,
+       shared,
+       Script("is fine", "exit 0")},
+      options_);
+  EXPECT_EQ(code, ExitCode::kFailed);
+  auto ends = Ends();
+  EXPECT_TRUE(Says(ends["no program"]["text"].get<std::string>(),
+                   "cannot start '/dev/null'"));
+  EXPECT_TRUE(Says(ends["shared"]["text"].get<std::string>(), "gone"));
+  EXPECT_EQ(ends["is fine"]["outcome"], "passed");
+  EXPECT_EQ(ends["end"]["failed"],
+            "stage \"no program\" (failed); stage \"full\" (failed); stage "
+            "\"shared\" (failed)");
+}
+
+// Nobody reads what is printed: the record is whole nevertheless.
+TEST_F(RunStagesTest, NorDoesOutputThatCannotBeWritten) {
+  Stage shared = Script("shared", "echo wrong >&2; exit 1");
+  shared.shares_device = true;
+  std::fflush(stdout);
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  const int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+  dup2(full, STDOUT_FILENO);
+  dup2(full, STDERR_FILENO);
+  ExitCode code = ExitCode::kDone;
+  EXPECT_NO_THROW(
+      code = RunStages({Facts(), shared, Script("no", "exit 1")}, options_));
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  for (const int file : {full, out, err}) close(file);
+  std::clearerr(stdout);
+  std::clearerr(stderr);
+  EXPECT_EQ(code, ExitCode::kFailed);
+  auto ends = Ends();
+  EXPECT_EQ(ends["shared"]["outcome"], "failed");
+  EXPECT_EQ(ends["end"]["failed"],
+            "stage \"shared\" (failed); stage \"no\" (failed)");
+}
+
 // Lines written before a crash are in the record, and their failures are named.
 TEST_F(RunStagesTest, LinesAreWrittenAtOnce) {
   const std::string line =
@@ -157,7 +212,8 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
        leaves("wrong half",
               R"(echo '{"half":1,"fine":false,"given":""}' >report.json;)"
               " exit 1"),
-       leaves("none", "exit 0"), leaves("no JSON", "echo '{' >report.json"),
+       leaves("none", "exit 0"), leaves("a folder", "mkdir report.json"),
+       leaves("no JSON", "echo '{' >report.json"),
        leaves("other JSON", "echo '{}' >report.json")},
       options_);
   EXPECT_EQ(code, ExitCode::kFailed);
@@ -167,13 +223,15 @@ TEST_F(RunStagesTest, ReportsBecomeLines) {
   EXPECT_EQ(ends["half"]["outcome"], "ran too long");
   EXPECT_TRUE(Says(ends["half"]["text"].get<std::string>(), "before it had"));
   EXPECT_EQ(ends["none"]["outcome"], "failed");
+  EXPECT_TRUE(Says(ends["none"]["text"].get<std::string>(), "left no report"));
+  EXPECT_EQ(ends["a folder"]["outcome"], "failed");
   EXPECT_EQ(ends["no JSON"]["outcome"], "failed");
   EXPECT_EQ(ends["other JSON"]["outcome"], "failed");
   EXPECT_TRUE(Says(ends["other JSON"]["text"].get<std::string>(), "'fine'"));
   EXPECT_EQ(ends["end"]["failed"],
             "check \"not fine\"; stage \"half\" (ran too long); check \"wrong "
-            "half\"; stage \"none\" (failed); stage \"no JSON\" (failed); "
-            "stage \"other JSON\" (failed)");
+            "half\"; stage \"none\" (failed); stage \"a folder\" (failed); "
+            "stage \"no JSON\" (failed); stage \"other JSON\" (failed)");
   EXPECT_FALSE(fs::exists(options_.record.parent_path() / "report.json"));
   // It is told how long it may take.
   EXPECT_EQ(ReadJsonLines(options_.record)[2]["text"], "--seconds=30.000000");
@@ -233,6 +291,38 @@ TEST_F(RunStagesTest, WhatHadLessThanItsTimeIsNotRun) {
   EXPECT_TRUE(Says(ends["cut"]["text"].get<std::string>(), "half"));
   EXPECT_EQ(ends["end"]["passed"], false);
   EXPECT_EQ(ends["end"]["failed"], "");
+}
+
+// What passes in part counts, and is not all that was asked.
+TEST_F(RunStagesTest, APartThatCountsIsInconclusive) {
+  const auto part = [&](int status) {
+    Stage stage = Script(
+        "part", "echo '{}' >report.json; exit " + std::to_string(status));
+    stage.folder = options_.record.parent_path();
+    stage.report = stage.folder / "report.json";
+    stage.whole = [](const Line&) { return false; };
+    stage.part_counts = true;
+    stage.lines_of = [](const Line&) {
+      return std::vector<Line>{{{"kind", "check"},
+                                {"name", "some"},
+                                {"passed", true},
+                                {"utilisation", 0},
+                                {"text", ""}}};
+    };
+    return stage;
+  };
+  EXPECT_EQ(RunStages({Facts(), part(0)}, options_), ExitCode::kInconclusive);
+  auto ends = Ends();
+  EXPECT_EQ(ends["part"]["outcome"], "passed");
+  EXPECT_TRUE(
+      Says(ends["part"]["text"].get<std::string>(), "no time was left"));
+  EXPECT_EQ(ends["end"]["passed"], false);
+  EXPECT_EQ(ends["end"]["failed"], "");
+  EXPECT_EQ(ReadJsonLines(options_.record)[2]["name"], "some");
+  // Only what passes.
+  fs::remove(options_.record);
+  EXPECT_EQ(RunStages({Facts(), part(7)}, options_), ExitCode::kFailed);
+  EXPECT_EQ(Ends()["part"]["outcome"], "ran too long");
 }
 
 TEST_F(RunStagesTest, ResultsOfAnEarlierRunAreRemoved) {

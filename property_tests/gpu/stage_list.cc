@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "core/errors.h"
+#include "core/process/process.h"
 #include "property_tests/gpu/operation_stages.h"
 #include "property_tests/gpu/stage_bodies.h"
 #include "property_tests/gpu/stage_programs.h"
@@ -74,10 +74,8 @@ fs::path FindSanitizer() {
   }
   folders.emplace_back("/usr/local/cuda/bin");
   for (const fs::path& folder : folders) {
-    std::error_code ignored;
-    if (fs::exists(folder / "compute-sanitizer", ignored)) {
-      return folder / "compute-sanitizer";
-    }
+    const fs::path program = folder / "compute-sanitizer";
+    if (IsProgram(program)) return program;
   }
   return {};
 }

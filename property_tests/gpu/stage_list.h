@@ -32,6 +32,8 @@ struct Stage {
   // Whether the report covers all that the program was asked to check;
   // consulted only if it found nothing wrong. Unset: it does.
   std::function<bool(const Line& report)> whole = {};
+  // What it passes in part is recorded, too; the run is inconclusive then.
+  bool part_counts = false;
   // A folder that the program fills; removed before it begins.
   std::filesystem::path results = {};
   int also_passes = 0;  // besides 0, an exit status that is no failure
@@ -78,7 +80,8 @@ struct RunOptions {
 // others; one that does not fit on the device is "not run", and so is one that
 // `minutes` leave less than its own time, and that needs more than they leave.
 // Returns kDone if all that could be run passes, kFailed with the names of what
-// failed printed and recorded, kInconclusive if time ran out for some.
+// failed printed and recorded, kInconclusive if time ran out for some, or for a
+// part of one. Output that nobody reads is no reason to stop.
 // Errors: EnvironmentError if no device answers, before there is a record;
 // StoppedError.
 ExitCode RunStages(const std::vector<Stage>& stages, const RunOptions& options);
