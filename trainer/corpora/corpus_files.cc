@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -81,17 +83,13 @@ bool IsFileOf(FilesOf kind, const fs::path& path) {
   return IsKind(kind, NameOf(path)) && !IsOfTokens(path);
 }
 
-// Whether it would be such a file but for capital letters, or for a packer
-// whose files are not read here, as archives in gzip and zstd are not.
-bool IsNearly(FilesOf kind, const std::string& name) {
-  std::string small = LowerCase(name);
-  for (const std::string_view end : {".bz2", ".zip", ".lz4", ".7z", ".lzma",
-                                     ".lz", ".br", ".zstd", ".gz", ".zst"}) {
-    if (!small.ends_with(end)) continue;
-    if (!IsKind(kind, small)) small.resize(small.size() - end.size());
-    break;
-  }
-  return !IsKind(kind, name) && IsKind(kind, small);
+// Whether it would be such a file but for its spelling, or for a packer whose
+// files are not read here, as archives in gzip and zstd are not.
+bool IsNearlyOf(FilesOf kind, const std::string& name) {
+  const auto is_of = [kind](const std::string& near) {
+    return IsKind(kind, near) || (kind != FilesOf::kOwt && IsLinesOfJson(near));
+  };
+  return !name.starts_with('.') && !IsKind(kind, name) && IsNearly(is_of, name);
 }
 
 // A part of a corpus must not be left out because it cannot be seen.
@@ -121,7 +119,7 @@ void AddFiles(FilesOf kind, const fs::path& folder, Files* files,
   for (const fs::directory_entry& entry : EntriesOf(folder)) {
     if (IsFileOf(kind, entry.path())) {
       files->push_back(entry.path());
-    } else if (IsNearly(kind, NameOf(entry.path()))) {
+    } else if (IsNearlyOf(kind, NameOf(entry.path()))) {
       others->push_back(entry.path());
     }
   }
@@ -131,9 +129,10 @@ void RefuseOthers(const Files& others) {
   if (others.empty()) return;
   throw DataError(fmt::format(
       "{}: a file of this name is not read, and would be left out; names end "
-      "in small letters, those of packed texts in .gz, .xz or .zst, those of "
-      "OpenWebText's archives in .tar, .tar.xz or .xz: rename it or pack it "
-      "anew, or move it out of the folder",
+      "in small letters, those of lines of JSON in .jsonl, .ndjson or .json, "
+      "of packed ones also in one of .gz, .xz and .zst, those of OpenWebText's "
+      "archives in .tar, .tar.xz or .xz: rename it or pack it anew, or move it "
+      "out of the folder",
       others.front().string()));
 }
 
@@ -214,33 +213,70 @@ fs::path OwnPath(const fs::path& folder) {
   return own;
 }
 
-// Documents in folders of the folder, or in those that its links name, would be
-// left out without a word.
-void RefuseFoldersOfJson(const fs::path& place) {
-  std::set<fs::path> seen = {OwnPath(place)};  // links may go round
-  Files folders = {place};
-  while (!folders.empty()) {
-    const fs::path folder = folders.back();
-    folders.pop_back();
-    for (const fs::directory_entry& entry : EntriesOf(folder)) {
-      const std::string name = NameOf(entry.path());
-      std::error_code error;
-      const bool is_folder = entry.is_directory(error);
-      RequireSeen(entry.path(), error);
-      if (is_folder) {
-        if (!name.starts_with('.') &&
-            seen.insert(OwnPath(entry.path())).second) {
-          folders.push_back(entry.path());
-        }
-      } else if (folder != place && (IsFileOf(FilesOf::kJson, entry.path()) ||
-                                     IsNearly(FilesOf::kJson, name))) {
-        throw DataError(fmt::format(
-            "{}: {} lies in a folder inside, where nothing is read; move it "
-            "up, out of {} if it is no text, or prepare its folder alone",
-            place.string(), entry.path().lexically_relative(place).string(),
-            place.string()));
-      }
+// The folders whose files are read.
+Files FoldersOf(FilesOf kind, const fs::path& place) {
+  if (kind == FilesOf::kOwt) return {place, place / "subsets"};
+  if (kind == FilesOf::kC4) return {place, place / "en"};
+  return {place};
+}
+
+// Whether C4's publishers have the folder beside `en`.
+bool IsVariantOfC4(const std::string& folder) {
+  return folder.starts_with("en.") || folder == "multilingual" ||
+         folder == "realnewslike";
+}
+
+// The folders in `folder` that `*seen` lacks, and which it has then.
+Files NewFoldersIn(const fs::path& folder, std::set<fs::path>* seen) {
+  Files folders;
+  for (const fs::directory_entry& entry : EntriesOf(folder)) {
+    std::error_code error;
+    const bool is_folder = entry.is_directory(error);
+    RequireSeen(entry.path(), error);
+    if (is_folder && !NameOf(entry.path()).starts_with('.') &&
+        seen->insert(OwnPath(entry.path())).second) {
+      folders.push_back(entry.path());
     }
+  }
+  return folders;
+}
+
+// Documents in other folders inside, or in those that links name, would be left
+// out without a word. They are those that `wanted` takes.
+void RefuseOtherFolders(FilesOf kind, const fs::path& place,
+                        const std::function<bool(const fs::path&)>& wanted) {
+  std::set<fs::path> seen;  // links may go round
+  Files others;
+  const auto add = [&](const fs::path& folder) {
+    const Files inside = NewFoldersIn(folder, &seen);
+    others.insert(others.end(), inside.begin(), inside.end());
+  };
+  const Files own = FoldersOf(kind, place);
+  for (const fs::path& folder : own) seen.insert(OwnPath(folder));
+  for (const fs::path& folder : own) {
+    add(folder);
+    if (kind != FilesOf::kC4 || folder != place) continue;
+    std::erase_if(others, [](const fs::path& inside) {
+      return IsVariantOfC4(NameOf(inside));
+    });
+  }
+  while (!others.empty()) {
+    const fs::path folder = others.back();
+    others.pop_back();
+    Files files;
+    AddFiles(kind, folder, &files, &files);
+    const auto file = std::ranges::find_if(files, [&](const fs::path& one) {
+      std::error_code unknown;
+      return wanted(one) && !fs::is_directory(one, unknown);
+    });
+    if (file != files.end()) {
+      throw DataError(fmt::format(
+          "{}: {} lies in a folder inside, where nothing is read; move it up, "
+          "out of {} if it is no text, or prepare its folder alone",
+          place.string(), file->lexically_relative(place).string(),
+          place.string()));
+    }
+    add(folder);
   }
 }
 
@@ -357,20 +393,22 @@ void HashPart(const InputFile& file, int64_t begin, int64_t count,
 Files FindCorpusFiles(FilesOf kind, const fs::path& place) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) return {place};
-  if (kind == FilesOf::kJson) RefuseFoldersOfJson(place);
   Files files, others;
-  AddFiles(kind, place, &files, &others);
-  if (kind == FilesOf::kOwt) AddFiles(kind, place / "subsets", &files, &others);
-  if (kind == FilesOf::kC4) {
-    AddFiles(kind, place / "en", &files, &others);
-    const auto is_no_training = [](const fs::path& file) {
-      return !LowerCase(NameOf(file)).starts_with("c4-train.");
-    };
-    if (!std::all_of(files.begin(), files.end(), is_no_training)) {
-      std::erase_if(files, is_no_training);
-      std::erase_if(others, is_no_training);
-    }
+  for (const fs::path& folder : FoldersOf(kind, place)) {
+    AddFiles(kind, folder, &files, &others);
   }
+  const auto is_training = [](const fs::path& file) {
+    return LowerCase(NameOf(file)).starts_with("c4-train.");
+  };
+  const bool only_training =
+      kind == FilesOf::kC4 &&
+      std::any_of(files.begin(), files.end(), is_training);
+  const auto is_wanted = [=](const fs::path& file) {
+    return !only_training || is_training(file);
+  };
+  std::erase_if(files, std::not_fn(is_wanted));
+  std::erase_if(others, std::not_fn(is_wanted));
+  RefuseOtherFolders(kind, place, is_wanted);
   RefuseOthers(others);
   if (files.empty()) RefuseEmpty(kind, place);
   std::sort(files.begin(), files.end(),
@@ -381,11 +419,17 @@ Files FindCorpusFiles(FilesOf kind, const fs::path& place) {
   return files;
 }
 
+bool IsLinesOfJson(const std::string& name) {
+  return std::ranges::any_of(
+      std::to_array<std::string_view>(
+          {".jsonl", ".ndjson", ".jsonlines", ".jl", ".ldjson"}),
+      [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 bool HasFiles(FilesOf kind, const fs::path& folder) {
   Files files, others;
-  AddFiles(kind, folder, &files, &others);
-  if (kind == FilesOf::kOwt) {
-    AddFiles(kind, folder / "subsets", &files, &others);
+  for (const fs::path& one : FoldersOf(kind, folder)) {
+    AddFiles(kind, one, &files, &others);
   }
   return !files.empty();
 }

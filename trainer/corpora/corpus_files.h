@@ -24,11 +24,15 @@ enum class FilesOf { kOwt, kC4, kJson };
 // Throws EnvironmentError with the remedy if there is none, or if one of these
 // folders cannot be read; DataError if there is Parquet instead, if names say
 // that a text is there twice (x.json beside x.json.gz, an archive beside its
-// parts), if a file has capital letters or the ending of another packer in its
-// name (x.JSON, x.jsonl.bz2), or if a folder inside one of kJson, or one that a
-// link there names, has such files, too.
+// parts), if a name is nearly one of these (x.JSON, x.jsonl.bz2, x.jl, x.tgz),
+// or if another folder inside, or one that a link there names, has such files,
+// too, unless it is a variant that C4's publishers have beside `en`.
 std::vector<std::filesystem::path> FindCorpusFiles(
     FilesOf kind, const std::filesystem::path& place);
+
+// Whether a name is of lines of JSON: *.jsonl, *.ndjson, or *.jsonlines, *.jl
+// or *.ldjson, of which the last three are not read.
+bool IsLinesOfJson(const std::string& name);
 
 // Whether the folder has such files. Throws EnvironmentError if it cannot be
 // read.

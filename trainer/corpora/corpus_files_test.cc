@@ -47,12 +47,16 @@ TEST(FindCorpusFiles, LooksOneFolderDown) {
       Found(FilesOf::kOwt,
             Folder("down_owt",
                    {"subsets/urlsf_subset01.tar", "subsets/urlsf_subset00.tar",
-                    "other/a.tar", "subsets/README"})),
+                    "other/a.json", "subsets/README", "subsets/in/x.txt"})),
       (Strings{"subsets/urlsf_subset00.tar", "subsets/urlsf_subset01.tar"}));
   EXPECT_EQ(Found(FilesOf::kC4,
                   Folder("down_c4",
                          {"en/c4-train.1.json.gz", "en/c4-validation.0.json.gz",
-                          "en.noblocklist/c4-train.0.json.gz"})),
+                          "en.noblocklist/c4-train.0.json.gz",
+                          "en.noclean/c4-train.0.json.gz",
+                          "realnewslike/c4-train.0.json.gz",
+                          "multilingual/c4-train.0.json.gz",
+                          "other/c4-validation.0.json.gz"})),
             (Strings{"en/c4-train.1.json.gz"}));
 }
 
@@ -73,6 +77,29 @@ TEST(FindCorpusFiles, RefusesJsonLinesThatAFolderInsideHas) {
         MessageOf<DataError>([&] { FindCorpusFiles(FilesOf::kJson, folder); }),
         folder.string() + ": " + inside, "move it up"));
   }
+}
+
+TEST(FindCorpusFiles, RefusesWhatLiesDeeperThanWhatIsRead) {
+  const auto refused = [](FilesOf kind, const Strings& files) {
+    const fs::path folder = Folder("deeper", files);
+    return Says(MessageOf<DataError>([&] { FindCorpusFiles(kind, folder); }),
+                folder.string() + ": " + files.back() + " lies in a folder");
+  };
+  EXPECT_TRUE(refused(FilesOf::kOwt, {"o.tar", "more/p.tar"}));
+  EXPECT_TRUE(refused(FilesOf::kOwt, {"subsets/o.tar", "subsets/x/y/p.xz"}));
+  EXPECT_TRUE(refused(FilesOf::kOwt, {"o.tar", "more/p.tgz"}));
+  EXPECT_TRUE(refused(FilesOf::kC4, {"a.json.gz", "more/b.json.gz"}));
+  EXPECT_TRUE(
+      refused(FilesOf::kC4, {"en/c4-train.0.json", "more/c4-train.1.json"}));
+  EXPECT_TRUE(
+      refused(FilesOf::kC4, {"en/c4-train.0.json", "en/x/c4-train.1.json"}));
+  EXPECT_TRUE(refused(FilesOf::kC4, {"en/c4-train.0.json",
+                                     "x/en.noblocklist/c4-train.1.json"}));
+  // Links to what is read.
+  const fs::path linked = Folder("deeper_link", {"en/c4-train.0.json"});
+  fs::create_directory_symlink("en", linked / "a");
+  fs::create_directory_symlink("..", linked / "en" / "up");
+  EXPECT_EQ(Found(FilesOf::kC4, linked), (Strings{"en/c4-train.0.json"}));
 }
 
 TEST(FindCorpusFiles, LooksIntoLinkedFolders) {
@@ -134,13 +161,16 @@ TEST(FindCorpusFiles, RefusesNamesThatAreNearlyThoseOfTexts) {
   };
   for (const std::string name :
        {"b.jsonl.bz2", "b.jsonl.GZ", "B.JSON", "b.Ndjson", "b.json.zip",
-        "b.json.lz4", "b.jsonl.7z", "b.jsonl.gz.bz2", "b.jsonl.zstd"}) {
+        "b.json.lz4", "b.jsonl.7z", "b.jsonl.gz.bz2", "b.jsonl.zstd",
+        "b.jsonlines", "b.jl", "b.ldjson", "b.jsonl.Z", "b.jsonl.gzip",
+        "b.jsonl.sz", "b.jsonl.gz.xz", "b.jsonl.0", "b.jl.gz"}) {
     EXPECT_TRUE(refused(FilesOf::kJson, {"a.jsonl", name})) << name;
     EXPECT_TRUE(refused(FilesOf::kJson, {name})) << name;
   }
   EXPECT_TRUE(refused(FilesOf::kC4,
                       {"c4-train.0.json.gz", "en/c4-train.1.json.gz.bz2"}));
-  for (const std::string name : {"b.TAR", "b.tar.gz", "subsets/b.tar.bz2"}) {
+  for (const std::string name : {"b.TAR", "b.tar.gz", "subsets/b.tar.bz2",
+                                 "b.tgz", "b.txz", "b.tar.xz.00"}) {
     EXPECT_TRUE(refused(FilesOf::kOwt, {"a.tar", name})) << name;
   }
   const fs::path inside = Folder("nearly_inside", {"a.jsonl", "x/b.JSONL"});

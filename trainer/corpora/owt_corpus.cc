@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // openwebtext.tar.xz / subset.tar / urlsf_subset.xz is the deepest we know.
-constexpr size_t kMaxDepth = 4;
+constexpr size_t kMaxDepth = 8;
 
 // Two blocks of zeros end a tar; more may follow.
 constexpr int64_t kTarEndBytes = 1024;
@@ -35,6 +35,17 @@ bool IsArchive(std::string_view name) {
 }
 
 bool IsText(std::string_view name) { return name.ends_with(".txt"); }
+
+// Whether the member, which is not read, holds documents by its name.
+bool IsNearlyRead(const std::string& member) {
+  const std::string name = fs::path(member).filename().string();
+  return !name.starts_with('.') &&
+         IsNearly(
+             [](const std::string& near) {
+               return IsArchive(near) || IsText(near) || IsLinesOfJson(near);
+             },
+             name);
+}
 
 // Whether a member has a place elsewhere instead of content. libarchive gives
 // hard links no type, but files to those that pax stores with their content.
@@ -66,6 +77,13 @@ class FileBytes : public Bytes {
  public:
   explicit FileBytes(const fs::path& path) : file_(path) {
     RefuseForeign(file_);
+    const FileForm form = FormOf(file_);
+    if (form == FileForm::kGzip || form == FileForm::kZstd) {
+      throw DataError(fmt::format(
+          "{}: gzip or zstd, but archives of OpenWebText are read plain or "
+          "packed by xz; unpack it, and pack it anew if it is to stay packed",
+          path.string()));
+    }
   }
   std::string_view Next() override { return raw_.Next(); }
   int64_t position() const override { return raw_.position(); }
@@ -166,7 +184,8 @@ class Archive {
   Archive& operator=(const Archive&) = delete;
 
   // Name of the next regular file in it; empty at the end. Refuses links in
-  // place of documents and archives, whose content may be anywhere.
+  // place of documents and archives, whose content may be anywhere, and members
+  // that hold documents by their names but are not read.
   std::string NextMember() {
     while (!ended_) {
       archive_entry* entry = nullptr;
@@ -184,8 +203,16 @@ class Archive {
         RefuseDamage("a file without a name follows");
       }
       member_ = name;
+      const bool is_read = IsArchive(member_) || IsText(member_);
+      if (!is_read && IsNearlyRead(member_)) {
+        throw DataError(Place() +
+                        ": a member of this name is not read, and would be "
+                        "left out; documents are *.txt, and archives of them "
+                        "*.tar or *.xz: pack it anew under such a name, or "
+                        "without this member");
+      }
       if (!is_link) return member_;
-      if (IsArchive(member_) || IsText(member_)) {
+      if (is_read) {
         throw DataError(Place() +
                         ": a link: pack it with tar --hard-dereference "
                         "--dereference");
@@ -278,25 +305,39 @@ class MemberBytes : public Bytes {
 // Archives, each a member of the one before.
 class OpenArchives {
  public:
+  // `outside`: how many the first of them lies in.
+  explicit OpenArchives(size_t outside) : outside_(outside) {}
   ~OpenArchives() {
     while (!empty()) Pop();  // innermost first
   }
   bool empty() const { return open_.empty(); }
-  size_t depth() const { return open_.size(); }
+  // Of the innermost; 1 is a file.
+  size_t depth() const { return outside_ + open_.size(); }
+  bool only_first() const { return open_.size() == 1; }
   Archive& top() { return *open_.back().second; }
   void Push(std::unique_ptr<Bytes> bytes, const std::string& place) {
     auto archive = std::make_unique<Archive>(bytes.get(), place);
     open_.emplace_back(std::move(bytes), std::move(archive));
   }
   void PushMember() {
+    RequireDepth();
     Push(std::make_unique<MemberBytes>(&top()), top().Place());
   }
   void Pop() {
     open_.back().second.reset();  // it uses its bytes
     open_.pop_back();
   }
+  // Refuses the current member if it is an archive too many.
+  void RequireDepth() const {
+    if (depth() < kMaxDepth) return;
+    throw DataError(fmt::format(
+        "{}: an archive inside {} others, and those inside more than {} are "
+        "not read; unpack the outermost, and give the folder",
+        open_.back().second->Place(), depth(), kMaxDepth - 1));
+  }
 
  private:
+  size_t outside_;
   std::vector<std::pair<std::unique_ptr<Bytes>, std::unique_ptr<Archive>>>
       open_;
 };
@@ -329,8 +370,8 @@ class TextMembers : public DocumentSource {
 class OwtDocuments : public TextMembers {
  public:
   OwtDocuments(std::unique_ptr<Bytes> bytes, const std::string& place,
-               const ReadOptions& options)
-      : TextMembers(options), outermost_(bytes.get()) {
+               const ReadOptions& options, size_t outside)
+      : TextMembers(options), archives_(outside), outermost_(bytes.get()) {
     archives_.Push(std::move(bytes), place);
   }
 
@@ -340,13 +381,13 @@ class OwtDocuments : public TextMembers {
       const std::string member = archive.NextMember();
       if (member.empty()) {
         // The outermost stays, with the count of its bytes.
-        if (archives_.depth() == 1) return false;
+        if (archives_.only_first()) return false;
         archives_.Pop();
       } else if (IsText(member)) {
         document->clear();
         archive.ReadMember(kMaxDocumentBytes, document);
         if (IsDocument(*document, archive.Place())) return true;
-      } else if (IsArchive(member) && archives_.depth() < kMaxDepth) {
+      } else if (IsArchive(member)) {
         archives_.PushMember();
       }
     }
@@ -409,7 +450,7 @@ class ShardFinder {
       }
       if (member.empty()) {
         archives_.Pop();
-      } else if (HoldsShards(member) && archives_.depth() < kMaxDepth) {
+      } else if (HoldsShards(member)) {
         archives_.PushMember();
       } else if (IsArchive(member) || IsText(member)) {
         *shard = Member(IsText(member));
@@ -429,6 +470,7 @@ class ShardFinder {
   }
 
   Shard Member(bool is_document) {
+    if (!is_document) archives_.RequireDepth();
     Archive& archive = archives_.top();
     std::string content;
     const bool whole = archive.ReadMember(kMaxMemberBytes, &content);
@@ -452,13 +494,14 @@ class ShardFinder {
     }
     shard.sha256 = shard.digest = Sha256Hex(hash.Finish());
     const auto bytes = std::make_shared<const std::string>(std::move(content));
-    shard.open = [=, place = shard.name,
-                  options = options_]() -> std::unique_ptr<DocumentSource> {
+    shard.open = [=, place = shard.name, options = options_,
+                  outside =
+                      archives_.depth()]() -> std::unique_ptr<DocumentSource> {
       if (is_document) {
         return std::make_unique<OneDocument>(bytes, place, options);
       }
       return std::make_unique<OwtDocuments>(
-          std::make_unique<MemoryBytes>(bytes), place, options);
+          std::make_unique<MemoryBytes>(bytes), place, options, outside);
     };
     return shard;
   }
@@ -466,7 +509,7 @@ class ShardFinder {
   std::vector<DigestedFile> files_;
   ReadOptions options_;
   size_t next_file_ = 0;
-  OpenArchives archives_;
+  OpenArchives archives_{0};
 };
 
 }  // namespace
@@ -474,7 +517,8 @@ class ShardFinder {
 std::unique_ptr<DocumentSource> OpenOwt(const fs::path& path,
                                         const ReadOptions& options) {
   return std::make_unique<OwtDocuments>(std::make_unique<FileBytes>(path),
-                                        path.string(), options);
+                                        path.string(), options,
+                                        /*outside=*/0);
 }
 
 ShardList OwtShards(std::vector<DigestedFile> files,

@@ -236,6 +236,79 @@ TEST(Owt, RefusesLinksInPlaceOfDocumentsAndArchives) {
   EXPECT_EQ(read("3.txt", '5'), (Documents{"one"}));  // a folder
 }
 
+// They would be left out, and be counted nowhere.
+TEST(Owt, RefusesMembersThatAreNearlyDocumentsOrArchives) {
+  const auto path = FreshFolder("owt_nearly") / "o.tar";
+  const auto read = [&](const ArchiveMembers& members) {
+    WriteFileAtomically(path, Tar(members, false));
+    return ReadOwt(path);
+  };
+  const std::string inner = Tar({{"2.txt", "two"}}, true);
+  for (const std::string name :
+       {"s/y.tar.gz", "s/y.tgz", "s/y.txz", "s/y.tar.bz2", "s/y.XZ", "b.TXT",
+        "b.txt.gz", "b.jsonl", "b.jsonl.zst"}) {
+    for (const ArchiveMembers& first :
+         {ArchiveMembers{{"1.txt", "one"}}, {{"s/x.xz", inner}}}) {
+      ArchiveMembers members = first;
+      members.emplace_back(name, "three");
+      EXPECT_TRUE(Says(MessageOf<DataError>([&] { read(members); }),
+                       path.string() + " > " + name + ": ",
+                       "would be left out"));
+    }
+    EXPECT_TRUE(Says(MessageOf<DataError>([&] {
+                       read({{"s/x.xz", Tar({{name, "three"}}, true)}});
+                     }),
+                     "s/x.xz > " + name + ": "));
+  }
+  EXPECT_EQ(read({{"s/x.xz", inner},
+                  {"s/README", "no document"},
+                  {"s/._b.TXT", "no document"},
+                  {"s/x.xz.md5", "no document"},
+                  {"s/index.json", "no document"}}),
+            (Documents{"two"}));
+}
+
+// In any order, whether a document comes before an archive or behind it.
+TEST(Owt, ReadsAllDepthsOrRefusesThem) {
+  const auto path = FreshFolder("owt_deep") / "o.tar";
+  const auto read = [&](int64_t depth, bool archive_first, const char* ending) {
+    std::string inside = Tar({{"1.txt", "one"}, {"2.txt", "two"}}, true);
+    std::string name = "a.xz";
+    for (int64_t d = 2; d < depth; ++d) {
+      inside = Tar({{name, inside}}, false);
+      name = std::string("a") + ending;
+    }
+    ArchiveMembers members = {{name, inside}, {"q.txt", "q"}};
+    if (!archive_first) std::swap(members[0], members[1]);
+    WriteFileAtomically(path, Tar(members, false));
+    Documents documents = ReadOwt(path);
+    std::ranges::sort(documents);
+    return documents;
+  };
+  for (const bool archive_first : {true, false}) {
+    for (const char* ending : {".tar", ".xz"}) {
+      for (const int64_t depth : {5, 8}) {
+        EXPECT_EQ(read(depth, archive_first, ending),
+                  (Documents{"one", "q", "two"}));
+      }
+      EXPECT_TRUE(
+          Says(MessageOf<DataError>([&] { read(9, archive_first, ending); }),
+               "a.xz: an archive inside 8 others", "unpack the outermost"));
+    }
+  }
+}
+
+// A download of them is whole.
+TEST(Owt, RefusesArchivesInGzipOrZstd) {
+  const auto path = FreshFolder("owt_gzip") / "o.tar.gz";
+  for (const std::string form : {"gzip", "zstd"}) {
+    WritePacked(path, Tar({{"1.txt", "one"}}, false), form);
+    const std::string error = OwtError(path);
+    EXPECT_TRUE(Says(error, path.string() + ": gzip or zstd", "pack it anew"));
+    EXPECT_EQ(error.find("damaged"), error.npos) << error;
+  }
+}
+
 TEST(Owt, NamesTheMemberThatIsDamaged) {
   const auto path = FreshFolder("owt_damaged") / "o.tar";
   std::string inner = Tar({{"1.txt", TestText(TestDocuments(99))}}, true);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,20 @@ namespace softmoe::trainer {
 namespace {
 
 constexpr int64_t kBeginning = 512;
+
+// Of packers, whether their files are read or not; TOKEN_FILES.md lists them.
+constexpr std::string_view kPackers[] = {"gz",  "xz", "zst",  "bz2", "zip",
+                                         "lz4", "7z", "lzma", "lz",  "zstd",
+                                         "br",  "z",  "gzip", "sz",  "snappy"};
+constexpr std::string_view kPackedTars[] = {"tgz", "txz", "tbz2", "tbz",
+                                            "tzst"};
+
+// A number is the ending of a part, or of a copy.
+bool IsPackersEnding(std::string_view ending) {
+  return std::ranges::find(kPackers, ending) != std::end(kPackers) ||
+         (!ending.empty() &&
+          ending.find_first_not_of("0123456789") == ending.npos);
+}
 
 bool IsHtml(std::string_view text) {
   text.remove_prefix(
@@ -110,6 +125,8 @@ class GzipDecoder : public Decoder {
         if (bytes.empty() && !in_member_) return 0;
         if (bytes.empty()) Refuse("it ends in the middle of a member");
       }
+      if (!in_member_ && member_ > 0) SkipPadding();
+      if (stream_.avail_in == 0) continue;
       if (!in_member_) {
         SOFTMOE_CHECK(::inflateReset(&stream_) == Z_OK);
         in_member_ = true;
@@ -129,6 +146,14 @@ class GzipDecoder : public Decoder {
   }
 
  private:
+  // Zeros that fill the last block of a tape or a disk, as gzip itself does.
+  void SkipPadding() {
+    for (; stream_.avail_in > 0 && *stream_.next_in == 0; --stream_.avail_in) {
+      ++stream_.next_in;
+      padded_ = true;
+    }
+    if (padded_ && stream_.avail_in > 0) Refuse("other bytes behind zeros");
+  }
   [[noreturn]] void Refuse(const char* reason) const {
     RefuseDamage(*raw_, FileForm::kGzip, position(),
                  fmt::format(", in member {}", member_), reason);
@@ -137,6 +162,7 @@ class GzipDecoder : public Decoder {
   RawBytes* raw_;
   z_stream stream_{};
   bool in_member_ = false;
+  bool padded_ = false;  // zeros have come behind the last member
   int64_t member_ = 0;
 };
 
@@ -251,6 +277,23 @@ FileForm FormOf(const InputFile& file) {
   const int64_t count = std::min(kBeginning, file.size());
   file.Read(0, count, bytes.data());
   return FormOf({bytes.data(), static_cast<size_t>(count)});
+}
+
+bool IsNearly(const std::function<bool(const std::string&)>& is_read,
+              std::string_view name) {
+  std::string left = LowerCase(name);
+  while (!is_read(left)) {
+    const size_t dot = left.rfind('.');
+    if (dot == left.npos) return false;
+    const std::string ending = left.substr(dot + 1);
+    left.resize(dot);
+    if (std::ranges::find(kPackedTars, ending) != std::end(kPackedTars)) {
+      left += ".tar";
+    } else if (!IsPackersEnding(ending)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void RefuseForeign(const InputFile& file) {

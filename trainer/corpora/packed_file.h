@@ -43,6 +43,13 @@ inline constexpr std::string_view kTokenFilesFormat = "softmoe token files";
 FileForm FormOf(std::string_view beginning);
 FileForm FormOf(const InputFile& file);
 
+// Whether a name that nothing reads is nearly one that is read: whether
+// `is_read` takes it in small letters, or what is left of it without the
+// endings of packers and of parts, one after another (x.JSON, x.json.gz.bz2,
+// x.txt.001), of which .tgz and the like stand for .tar and a packer.
+bool IsNearly(const std::function<bool(const std::string&)>& is_read,
+              std::string_view name);
+
 // Throws DataError with the remedy if the file is what often lies under the
 // name of a file of text: the pointer that Git LFS leaves, an HTML page, or
 // Parquet, bzip2 or zip, which nothing here reads.

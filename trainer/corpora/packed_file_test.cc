@@ -118,6 +118,25 @@ TEST(PackedFile, NamesTheMemberOfGzipThatIsDamaged) {
       Says(MessageOf<DataError>([&] { Unpacked(path); }), "in member 2"));
 }
 
+// As a tape's blocks do, and as gzip reads over them.
+TEST(PackedFile, ReadsOverZerosThatEndGzip) {
+  const fs::path path = FreshFolder("packed_zeros") / "x.gz";
+  WriteGzip(path, "one");
+  const std::string one = ReadWholeFile(path);
+  for (const size_t count : {1, 512, 1 << 18}) {
+    const std::string zeros(count, '\0');
+    WriteFileAtomically(path, one + one + zeros);
+    EXPECT_EQ(Unpacked(path), "oneone") << count;
+    for (const std::string& more : {one, std::string("x")}) {
+      WriteFileAtomically(path, one + zeros + more);
+      EXPECT_TRUE(Says(MessageOf<DataError>([&] { Unpacked(path); }),
+                       path.string() + ": damaged", "in member 1",
+                       "other bytes behind zeros"))
+          << count;
+    }
+  }
+}
+
 // A zstd frame (RFC 8878) of one block as it is, whose decoder has to keep the
 // last 2^window_log bytes.
 std::string ZstdFrame(int window_log, const std::string& text) {
@@ -169,6 +188,27 @@ TEST(FormOf, LooksAtTheFirstBytes) {
   EXPECT_EQ(FormOf("BZh91AY&SY"), FileForm::kBzip2);
   EXPECT_EQ(FormOf("BZh"), FileForm::kPlain);
   EXPECT_EQ(FormOf("PK\3\4"), FileForm::kZip);
+}
+
+TEST(IsNearly, SeesCapitalLettersPackersAndParts) {
+  const auto nearly = [](const std::string& name) {
+    return IsNearly(
+        [](const std::string& near) {
+          return near.ends_with(".txt") || near.ends_with(".tar");
+        },
+        name);
+  };
+  for (const std::string name :
+       {"b.txt", "b.TXT", "b.txt.gz", "b.Txt.GZ.xz", "b.txt.Z", "b.txt.gzip",
+        "b.txt.sz", "b.txt.snappy", "b.txt.zst.br", "b.txt.0", "b.tar.gz.001",
+        "b.tgz", "b.TXZ", "b.tbz2", "b.tbz.1"}) {
+    EXPECT_TRUE(nearly(name)) << name;
+  }
+  for (const std::string name :
+       {"", "b", ".", "b.gz", "txt", "b.txt.part", "b.txt~", "b.txt.", "b.1.2",
+        "b.txt.md5", "b.txt.gz.asc", "b.xz", "tgz"}) {
+    EXPECT_FALSE(nearly(name)) << name;
+  }
 }
 
 TEST(RefuseForeign, SaysWhatToDo) {

@@ -149,9 +149,17 @@ class Line {
   ordered_json json_;
 };
 
-// `label`: of the file of labels; nullopt: the item has its own.
+// `label`: of the file of labels; nullopt: the item has its own. One that has
+// both must have the same.
 TaskItem PiqaItem(const Line& line, std::optional<int64_t> label) {
   TaskItem item;
+  if (label && line.Has("label") &&
+      line.Label(line.Member("label")) != *label) {
+    line.Refuse(
+        fmt::format("another \"label\" than {}, which the file of "
+                    "labels says",
+                    *label));
+  }
   const std::string goal = line.Text("goal");
   item.context = "Question: " + goal + "\nAnswer:";
   item.choices = {line.Text("sol1"), line.Text("sol2")};
@@ -271,9 +279,16 @@ class Labels {
  public:
   explicit Labels(const fs::path& items) {
     for (const char* end : {"-labels.lst", "_labels.lst"}) {
-      path_ = items.parent_path() / (items.stem().string() + end);
-      if (fs::exists(path_)) break;
-      path_.clear();
+      const fs::path path = items.parent_path() / (items.stem().string() + end);
+      if (!fs::exists(path)) continue;
+      const std::string content = ReadItemsFile(path);
+      if (!path_.empty() && content != content_) {
+        throw DataError(fmt::format(
+            "{} and {} differ; leave there the one that belongs to {}",
+            path_.string(), path.string(), items.string()));
+      }
+      path_ = path;
+      content_ = content;
     }
     if (path_.empty()) {
       throw EnvironmentError(fmt::format(
@@ -281,7 +296,6 @@ class Labels {
           "{1}-labels.lst; put the authors' file of labels there ({2})",
           items.string(), items.stem().string(), FindTaskSplit("piqa").origin));
     }
-    content_ = ReadItemsFile(path_);
     ForEachLine(content_, [&](int64_t number, std::string_view line) {
       line = Trimmed(line);
       if (line != "0" && line != "1") {

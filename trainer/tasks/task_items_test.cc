@@ -157,6 +157,21 @@ TEST_F(Items, NeedAsManyLabels) {
   EXPECT_EQ(Read("piqa", two).items[1].gold, 1);
 }
 
+// Which of the two is right, nobody knows.
+TEST_F(Items, HaveOneLabelEach) {
+  const std::string own = Replaced(kPiqa, "}", R"(, "label": 0})");
+  Write("piqa-labels.lst", "1\n1\n");
+  EXPECT_TRUE(Says(Refusal("piqa", kPiqa, own), "another \"label\" than 1"));
+  const std::string same = std::string(kPiqa) + "\n" + own + "\n";
+  Write("piqa-labels.lst", "1\n0\n");
+  EXPECT_EQ(Read("piqa", same).items[1].gold, 0);
+  Write("piqa_labels.lst", "1\n0\n");
+  EXPECT_EQ(Read("piqa", same).items[0].gold, 1);
+  Write("piqa_labels.lst", "0\n0\n");
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read("piqa", same); }),
+                   "piqa-labels.lst and ", "piqa_labels.lst differ"));
+}
+
 TEST_F(Items, AreNotNone) {
   EXPECT_TRUE(Says(MessageOf<DataError>([&] { Read("arc_easy", "\n \n"); }),
                    "no items"));

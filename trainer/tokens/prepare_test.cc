@@ -23,6 +23,7 @@
 #include "core/testing/message_test_util.h"
 #include "trainer/testing/corpus_test_util.h"
 #include "trainer/tokens/manifest.h"
+#include "trainer/tokens/shard_store.h"
 #include "trainer/tokens/token_disk.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/tokenizer.h"
@@ -641,6 +642,42 @@ TEST_F(PrepareShards, LeavesOutBadDocumentsIfAsked) {
   fs::remove(WithSuffix(corpus.prefix, ".manifest"));
   EXPECT_THROW(Run(), DataError);
   EXPECT_TRUE(Says(said, "making it again"));
+}
+
+// What --on-bad=skip has finished lacks what is to be refused.
+TEST_F(PrepareShards, RefusesWhatAnotherCommandHasLeftOut) {
+  WriteShard(1, Lines(1) + "{\n");
+  on_bad_ = OnBad::kSkip;
+  const auto notify = notify_;
+  const fs::path shard = folder_ / "shards" / "4.json.gz";
+  const std::string whole = ReadWholeFile(shard);
+  notify_ = [&](const std::string& line) {
+    // After the first pass has read it.
+    if (!line.starts_with("training")) return;
+    WriteFileAtomically(shard, whole.substr(0, whole.size() / 2));
+  };
+  EXPECT_TRUE(
+      Says(MessageOf<DataError>([&] { Run(2); }), "4.json.gz: damaged"));
+  WriteFileAtomically(shard, whole);
+  notify_ = notify;
+  on_bad_ = OnBad::kFail;
+  EXPECT_TRUE(Says(MessageOf<DataError>([&] { Run(2); }),
+                   "1.json.gz:101: no JSON", "--on-bad=skip"));
+  EXPECT_TRUE(Says(notes_, "going on behind 1 shards that are finished"));
+}
+
+// Nor is one believed that waits for those before it.
+TEST_F(PrepareShards, EncodesAShardThatLacksABadDocumentAgain) {
+  const PreparedCorpus unbroken = Run(1, "unbroken");
+  const fs::path work = LeaveFourShards();
+  ShardWriter writer(work, 4, kVocabSize);
+  writer.AddDocument("left", std::vector<int32_t>{5, 1});
+  ShardRecord about;
+  about.name = "4.json.gz";
+  about.digest = Sha256OfFile(folder_ / "shards" / about.name);
+  about.bad = 1;
+  writer.Commit(about);
+  ExpectEqual(Run(2), unbroken);
 }
 
 // The bad line at the beginning is counted, the one behind data.max_bytes is

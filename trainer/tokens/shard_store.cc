@@ -277,11 +277,13 @@ void ShardStore::Keep(const std::function<bool(const ShardRecord&)>& is_kept) {
   records_->Cut(record_bytes);
 }
 
-bool ShardStore::Has(int64_t shard, const std::string& digest) const {
+bool ShardStore::Has(int64_t shard, const std::string& digest,
+                     bool with_bad) const {
   const fs::path prefix = ShardPrefix(folder_, shard);
   const auto rest = ReadRest(prefix);
   std::error_code error;
   return rest && rest->record.digest == digest &&
+         (with_bad || rest->record.bad == 0) &&
          fs::exists(WithSuffix(prefix, ".bin"), error) &&
          Sha256OfFile(WithSuffix(prefix, ".bin")) == rest->record.tokens_sha256;
 }

@@ -76,8 +76,10 @@ class ShardStore {
   // The shards that were appended, in order.
   const std::vector<ShardRecord>& appended() const { return appended_; }
 
-  // Whether shard N was encoded, and of this content. From any thread.
-  bool Has(int64_t shard, const std::string& digest) const;
+  // Whether shard N was encoded, and of this content; unless `with_bad`, only
+  // if no bad document was left out of it. From any thread.
+  bool Has(int64_t shard, const std::string& digest,
+           bool with_bad = true) const;
   // Whether anything would be lost with the folder.
   bool HasWork() const;
   // Appends the next shard, which it Has.

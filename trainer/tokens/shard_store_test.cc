@@ -103,6 +103,20 @@ TEST_F(Store, GoesOnWhereItWasLeft) {
   EXPECT_TRUE(Finish(1) == unbroken);
 }
 
+TEST_F(Store, KnowsShardsWithoutTheirBadDocuments) {
+  const ShardStore store(folder_, kShardVocabSize);
+  for (const int64_t bad : {0, 1}) {
+    ShardWriter writer(folder_, bad, kShardVocabSize);
+    ShardRecord about;
+    about.digest = "digest";
+    about.bad = bad;
+    writer.Commit(about);
+  }
+  EXPECT_TRUE(store.Has(0, "digest", /*with_bad=*/false));
+  EXPECT_TRUE(store.Has(1, "digest", /*with_bad=*/true));
+  EXPECT_FALSE(store.Has(1, "digest", /*with_bad=*/false));
+}
+
 // An only shard takes its disk once, also where a kill comes in between.
 TEST_F(Store, TakesTheFirstShardAsItIs) {
   const auto unbroken = Unbroken();
