@@ -53,7 +53,7 @@ RowPart ReadOwnRow(const GridParts& parts, const Placement& placement,
   part.table = &table;
   part.row.id = RequiredId(table, "[[rows]]", taken_ids);
   part.row.label = Get<std::string>(table, "label", model.row.label);
-  part.row.paper_row = Get<std::string>(table, "paper_row", "");
+  part.row.paper_row = GetName(table, "paper_row", "/");
   part.row.place = TomlPosition(table);
   part.configs = model.configs;
   if (const toml::table* config = Subtable(table, "config")) {

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/errors.h"
@@ -74,6 +75,12 @@ std::vector<int64_t> SeedOption::Apply(
   std::vector<int64_t> chosen = seeds;
   const int64_t largest = *std::max_element(seeds.begin(), seeds.end());
   for (int64_t next = largest + 1; chosen.size() < first; ++next) {
+    if (next == std::numeric_limits<int64_t>::max()) {
+      throw ConfigError(fmt::format(
+          "--seeds x{}: too few integers follow the grid's largest seed, {}; "
+          "list the seeds",
+          first, largest));
+    }
     chosen.push_back(next);
   }
   chosen.resize(first);

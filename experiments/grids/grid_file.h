@@ -70,7 +70,7 @@ struct SeedOption {
   size_t first = 0;  // used without a list; 0: all seeds of the grid
 
   // The chosen seeds of a grid that has `seeds`. If more are asked for, the
-  // integers after the largest follow.
+  // integers after the largest follow. Throws ConfigError if there are too few.
   std::vector<int64_t> Apply(const std::vector<int64_t>& seeds) const;
 };
 

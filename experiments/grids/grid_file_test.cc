@@ -369,6 +369,95 @@ stands_for = "c4"
   EXPECT_TRUE(Says(failure, "grid.toml:9:", "stands_for"));
 }
 
+// Words that become names of files, jobs and rows of results.
+TEST(Grid, NamesThatNothingCouldBeCalledAreRefused) {
+  const std::string signs = ": only letters, digits, '-', '_'";
+  const std::pair<std::string, std::string> kRows[] = {
+      {"paper_row = \"sparse/k1 \"", signs + ", '.' and '/'"},
+      {"paper_row = \"sparse:k1\"", signs + ", '.' and '/'"},
+      {"paper_row = \"sparse/k\u00fc\"", signs + ", '.' and '/'"},
+      {"variant = \"b/c\"", signs + " and '.'"},
+      {"variant = \"acc_norm\"", "'acc_norm': names that end in acc_norm"},
+      {"variant = \"a-acc_norm\"", "'a-acc_norm': names that end in acc_norm"},
+      {"variant = \"" + std::string(101, 'v') + "\"",
+       "has 101 characters; at most 100"}};
+  for (const auto& [line, message] : kRows) {
+    EXPECT_TRUE(
+        Says(FailureOf(Choosing(line + "\n")), "grid.toml:18:", message))
+        << line;
+  }
+  EXPECT_NO_THROW(LoadGrid(
+      Write(Choosing("paper_row = \"softmoe_star/k1.5/a2\"\nvariant = \"" +
+                     std::string(100, 'v') + "\"\n")),
+      {}));
+  EXPECT_TRUE(Says(
+      FailureOf(Minimal(fmt::format("[[rows]]\nid = \"{}\"\nlabel = \"x\"\n",
+                                    std::string(101, 'i')))),
+      "grid.toml:17:", "has 101 characters; at most 100"));
+}
+
+TEST(Grid, CorporaAreOfDatasetsThatThePaperHas) {
+  const std::pair<const char*, const char*> kCorpora[] = {
+      {"paper_dataset = \"c5\"",
+       "paper_dataset 'c5': the paper has no such dataset; did you mean 'c4'?"},
+      {"stands_for = \"open web\"",
+       "stands_for 'open web': the paper has no such dataset; known are 'owt' "
+       "and 'c4'"},
+      {"gpus = -1", "'gpus' must be from 0 to 1048576"},
+      {"gpus = 1048577", "'gpus' must be from 0 to 1048576"}};
+  for (const auto& [line, message] : kCorpora) {
+    EXPECT_TRUE(Says(FailureOf(Choosing("", std::string(line) + "\n")),
+                     "grid.toml:11:", message))
+        << line;
+  }
+  EXPECT_NO_THROW(
+      LoadGrid(Write(Choosing("", "stands_for = \"\"\ngpus = 1048576\n")), {}));
+}
+
+// Neither HDF5 nor HTML can hold it.
+TEST(Grid, TextsHaveNoNul) {
+  const std::string nul = "\"a\\u0000b\"\n";
+  for (const std::string& text :
+       {Minimal("[[rows]]\nid = \"b\"\nlabel = " + nul),
+        "[grid]\nname = \"x\"\nscale = \"smoke\"\ntitle = " + nul}) {
+    EXPECT_TRUE(Says(FailureOf(text), "grid.toml:", "has a NUL")) << text;
+  }
+}
+
+// What comes from the list of seeds is set nowhere else.
+TEST(Grid, AConfigurationHasNoSeed) {
+  const std::pair<const char*, const char*> kTables[] = {
+      {"[config.training]", "[[corpora]]"},
+      {"[corpora.config.training]", "[[rows]]"},
+      {"[rows.config.training]", "[rows.config.router]"}};
+  for (const auto& [table, before] : kTables) {
+    std::string text = Minimal("");
+    text.insert(text.find(before), std::string(table) + "\nseed = 7\n");
+    EXPECT_TRUE(Says(FailureOf(text), "grid.toml:",
+                     ":8: the seeds of a grid are a list; leave out "
+                     "training.seed and use 'seeds' of [grid]"))
+        << table;
+  }
+}
+
+// 2^63 - 1 is no seed, on the command line and here.
+TEST(Grid, SeedsAreBelowTheLargestInteger) {
+  const std::string largest = "9223372036854775807";
+  std::string text = Minimal("");
+  text.replace(text.find("[1, 2]"), 6, "[" + largest + "]");
+  EXPECT_TRUE(Says(FailureOf(text), "grid.toml:4:",
+                   "must be an integer >= 0 and below " + largest));
+  text.replace(text.find(largest), largest.size(), "9223372036854775805");
+  SeedOption more;
+  more.first = 2;
+  EXPECT_EQ(LoadGrid(Write(text), {}, more).seeds.back(), 9223372036854775806);
+  more.first = 3;
+  EXPECT_TRUE(
+      Says(MessageOf<ConfigError>([&] { LoadGrid(Write(text), {}, more); }),
+           "--seeds x3: too few integers follow the grid's largest seed, "
+           "9223372036854775805"));
+}
+
 TEST(Grid, MistakesAreNamedWithTheirPlace) {
   const std::string unknown = FailureOf(Minimal("lable = \"x\"\n"));
   EXPECT_TRUE(Says(unknown, "grid.toml:16:"));

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
+#include "core/config/config_fields.h"
 #include "core/config/config_toml.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
@@ -21,8 +23,12 @@ namespace {
 constexpr size_t kMaxRuns = 10'000;
 
 int64_t ReadSeed(const toml::node& node) {
+  constexpr int64_t kLimit = std::numeric_limits<int64_t>::max();
   const std::optional<int64_t> seed = node.value_exact<int64_t>();
-  if (!seed || *seed < 0) FailAt(node, "a seed must be an integer >= 0");
+  if (!seed || *seed < 0 || *seed == kLimit) {
+    FailAt(node,
+           fmt::format("a seed must be an integer >= 0 and below {}", kLimit));
+  }
   return *seed;
 }
 
@@ -129,6 +135,18 @@ void ReadHeader(const toml::table& root, Grid& grid) {
   }
 }
 
+// The dataset of the paper at `key`, or "".
+std::string GetDataset(const toml::table& table, const std::string& key) {
+  static const std::vector<std::string> datasets = {"owt", "c4"};
+  const std::string name = Get<std::string>(table, key, "");
+  if (!name.empty() && !Contains(datasets, name)) {
+    FailAt(*table.get(key),
+           fmt::format("{} '{}': the paper has no such dataset; {}", key, name,
+                       Suggestion(name, datasets)));
+  }
+  return name;
+}
+
 CorpusPart ReadCorpus(const toml::table& table, const ConfigDraft& base,
                       const std::vector<int64_t>& seeds,
                       std::set<std::string>& taken_ids) {
@@ -138,15 +156,18 @@ CorpusPart ReadCorpus(const toml::table& table, const ConfigDraft& base,
   GridCorpus corpus;
   corpus.id = RequiredId(table, "[[corpora]]", taken_ids);
   corpus.title = Required(table, "title", "[[corpora]]");
-  corpus.paper_dataset = Get<std::string>(table, "paper_dataset", "");
-  corpus.stands_for = Get<std::string>(table, "stands_for", "");
+  corpus.paper_dataset = GetDataset(table, "paper_dataset");
+  corpus.stands_for = GetDataset(table, "stands_for");
   if (!corpus.stands_for.empty() && !corpus.paper_dataset.empty()) {
     FailAt(*table.get("stands_for"),
            "a corpus of the paper stands for nothing but itself; leave out "
            "'stands_for' or 'paper_dataset'");
   }
   corpus.gpus = Get<int64_t>(table, "gpus", 0);
-  if (corpus.gpus < 0) FailAt(*table.get("gpus"), "'gpus' is negative");
+  if (corpus.gpus < 0 || corpus.gpus > kMaxSequences) {
+    FailAt(*table.get("gpus"),
+           fmt::format("'gpus' must be from 0 to {}", kMaxSequences));
+  }
   ConfigDraft draft = base;
   if (const toml::table* config = Subtable(table, "config")) {
     draft.Apply(*config);
@@ -163,8 +184,14 @@ RowPart ReadRow(const toml::table& table, const Grid& grid,
   GridRow row;
   row.id = RequiredId(table, "[[rows]]", taken_ids);
   row.label = Required(table, "label", "[[rows]]");
-  row.paper_row = Get<std::string>(table, "paper_row", "");
-  row.variant = Get<std::string>(table, "variant", "");
+  row.paper_row = GetName(table, "paper_row", "/");
+  row.variant = GetName(table, "variant");
+  if (row.variant.ends_with("acc_norm")) {
+    FailAt(*table.get("variant"),
+           fmt::format("variant '{}': names that end in acc_norm are those of "
+                       "results by that reading of accuracies; choose another",
+                       row.variant));
+  }
   row.place = TomlPosition(table);
   RowPart part{&table,
                row,
@@ -449,6 +476,12 @@ std::vector<GridRun> MakeRuns(const GridParts& parts,
     for (const RowPart& row : rows) {
       ConfigDraft draft = corpora[c].draft;
       for (const toml::table* config : row.configs) draft.Apply(*config);
+      if (const auto set = draft.origins.find("training.seed");
+          set != draft.origins.end()) {
+        throw ConfigError(set->second +
+                          ": the seeds of a grid are a list; leave out "
+                          "training.seed and use 'seeds' of [grid]");
+      }
       for (const std::string& assignment : grid.overrides) {
         draft.ApplyOverride(assignment);
       }

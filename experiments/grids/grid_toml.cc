@@ -33,20 +33,35 @@ std::string Required(const toml::table& table, const std::string& key,
   return value;
 }
 
-std::string RequiredName(const toml::table& table, const std::string& key,
-                         const std::string& where) {
-  const std::string name = Required(table, key, where);
-  const auto refuse = [&](const char* problem) {
+std::string GetName(const toml::table& table, const std::string& key,
+                    const std::string& more) {
+  // Two, a seed and a hash are the name of a folder.
+  constexpr size_t kMostCharacters = 100;
+  const std::string name = Get<std::string>(table, key, "");
+  const auto refuse = [&](const std::string& problem) {
     FailAt(*table.get(key), fmt::format("{} '{}'{}", key, name, problem));
   };
   if (name.starts_with('.')) refuse(" begins with a point");
+  if (name.size() > kMostCharacters) {
+    refuse(fmt::format(" has {} characters; at most {}", name.size(),
+                       kMostCharacters));
+  }
+  const std::string signs = "-_." + more;
   for (char c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.' &&
-        c != '_') {
-      refuse(": only letters, digits, '-', '_' and '.'");
+    if (!std::isalnum(static_cast<unsigned char>(c)) &&
+        signs.find(c) == std::string::npos) {
+      std::vector<std::string> known;
+      for (char sign : signs) known.emplace_back(1, sign);
+      refuse(": only letters, digits, " + Listed(known, "and"));
     }
   }
   return name;
+}
+
+std::string RequiredName(const toml::table& table, const std::string& key,
+                         const std::string& where) {
+  Required(table, key, where);
+  return GetName(table, key);
 }
 
 std::string RequiredId(const toml::table& table, const std::string& where,

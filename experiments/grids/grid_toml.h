@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/config/toml.h"
@@ -26,13 +27,18 @@ void CheckKeys(const toml::table& table, const std::string& where,
                const std::vector<std::string>& known);
 
 // The value at `key`, or `fallback` if there is none. Throws ConfigError if it
-// has another type.
+// has another type, and for a text with a NUL, which no report can hold.
 template <typename T>
 T Get(const toml::table& table, const std::string& key, const T& fallback) {
   const toml::node* node = table.get(key);
   if (node == nullptr) return fallback;
   const std::optional<T> value = node->value_exact<T>();
   if (!value) FailAt(*node, fmt::format("'{}' has the wrong type", key));
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (value->find('\0') != std::string::npos) {
+      FailAt(*node, fmt::format("'{}' has a NUL; leave it out", key));
+    }
+  }
   return *value;
 }
 
@@ -40,8 +46,13 @@ T Get(const toml::table& table, const std::string& key, const T& fallback) {
 std::string Required(const toml::table& table, const std::string& key,
                      const std::string& where);
 
-// The text at `key`, which is part of the names of folders: of letters, digits,
-// '-', '_' and '.', and beginning with no point.
+// The text at `key`, or "", which is part of the names of files or rows: at
+// most 100 letters, digits, '-', '_', '.' and characters of `more`, and
+// beginning with no point.
+std::string GetName(const toml::table& table, const std::string& key,
+                    const std::string& more = "");
+
+// Such a text, which must exist and not be empty.
 std::string RequiredName(const toml::table& table, const std::string& key,
                          const std::string& where);
 

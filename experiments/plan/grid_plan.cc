@@ -82,6 +82,33 @@ std::vector<std::string> PaperRowWarnings(const Rows& rows,
   return warnings;
 }
 
+// What is wrong if a grid by itself deletes the checkpoints of its runs, of
+// which experiments at its scale measure more; else "".
+std::string CheckpointProblem(const Grid& grid) {
+  const trainer::EvaluationPlan& own = grid.evaluations;
+  if (!grid.experiment.empty() || own.keep_checkpoint) return "";
+  bool builds_on_it = false, more = false;
+  std::vector<std::string> unreadable;
+  for (const Grid& other :
+       ReadableExperiments(grid.path, grid.overrides, &unreadable)) {
+    // What takes every row can be read for any file.
+    builds_on_it |= !std::ranges::equal(other.rows, grid.rows, {}, &GridRow::id,
+                                        &GridRow::id);
+    if (!IsMain(other)) continue;
+    for (const GridRun& run : other.runs) {
+      const trainer::EvaluationPlan& all = run.evaluations;
+      more |= all.inference_tau_factors != own.inference_tau_factors ||
+              all.active_histogram != own.active_histogram ||
+              all.router_health != own.router_health || all.tasks != own.tasks;
+    }
+  }
+  if (!builds_on_it || !more) return "";
+  return "experiments at the scale of this file measure more of its runs than "
+         "it asks for, and cannot once its checkpoints are deleted "
+         "(evaluations.keep_checkpoint): `run main`, with this file as "
+         "--scale, measures all of it, and `run --keep-checkpoints` keeps them";
+}
+
 // False if some row or corpus lacks some of the seeds.
 bool IsWhole(const Grid& grid) {
   return grid.runs.size() ==
@@ -284,8 +311,10 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
   std::vector<std::string> warnings = PlanWarnings(grid, rows, free, at_work);
   std::ranges::move(PaperRowWarnings(rows, paper),
                     std::back_inserter(warnings));
-  const std::string problem = TokenDiskProblem(rows, CacheFolder());
-  if (!problem.empty()) warnings.push_back(problem);
+  for (const std::string& problem :
+       {TokenDiskProblem(rows, CacheFolder()), CheckpointProblem(grid)}) {
+    if (!problem.empty()) warnings.push_back(problem);
+  }
   text += warnings.empty() ? "\nNo warnings.\n" : "\n";
   for (const std::string& warning : warnings) {
     text += Paragraph("WARNING " + warning);

@@ -167,6 +167,23 @@ TEST(GridPlan, WarnsOfRowsThatNothingJudges) {
                    "the paper's row owt/sparse/k1"));
 }
 
+// Of a file of one's own that is a scale, too, as a copy of mini is.
+TEST(GridPlan, WarnsOfCheckpointsThatExperimentsNeed) {
+  const fs::path path = Folder("mini9.toml");
+  std::string text = ReadWholeFile(GridPath("mini"));
+  text.replace(text.find("name = \"mini\""), 13, "name = \"mini9\"");
+  WriteFileAtomically(path, text);
+  EXPECT_TRUE(Says(PlanIn(SelectGrid(path.string(), "", {}), "/tmp"),
+                   "(evaluations.keep_checkpoint)", "`run main`"));
+  EXPECT_FALSE(Says(PlanIn(SelectGrid("main", path.string(), {}), "/tmp"),
+                    "(evaluations.keep_checkpoint)"));
+  text.replace(text.find("keep_checkpoint = false"), 23,
+               "keep_checkpoint = true");
+  WriteFileAtomically(path, text);
+  EXPECT_FALSE(Says(PlanIn(SelectGrid(path.string(), "", {}), "/tmp"),
+                    "(evaluations.keep_checkpoint)"));
+}
+
 // At every scale: corpora, tokens, checkpoints and results.
 TEST(GridPlan, SaysWhatEachKindOfFileTakes) {
   for (const std::string& name : Scales()) {

@@ -20,9 +20,11 @@
 #include "experiments/plan/rank_plan.h"
 #include "optimized/step_memory.h"
 #include "trainer/corpora/corpus.h"
+#include "trainer/corpora/standin_corpora.h"
 #include "trainer/results/metrics.h"
 #include "trainer/run/schedules.h"
 #include "trainer/tokens/token_disk.h"
+#include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -466,6 +468,36 @@ std::string PrecisionProblem(const RowEstimate& row) {
   return "";
 }
 
+// Of a name that no corpus has; no file is looked up or loaded.
+std::string CorpusProblem(const RowEstimate& row) {
+  const std::string& name = row.run.config.data.corpus;
+  const std::string kind = name.substr(0, name.find(':'));
+  const bool published = kind == "owt" || kind == "c4";
+  const bool has_path = name.size() > kind.size() + 1;
+  if (row.prepared || trainer::FindStandin(name) != nullptr ||
+      (published && name == kind) ||
+      ((published || kind == "jsonl" || kind == "path") && has_path)) {
+    return "";
+  }
+  try {
+    (void)trainer::FindCorpus(name, {});
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string VocabularyProblem(const RowEstimate& row) {
+  if (row.prepared) return "";
+  try {
+    trainer::RequireVocabSize(row.run.config.model.vocab_size);
+  } catch (const ConfigError& error) {
+    return fmt::format("{}; choose such a one, or give tokens with --tokens",
+                       error.what());
+  }
+  return "";
+}
+
 std::string BatchProblem(const RowEstimate& row) {
   const int64_t gpus = row.run.corpus.gpus;
   return gpus == 0 ? "" : SplitBatch(row.run.config.training, gpus).problem;
@@ -503,7 +535,8 @@ std::vector<std::string> PlanWarnings(const Grid& grid, const Rows& rows,
   std::vector<std::pair<std::string, std::vector<std::string>>> problems;
   for (const RowEstimate& row : rows) {
     for (const std::string& problem :
-         {ActivityProblem(row), PrecisionProblem(row), BatchProblem(row),
+         {ActivityProblem(row), PrecisionProblem(row), CorpusProblem(row),
+          VocabularyProblem(row), BatchProblem(row),
           MemoryProblem(row, grid.cluster)}) {
       if (problem.empty()) continue;
       auto known = problems.begin();

@@ -62,6 +62,8 @@ std::string TokenDiskProblem(const std::vector<RowEstimate>& rows,
 //   - fewer than 0.5 active experts on average at the start (DESIGN.md,
 //     ruling 7)
 //   - a precision in which its device does not train
+//   - a name that no corpus has, or a vocabulary size that no tokenizer is
+//     trained for, unless the tokens are given
 //   - balance groups or micro-batches that do not divide over the GPUs
 //   - more memory than a GPU has, but for what is kept as on the device
 //   - more disk than `free_disk_bytes`, with `at_work` runs at work (Total)

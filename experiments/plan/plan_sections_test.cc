@@ -256,6 +256,7 @@ RowEstimate SoundRow(const std::string& id) {
   row.run.corpus.id = "owt";
   row.run.corpus.gpus = 8;
   row.run.row.id = id;
+  row.run.config.data.corpus = "owt";
   row.run.config.router.kind = RouterKind::kSoftFixed;
   row.run.config.router.mean_active_experts = 2;
   row.run.config.router.tau = 1.1;
@@ -322,6 +323,36 @@ TEST(PlanWarnings, PrecisionInWhichNothingTrains) {
   EXPECT_TRUE(
       Says(warnings[0], "owt/a: training.precision = \"bf16\": the CPU"));
   row.run.runtime.device = "cuda";
+  EXPECT_TRUE(Warnings({row}).empty());
+}
+
+// As `run` refuses them, which may come a day later.
+TEST(PlanWarnings, CorporaAndVocabulariesThatNothingIsPreparedFrom) {
+  RowEstimate row = SoundRow("a");
+  row.run.corpus.gpus = 0;  // nothing to fit into
+  for (const char* good :
+       {"foldoc", "c4", "owt:here", "jsonl:not/here", "path:not/here"}) {
+    row.run.config.data.corpus = good;
+    EXPECT_TRUE(Warnings({row}).empty()) << good;
+  }
+  for (const char* wrong :
+       {"", "foldok", "owt:", "foldoc:", "path", "text:x"}) {
+    row.run.config.data.corpus = wrong;
+    const std::vector<std::string> warnings = Warnings({row});
+    ASSERT_EQ(warnings.size(), 1u) << wrong;
+    EXPECT_TRUE(Says(warnings[0], "owt/a: data.corpus = \"", "no such corpus"));
+  }
+  for (const int64_t vocabulary : {319, 1048577}) {
+    row.run.config.data.corpus = "owt";
+    row.run.config.model.vocab_size = vocabulary;
+    const std::vector<std::string> warnings = Warnings({row});
+    ASSERT_EQ(warnings.size(), 1u) << vocabulary;
+    EXPECT_TRUE(Says(warnings[0], "owt/a: model.vocab_size = ",
+                     "320 to 1048576 pieces", "--tokens"));
+  }
+  row.run.config.data.corpus = "mine";
+  row.prepared.emplace();
+  row.run.config.model.vocab_size = 319;
   EXPECT_TRUE(Warnings({row}).empty());
 }
 
