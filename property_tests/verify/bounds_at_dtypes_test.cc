@@ -287,21 +287,21 @@ TEST(BoundsAtDtypes, TheRuleForBf16SeesFaults) {
 }
 
 // Where logits that are stored as bf16 would change the weights: our kernels do
-// not store them, somebody else's may.
+// not store them, somebody else's may, whose bounds exceed most values then.
 TEST(BoundsAtDtypes, OurKernelsAreHeldToWhatTheyStore) {
   for (const auto& [impl, status, derivation] :
-       {std::tuple("faulty:batch:out:reference_bf16", Status::kPass,
-                   "twice-naive-bf16/4"),
+       {std::tuple("faulty:batch:out:reference_bf16", Status::kMistrusted,
+                   "twice-naive-bf16/5"),
         std::tuple("faulty:none:out:shim:bf16", Status::kPass,
-                   "stored-operands/1+bf16/1"),
+                   "stored-operands/2+bf16/1"),
         std::tuple("same:shim:bf16,shim:bf16", Status::kPass,
-                   "stored-operands/1+bf16/1"),
+                   "stored-operands/2+bf16/1"),
         std::tuple("faulty:batch:out:shim:bf16", Status::kFail,
-                   "stored-operands/1+bf16/1")}) {
+                   "stored-operands/2+bf16/1")}) {
     const auto implementation = MakeImplementation(impl);
     const CaseResult result =
         CheckCase(ParseCase("op=attention dtype=bf16 fill=generic sequences=1 "
-                            "length=80 heads=1 head_dim=40 scale=8",
+                            "length=80 heads=1 head_dim=40 scale=4",
                             impl),
                   *implementation);
     EXPECT_EQ(result.status, status) << CaseResultText(result);

@@ -8,17 +8,20 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "property_tests/verify/fill_sample.h"
 
 namespace softmoe::verify {
 namespace {
 
-// Values that hide mistakes are not drawn: T, tau and other factors are never
-// 1, and k and expansion_factor * k are whole numbers in the minority of cases.
+// Values that hide mistakes are hardly drawn: T, tau and other factors are 1
+// only where their range ends there, and k and expansion_factor * k are whole
+// numbers in the minority of cases.
 TEST(Coverage, IdentityValuesAreNotDrawn) {
   for (const Operation* op : Operations()) {
     int whole = 0, drawn = 0;
+    std::map<std::string, int> ones;
     for (uint32_t number = 0; number < 400; ++number) {
       const Case c = DrawCase(*op, {}, 7, number);
       for (const auto& [name, value] : c.reals) {
@@ -27,12 +30,75 @@ TEST(Coverage, IdentityValuesAreNotDrawn) {
           whole += value == std::round(value);
           continue;
         }
-        if (name != "spread" && name != "scale") {
-          EXPECT_NE(value, 1) << op->name() << " " << name;
-        }
+        if (name == "spread" || name == "scale" || value != 1) continue;
+        const Parameter& p = *op->FindParameter(name);
+        EXPECT_TRUE(p.low == 1 || p.high == 1) << op->name() << " " << name;
+        ++ones[name];
       }
     }
+    for (const auto& [name, count] : ones) {
+      EXPECT_LE(count, 40) << op->name() << " " << name;
+    }
     EXPECT_LT(2 * whole, drawn + 1) << op->name();
+  }
+}
+
+// Besides typical values, the ends of a range and what is between them.
+TEST(Coverage, RangesAreDrawnFromEndToEnd) {
+  for (const Operation* op : Operations()) {
+    for (const Parameter& p : op->parameters()) {
+      if (p.typical.empty()) continue;
+      int lowest = 0, highest = 0, others = 0;
+      for (uint32_t number = 0; number < 400; ++number) {
+        const Case c = DrawCase(*op, {}, 7, number);
+        const double value = c.Real(p.name);
+        const double high =
+            p.at_most.empty()
+                ? p.high
+                : std::min(p.high, static_cast<double>(c.Size(p.at_most)));
+        EXPECT_GE(value, p.low) << CaseText(c);
+        EXPECT_LE(value, high) << CaseText(c);
+        lowest += value == p.low;
+        highest += value == high;
+        others += value > p.low && value < high &&
+                  std::ranges::count(p.typical, value) == 0;
+      }
+      EXPECT_GE(lowest, 4) << op->name() << " " << p.name;
+      EXPECT_GE(highest, 4) << op->name() << " " << p.name;
+      EXPECT_GE(others, 4) << op->name() << " " << p.name;
+    }
+  }
+}
+
+// A mean over many tokens has small ones, and a sum large ones.
+TEST(Coverage, CotangentsAreOfSeveralMagnitudes) {
+  for (const auto& [name, cotangent] :
+       {std::pair("attention", "d_out"),
+        std::pair("balance_sums", "d_basis_sums"),
+        std::pair("budget", "d_mean_active"), std::pair("experts", "d_out"),
+        std::pair("jitter", "d_hidden_before"),
+        std::pair("jitter", "d_router_input"), std::pair("lapsum", "d_weights"),
+        std::pair("rmsnorm", "d_x_before"), std::pair("rmsnorm", "d_y"),
+        std::pair("rope", "d_rotated"), std::pair("route_plan", "d_row_gate"),
+        std::pair("router", "d_gates")}) {
+    const Operation& op = FindOperation(name);
+    int tiny = 0, small = 0, large = 0, drawn = 0;
+    for (uint32_t number = 0; number < 100; ++number) {
+      const TensorMap inputs =
+          op.Inputs(DrawCase(op, {{"fill", "generic"}}, 7, number));
+      double most = 0;
+      for (const double x : At(inputs, cotangent).values) {
+        most = std::max(most, std::abs(x));
+      }
+      drawn += most > 0;
+      tiny += most > 0 && most < 1e-8;
+      small += most > 1e-8 && most < 1e-5;
+      large += most > 10;
+    }
+    EXPECT_GE(tiny, 5) << name << " " << cotangent;
+    EXPECT_GE(small, 5) << name << " " << cotangent;
+    EXPECT_GE(large, 5) << name << " " << cotangent;
+    EXPECT_GE(drawn - tiny - small - large, 20) << name << " " << cotangent;
   }
 }
 

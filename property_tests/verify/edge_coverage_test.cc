@@ -10,12 +10,14 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "property_tests/verify/engine/case.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/operation.h"
 #include "property_tests/verify/engine/tensor.h"
+#include "reference/lapsum.h"
 #include "reference/matrix.h"
 
 namespace softmoe::verify {
@@ -159,6 +161,108 @@ TEST(Edges, CountsExceed16Bits) {
   EXPECT_TRUE(AnEdgeReaches("add", [](const Case& c, const TensorMap&) {
     return c.Size("size") > 0xffff;
   }));
+}
+
+TEST(Edges, RowsOfBothRoutersAreMany) {
+  for (const char* kind : {"soft", "sparse"}) {
+    for (const char* many : {"rows", "num_experts"}) {
+      EXPECT_TRUE(AnEdgeReaches(
+          "router",
+          [&](const Case& c, const TensorMap&) {
+            return c.Choice("kind") == kind &&
+                   c.Size(many) > (many == std::string("rows") ? 1024 : 128);
+          }))
+          << kind << " " << many;
+    }
+  }
+  for (const char* basis : {"soft_weights", "softmax", "softmax_sparse"}) {
+    EXPECT_TRUE(AnEdgeReaches("balance_sums", [&](const Case& c,
+                                                  const TensorMap&) {
+      return c.Choice("basis") == basis && c.Size("rows") > 1024;
+    })) << basis;
+  }
+}
+
+TEST(Edges, TheFallbackGivesTokensTheirOnlyExpert) {
+  EXPECT_TRUE(AnEdgeReaches("router", [](const Case& c, const TensorMap& in) {
+    return c.Choice("kind") == "soft" && c.Choice("fallback") == "top1" &&
+           c.Size("max_active") == 1 && ScalarOf(in, "cutoff") >= 1;
+  }));
+}
+
+// More than a block of a device sums.
+TEST(Edges, AnIdHasManyRows) {
+  EXPECT_TRUE(AnEdgeReaches("embedding", [](const Case&, const TensorMap& in) {
+    const std::vector<double>& ids = At(in, "ids").values;
+    return std::ranges::any_of(
+        ids, [&](double id) { return std::ranges::count(ids, id) > 512; });
+  }));
+}
+
+TEST(Edges, BothFactorsAreTransposed) {
+  const auto both = [](const Case& c) {
+    return c.Choice("transpose_a") == "yes" && c.Choice("transpose_b") == "yes";
+  };
+  EXPECT_TRUE(AnEdgeReaches("gemm", [&](const Case& c, const TensorMap&) {
+    return both(c) && c.Size("m") == c.Size("n") && c.Size("m") == c.Size("k");
+  }));
+  EXPECT_TRUE(AnEdgeReaches("gemm", [&](const Case& c, const TensorMap&) {
+    return both(c) && c.Size("k") > 512;
+  }));
+}
+
+TEST(Edges, AVocabularyIsLarge) {
+  EXPECT_TRUE(AnEdgeReaches("lm_head", [](const Case& c, const TensorMap&) {
+    return c.Size("vocab_size") > 2048 && c.fill.name == "generic";
+  }));
+}
+
+// 1 - beta2^t is neither nearly 0 nor 1, and t exceeds 16 bits.
+TEST(Edges, UpdatesAreMany) {
+  EXPECT_TRUE(AnEdgeReaches("adamw", [](const Case& c, const TensorMap& in) {
+    const double left =
+        std::pow(ScalarOf(in, "beta2"), c.Size("completed") + 1);
+    return c.Size("completed") > 1000 && left > 0.01 && left < 0.1 &&
+           ScalarOf(in, "learning_rate") > 0;
+  }));
+  EXPECT_TRUE(AnEdgeReaches("adamw", [](const Case& c, const TensorMap& in) {
+    return c.Size("completed") > 0xffff && ScalarOf(in, "beta2") > 0.999 &&
+           ScalarOf(in, "learning_rate") > 0;
+  }));
+}
+
+TEST(Edges, ScoresAreTheRootAndFarFromIt) {
+  const auto distance = [](const TensorMap& in, int64_t row) {
+    return reference::SolveLapSum(ToMatrix(At(in, "scores")).row(row),
+                                  ScalarOf(in, "mean_active"),
+                                  ScalarOf(in, "temperature"))
+        .min_distance;
+  };
+  EXPECT_TRUE(AnEdgeReaches("lapsum", [&](const Case& c, const TensorMap& in) {
+    return c.Size("rows") == 1 && distance(in, 0) > 15;
+  }));
+  EXPECT_TRUE(AnEdgeReaches("lapsum", [&](const Case& c, const TensorMap& in) {
+    return c.Size("num_experts") == 2 && distance(in, c.Size("rows") - 1) == 0;
+  }));
+}
+
+// Nearly all that the layers share goes to one of them, and its gradient is
+// still not 0.
+TEST(Edges, OneLayerMayHaveTheBudget) {
+  const Operation& op = FindOperation("budget");
+  const std::string& edge = op.edges().back();
+  int saturated = 0;
+  for (uint32_t number = 0; number < 40; ++number) {
+    const Case c = DrawCase(op, ParseWords(edge), 11, number);
+    const TensorMap inputs = op.Inputs(c);
+    const std::vector<double>& logits = At(inputs, "budget_logits").values;
+    const ExpectedOutput d =
+        ExpectOf(op, c, inputs, {}).outputs.at("d_budget_logits");
+    ASSERT_EQ(logits.size(), 2u);
+    saturated += std::abs(logits[0] - logits[1]) > 14 &&
+                 std::abs(d.values.values[0]) > 2 * d.bounds[0];
+  }
+  EXPECT_GE(saturated, 15);
 }
 
 // Four draws share an index (SPEC.md 2.4). It has 64 bits, and the rows of some

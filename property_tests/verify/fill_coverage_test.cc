@@ -152,6 +152,15 @@ std::vector<double> AttentionScoresOrLogits(const Sample& s) {
   return scores;
 }
 
+bool EverySecondGradientIsZero(const Sample& s) {
+  const Tensor& gradient = At(s.inputs, "gradient");
+  for (int64_t i = 0; i < gradient.size(); ++i) {
+    const int64_t step = i / gradient.shape[1], j = i % gradient.shape[1];
+    if ((gradient.values[i] == 0) != ((step + j) % 2 == 0)) return false;
+  }
+  return true;
+}
+
 const std::map<std::string, Promise>& Promises() {
   static const std::map<std::string, Promise> promises = {
       {"generic",
@@ -299,7 +308,10 @@ const std::map<std::string, Promise>& Promises() {
          return s.c.Size("completed") == 0 &&
                 std::ranges::all_of(At(s.inputs, "first_moment").values,
                                     zero) &&
-                std::ranges::all_of(At(s.inputs, "second_moment").values, zero);
+                std::ranges::all_of(At(s.inputs, "second_moment").values,
+                                    zero) &&
+                // An element that no update has seen decays all the same.
+                EverySecondGradientIsZero(s);
        }},
       {"unseen",
        [](const Sample& s) {
@@ -331,7 +343,7 @@ const std::map<std::string, Promise>& Promises() {
        }},
       {"zero_rows",
        [](const Sample& s) {
-         const Tensor& x = At(s.inputs, "x");
+         const Tensor& x = At(s.inputs, s.Has("x") ? "x" : "hidden");
          const int64_t width = x.shape[1];
          for (int64_t i = 0; i < x.size(); ++i) {
            if ((x.values[i] == 0) != (i / width % 4 == 0)) return false;
@@ -411,6 +423,53 @@ TEST(Fills, GatesOfActiveExpertsAreZeroNowAndThen) {
       }
       EXPECT_GE(zero, 10) << name << " " << fill;
       EXPECT_GE(other, 2 * zero) << name << " " << fill;
+    }
+  }
+}
+
+// Where SiLU has an argument of 0, with a slope of 1/2.
+TEST(Fills, ZeroColumnsOfGHaveGradients) {
+  const Operation& op = FindOperation("experts");
+  for (const Dtype dtype : op.dtypes()) {
+    int shown = 0;
+    for (uint32_t number = 0; number < kCases; ++number) {
+      CasePattern fixed = FixedFor(op, "zero_rows");
+      fixed["dtype"] = DtypeName(dtype);
+      const Sample s(op, fixed, number);
+      const int64_t inner = s.c.Size("d_ffn");
+      const Tensor& weight = At(s.inputs, "gate_up_weight");
+      const ExpectedOutput& d = s.expected.outputs.at("d_gate_up_weight");
+      bool shows = false;
+      for (int64_t i = 0; i < weight.size(); ++i) {
+        const int64_t column = i % (2 * inner);
+        const bool zero = column < inner && column % 4 == 0;
+        ASSERT_EQ(weight.values[i] == 0, zero) << CaseText(s.c);
+        shows = shows || (zero && std::abs(d.values.values[i]) > d.bounds[i]);
+      }
+      shown += shows;
+    }
+    EXPECT_GE(shown, kCases / 2) << DtypeName(dtype);
+  }
+}
+
+// A program whose softmax divides 0 by 0, or leaves 0 there, is wrong, and one
+// that stores scores is right: both show only within bounds.
+TEST(Fills, FarBelowHasBoundsAtBf16) {
+  const Operation& op = FindOperation("attention");
+  for (uint32_t number = 0; number < kCases; ++number) {
+    const Sample s(op, {{"fill", "far_below"}, {"dtype", "bf16"}}, number);
+    for (const auto* outputs : {&s.expected.outputs, &s.expected.of_ours}) {
+      for (const auto& [name, output] : *outputs) {
+        for (const double bound : output.bounds) {
+          ASSERT_LT(bound, HUGE_VAL) << name << " " << CaseText(s.c);
+        }
+      }
+      const ExpectedOutput& out = outputs->at("out");
+      bool shows = out.values.size() == 0;
+      for (int64_t i = 0; i < out.values.size(); ++i) {
+        shows = shows || std::abs(out.values.values[i]) > out.bounds[i];
+      }
+      EXPECT_TRUE(shows) << CaseText(s.c);
     }
   }
 }

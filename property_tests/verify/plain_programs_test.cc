@@ -273,7 +273,7 @@ TEST(PlainPrograms, MayStoreScoresAndScaledQueries) {
 // queries in the other.
 TEST(PlainPrograms, MayScaleQueriesInOnePass) {
   for (const std::string size :
-       {"head_dim=2 length=80 scale=8", "head_dim=6 length=60 scale=4",
+       {"head_dim=2 length=80 scale=4", "head_dim=6 length=60 scale=4",
         "head_dim=40 length=30 scale=1"}) {
     for (const std::string number : {"0", "2", "4"}) {
       ExpectPlain(Form::kScalesQueriesAgain, Slip::kNone,

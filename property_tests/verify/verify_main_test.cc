@@ -72,7 +72,7 @@ TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
       "fuzz op=lapsum impl=faulty:twice:weights:cpu:v3 --seconds 1 "
       "--bundles bundles");
   EXPECT_TRUE(EndedWith(fuzz, 1, "got/expected is 2 = 2"));
-  const size_t begin = fuzz.output.find("REPRO v6 ");
+  const size_t begin = fuzz.output.find("REPRO v7 ");
   ASSERT_NE(begin, std::string::npos) << fuzz.output;
   const std::string line =
       fuzz.output.substr(begin, fuzz.output.find('\n', begin) - begin);
@@ -175,11 +175,11 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   EXPECT_TRUE(
       EndedWith(RunVerify("run op= impl=cpu:v3"), 2, "'op=' is not KEY=VALUE"));
   EXPECT_TRUE(
-      EndedWith(RunVerify("run REPRO v6 verify run op=lapsum impl=cpu:v3"), 2,
+      EndedWith(RunVerify("run REPRO v7 verify run op=lapsum impl=cpu:v3"), 2,
                 "cut short"));
   EXPECT_TRUE(EndedWith(RunVerify("run op=lapsum case=4294967295 --cases 2"), 2,
                         "2 cases from case=4294967295: the last is"));
-  const std::string line = "REPRO v6 verify run op=lapsum seed=0x0 case=1";
+  const std::string line = "REPRO v7 verify run op=lapsum seed=0x0 case=1";
   EXPECT_TRUE(EndedWith(RunVerify("run '" + line + " # FAIL\n" + line + "'"), 2,
                         "two REPRO lines"));
   EXPECT_TRUE(EndedWith(RunVerify("run '" + line + " # FAIL' '" + line + "'"),

@@ -203,7 +203,7 @@ TEST(Campaign, ReportsSayTheSame) {
   const std::string repro = json["failures"][0]["repro"];
   EXPECT_EQ(repro, ReproLine(found.failures()[0].smallest));
   const std::string junit = SuiteJUnit(found);
-  EXPECT_TRUE(Says(junit, "failures=\"1\"", "REPRO v6 verify run op=lapsum"));
+  EXPECT_TRUE(Says(junit, "failures=\"1\"", "REPRO v7 verify run op=lapsum"));
   EXPECT_TRUE(Says(SuiteText(found), repro));
 }
 

@@ -64,6 +64,15 @@ int64_t DrawSize(const Parameter& parameter, const Range& range,
   return ToStep(std::floor(size), parameter.step, range);
 }
 
+// One of the ends, or a number between them, as often of any magnitude.
+double DrawUntypical(const Range& range, const Words& words) {
+  const uint32_t which = words[2] % 3;
+  if (which < 2) return which == 0 ? range.low : range.high;
+  const double low = std::max(range.low, 0x1p-24 * range.high);
+  const double u = UniformFromWord(words[3]);
+  return std::clamp(low * std::pow(range.high / low, u), range.low, range.high);
+}
+
 double DrawReal(const Parameter& parameter, const Case& c, const Words& words) {
   const Range drawn = {parameter.low, parameter.high};
   // Now and then as near below as it can be.
@@ -72,6 +81,7 @@ double DrawReal(const Parameter& parameter, const Case& c, const Words& words) {
   }
   const Range range = Limited(drawn, parameter, c, kMostlyBelow);
   if (!parameter.typical.empty()) {
+    if (words[1] % 8 == 0) return DrawUntypical(range, words);
     return std::clamp(parameter.typical[words[0] % parameter.typical.size()],
                       range.low, range.high);
   }

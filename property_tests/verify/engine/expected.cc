@@ -273,30 +273,32 @@ others may round to bf16 what is in float.)")};
 }
 
 const Derivation& NaiveDerivation() {
-  static const Derivation derivation = {"twice-naive-bf16/4", RawLines(R"(
+  static const Derivation derivation = {"twice-naive-bf16/5", RawLines(R"(
 At dtype bf16, of programs of which nobody knows what they store, the
 larger of two. The same formula as a naive program has it: inputs, every
 intermediate result and the output stored as bf16, sums accumulated in
 float; its largest error over the tensor (over the gradients of q, k and
 v each), twice, and, but for outputs in float, one rounding of the output:
 2^-8 |x| + 2^-133. And the bound of a plain program, derived as stored-
-operands/1 is, with the same exception rounded once: it also stores the
+operands/2 is, with the same exception rounded once: it also stores the
 results of products, and in attention q with its scale, the weights, and
 the gradient of scores before it is scaled. Where it has no bound, that of
-stored-operands/1 takes its place; where moreover the naive program happens
+stored-operands/2 takes its place; where moreover the naive program happens
 to have no error, there is none.)")};
   return derivation;
 }
 
 const Derivation& StoredDerivation() {
-  static const Derivation derivation = {"stored-operands/1", RawLines(R"(
+  static const Derivation derivation = {"stored-operands/2", RawLines(R"(
 At dtype bf16, operation by operation, the bound of a program that
 computes in float and stores what it computed and products take (in
 experts also their results) as bf16, 2^-8 |x| each. Each operation of
 float counts twice, and no sum's roundings are random: tensor cores may
 truncate when they add, which is 2 u and always towards zero. How float
-may compute it is as at f32. Where this leaves no bound, that of the
-naive program of twice-naive-bf16/4.)")};
+may compute it is as at f32. Scores of attention that are one product,
+the same for every key of a query, have the errors of float alone: what
+is stored moves all of them alike. Where this leaves no bound, that of
+the naive program of twice-naive-bf16/5.)")};
   return derivation;
 }
 

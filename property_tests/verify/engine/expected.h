@@ -93,8 +93,8 @@ ExpectedOutput Exactly(Tensor values, const std::string& derivation);
 // have.
 ExpectedOutput ExactRegime(Tensor values);
 
-// Derivations that operations share: exact/2, twice-naive-bf16/4,
-// stored-operands/1.
+// Derivations that operations share: exact/2, twice-naive-bf16/5,
+// stored-operands/2.
 const Derivation& ExactDerivation();
 const Derivation& NaiveDerivation();
 const Derivation& StoredDerivation();

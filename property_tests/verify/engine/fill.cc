@@ -62,15 +62,20 @@ const std::vector<FillInfo>& Fills() {
        "rest: unequal loads of ranks that hold four each"},
       {"empty", "no row has an active expert"},
       {"repeated", "all ids are the same"},
-      {"first_update", "moments of zero, as before the first update"},
+      {"first_update",
+       "moments of zero, as before the first update; every second gradient is "
+       "0, too"},
       {"unseen",
        "every second gradient is 0, and some steps have no other: the moments "
        "decay all the same"},
       {"far_below",
        "every score so far below 0 that e to its power is 0: at -200, at f64 "
-       "at -1000, and except at bf16 in some cases at -12000"},
+       "at -1000, and except at bf16 in some cases at -12000; in attention at "
+       "bf16 those of a query are equal"},
       {"largest", "numbers beside the largest finite ones"},
-      {"zero_rows", "the first of every four rows is 0"},
+      {"zero_rows",
+       "the first of every four rows is 0; in experts also the first of every "
+       "four columns of G"},
   };
   return fills;
 }
@@ -136,6 +141,17 @@ Tensor Filler::Plain(const std::string& name, const std::vector<Window>& axes,
     const auto words = Words(name, index);
     return exact ? SmallWhole(words) : scale * Normal(words);
   });
+}
+
+Tensor Filler::Cotangent(const std::string& name,
+                         const std::vector<Window>& axes) const {
+  static constexpr double kScales[] = {0x1p-30, 0x1p-20, 1, 1, 0x1p10};
+  const std::string& fill = case_.fill.name;
+  const double scale =
+      fill == "exact" || fill == "huge"
+          ? 1
+          : kScales[Words("cotangent", {0})[0] % std::size(kScales)];
+  return Plain(name, axes, scale);
 }
 
 Tensor Filler::Data(const std::string& name, const std::vector<Window>& axes,

@@ -63,9 +63,13 @@ class Filler {
   Tensor Data(const std::string& name, const std::vector<Window>& axes,
               double scale = 1) const;
   // Normal for every fill except `exact`, which takes whole numbers: for
-  // cotangents and weights.
+  // weights.
   Tensor Plain(const std::string& name, const std::vector<Window>& axes,
                double scale = 1) const;
+  // Plain, times a power of 2 that all cotangents of the case share: 2^-30,
+  // 2^-20, 1 or 2^10. It is 1 in fills `exact` and `huge`.
+  Tensor Cotangent(const std::string& name,
+                   const std::vector<Window>& axes) const;
   // Router scores [rows, experts]: what each fill means is in Fills().
   Tensor Scores(const std::string& name, const std::string& rows_parameter,
                 const std::string& experts_parameter, double spread) const;
@@ -82,6 +86,10 @@ class Filler {
   double WholeActive(const std::string& experts_parameter) const;
   // 1 to 4 numbers of its dtype above or below that.
   double BesideWholeActive(const std::string& experts_parameter) const;
+  // For fill zero_rows: whether the row is 0.
+  bool IsZeroRow(int64_t row) const {
+    return case_.fill.name == "zero_rows" && row % 4 == 0;
+  }
   // For fill far_below: by how much scores are below 0. Beyond 10^4, a mask of
   // -10^4 is not far enough below them.
   double FarBelow() const;

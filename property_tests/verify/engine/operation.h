@@ -36,8 +36,8 @@ struct Parameter {
   bool below = false;
   // Sizes: the fill with which it is `low`.
   std::string low_in_fill = {};
-  // Reals: the values to draw from; if empty, any multiple of 1/64 in the
-  // range.
+  // Reals: the values that are mostly drawn; if empty, any multiple of 1/64 in
+  // the range is.
   std::vector<double> typical = {};
   int64_t step = 1;  // sizes: a multiple of this
   // Sizes: whether elements of outputs along it have the same bits whatever the

@@ -2,7 +2,7 @@
 //
 // replay.h - a failing case as one line that runs it again.
 //
-//   REPRO v5 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
+//   REPRO v7 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
 //
 // The line reruns exactly one case. What follows "#" is for people. A change of
 // what a case means (fills, Philox addresses, whether another call precedes it)
@@ -16,7 +16,7 @@
 
 namespace softmoe::verify {
 
-inline constexpr int kReproVersion = 6;
+inline constexpr int kReproVersion = 7;
 
 std::string ReproLine(const CaseResult& result);
 // The line of a case that has no result, with a remark for people.

@@ -151,7 +151,7 @@ TEST_F(Foreign, AStopEndsACallAtOnceAndIsNoFailure) {
       Run("run op=lapsum impl=serve:./hang 2>&1 & until [ -e '" + began +
           "' ] || ! kill -0 $!; do sleep 0.1; done; kill -TERM $!; wait $!");
   EXPECT_TRUE(EndedWith(stopped, 75, "0 cases ran and are reported above"));
-  EXPECT_TRUE(Says(stopped.output, "STOPPED: 0 cases", "REPRO v6 verify run ",
+  EXPECT_TRUE(Says(stopped.output, "STOPPED: 0 cases", "REPRO v7 verify run ",
                    "case=0 # not judged: the first of 64 in one call"));
   EXPECT_FALSE(Says(stopped.output, "FAIL lapsum"));
 }

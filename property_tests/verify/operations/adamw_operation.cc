@@ -118,14 +118,20 @@ class AdamW : public Operation {
         Real("beta1", "decay of the first moment", 0, 0.999, {0.9, 0.9, 0.5, 0},
              0.5),
         Real("beta2", "decay of the second moment", 0, 0.9999,
-             {0.95, 0.95, 0.999, 0.5}, 0.75),
+             {0.95, 0.95, 0.999, 0.9999, 0.5}, 0.75),
         Real("epsilon", "added to the root of the second moment",
              kAdamEpsilon.low, 1, {1e-8, 1e-8, 1e-3, kAdamEpsilon.low}, 0.5),
         Real("weight_decay", "decoupled", 0, 1, {0, 0.01, 0.3}, 0),
         Real("clip_norm", "largest norm of a gradient; 0: any", 0, 1e6,
              {0, 0.5, 1e-6, 1e6}, 0),
     };
-    edges_ = {"matrix_size=0", "vector_size=0", "matrix_size=40001 steps=1"};
+    edges_ = {"matrix_size=0", "vector_size=0", "matrix_size=40001 steps=1",
+              // Of many updates: a correction of the second moment that still
+              // counts, and the most, of which 16 bits count none.
+              "completed=3000 beta2=0.999 epsilon=1e-8 learning_rate=0.3 "
+              "gradient_scale=3 steps=1 fill=generic",
+              "completed=196608 beta2=0.9999 learning_rate=0.3 "
+              "gradient_scale=3 steps=1 fill=generic"};
     fills_ = {"generic", "subnormal", "huge", "first_update", "unseen"};
     dtypes_ = {Dtype::kF32, Dtype::kF64};
     outputs_ = {{"parameter"},
@@ -167,7 +173,9 @@ are rounded, and may underflow, too: (n + 3) u/2.)")}};
     }
     inputs["gradient"] =
         filler.Data("gradient", {filler.Axis("steps"), all[0]}, scale);
-    if (c.fill.name == "unseen") OmitGradients(c, filler, inputs["gradient"]);
+    if (c.fill.name == "unseen" || c.fill.name == "first_update") {
+      OmitGradients(c, filler, inputs["gradient"]);
+    }
     for (const char* name : {"learning_rate", "beta1", "beta2", "epsilon",
                              "weight_decay", "clip_norm"}) {
       inputs[name] = filler.Scalar(c.Real(name));
@@ -227,14 +235,15 @@ are rounded, and may underflow, too: (n + 3) u/2.)")}};
 
  private:
   // Every second element has a gradient of 0, and the others have one in the
-  // next step; in a third of the steps all elements do.
+  // next step; of fill unseen, in a third of the steps all elements do.
   static void OmitGradients(const Case& c, const Filler& filler,
                             Tensor& gradient) {
     const Window steps = filler.Axis("steps");
     const int64_t size = c.Size("matrix_size") + c.Size("vector_size");
     for (int64_t s = 0; s < steps.count; ++s) {
       const int64_t step = steps.first + s;
-      const bool all = filler.Words("unseen", {step})[0] % 3 == 0;
+      const bool all =
+          c.fill.name == "unseen" && filler.Words("unseen", {step})[0] % 3 == 0;
       for (int64_t i = 0; i < size; ++i) {
         if (all || (step + i) % 2 == 0) gradient.values[s * size + i] = 0;
       }

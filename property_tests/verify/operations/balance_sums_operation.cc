@@ -170,7 +170,11 @@ class BalanceSums : public Operation {
         SpreadParameter(),
         TemperatureParameter("T of p, in score units"),
     };
-    edges_ = {"rows=0", "rows=1089", "num_experts=256",
+    edges_ = {"rows=0",
+              "rows=1089 basis=soft_weights",
+              "rows=1089 basis=softmax",
+              "rows=1089 basis=softmax_sparse",
+              "num_experts=256",
               "num_experts=32 mean_active=31.99998 basis=soft_weights"};
     fills_ = {"generic",        "exact",       "ties",      "near_ties",
               "plateau",        "wide_gap",    "all_equal", "dominant",
@@ -207,7 +211,7 @@ its p to 0.)")},
                                   : c.Real("mean_active"));
     inputs["temperature"] = filler.Scalar(c.Real("temperature"));
     inputs["d_basis_sums"] =
-        filler.Plain("d_basis_sums", {filler.Axis("num_experts")});
+        filler.Cotangent("d_basis_sums", {filler.Axis("num_experts")});
     inputs["d_z_sum"] = filler.Scalar(0.375);
     return inputs;
   }

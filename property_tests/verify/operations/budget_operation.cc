@@ -123,7 +123,9 @@ class BudgetOp : public Operation {
          .typical = {0.125, 1, 1, 8},
          .simple = 1},
     };
-    edges_ = {"layers=96"};
+    // Of two layers, one mostly has nearly all there is.
+    edges_ = {"layers=96",
+              "layers=2 spread=32 mean_active_experts=7.5 fill=generic"};
     fills_ = {"generic", "subnormal", "huge"};
     outputs_ = {{.name = "mean_active", .in_double = true},
                 {.name = "cutoff", .optional = true, .in_double = true},
@@ -150,7 +152,7 @@ u |x| + 2^-149, u = 2^-24.)")},
     TensorMap inputs;
     inputs["budget_logits"] =
         filler.Data("budget_logits", {layers}, c.Real("spread"));
-    inputs["d_mean_active"] = filler.Plain("d_mean_active", {layers});
+    inputs["d_mean_active"] = filler.Cotangent("d_mean_active", {layers});
     for (const char* name :
          {"mean_active_experts", "expansion_factor", "tau"}) {
       inputs[name] = filler.Scalar(c.Real(name));

@@ -37,13 +37,15 @@ class Embedding : public Operation {
         {.name = "d_model", .text = "width", .high = 140},
         {.name = "vocab_size", .text = "rows of the table", .high = 90},
     };
-    // The last two: one piece of a device's sums, and several with a part.
+    // The last three: one piece of a device's sums, and several with a part,
+    // of two ids and of one.
     edges_ = {"rows=0",
               "d_model=264",
               "rows=600 vocab_size=257",
               "rows=600 vocab_size=66000 d_model=1",
               "rows=64 vocab_size=1",
-              "rows=300 vocab_size=2 d_model=8"};
+              "rows=300 vocab_size=2 d_model=8",
+              "rows=600 vocab_size=2 d_model=8 fill=repeated"};
     fills_ = {"generic", "exact", "subnormal", "huge", "repeated"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
     outputs_ = {{"out"}, {.name = "d_table", .in_float = true}};

@@ -142,12 +142,13 @@ class Experts : public Operation {
     };
     edges_ = {"rows=0", "d_ffn=550", "d_model=300", "d_model=264 d_ffn=272",
               "rows=130 num_experts=40",
-              "num_experts=130 max_active=7 d_model=8 d_ffn=5",
+              "num_experts=130 max_active=7 d_model=8 d_ffn=5 fill=exact",
+              "num_experts=130 max_active=7 d_model=8 d_ffn=5 fill=generic",
               "rows=300 d_model=4 d_ffn=4 fill=one_expert_all",
               // Arguments of SiLU below -88, where e^-z exceeds float.
               "d_model=96 d_ffn=24 rows=20 scale=16 fill=generic"};
     fills_ = {"generic",        "exact",        "subnormal", "one_expert_all",
-              "expert_0_and_1", "uneven_ranks", "empty"};
+              "expert_0_and_1", "uneven_ranks", "empty",     "zero_rows"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
     outputs_ = {{"out"},
                 {"d_hidden"},
@@ -175,8 +176,13 @@ d_model.
     const Window inner = filler.Axis("d_ffn");
     TensorMap inputs;
     inputs["hidden"] = filler.Data("hidden", {rows, width}, c.Real("scale"));
+    for (int64_t i = 0; i < inputs["hidden"].size(); ++i) {
+      if (filler.IsZeroRow(rows.first + i / width.count)) {
+        inputs["hidden"].values[i] = 0;
+      }
+    }
     inputs["out_before"] = filler.Plain("out_before", {rows, width});
-    inputs["d_out"] = filler.Plain("d_out", {rows, width});
+    inputs["d_out"] = filler.Cotangent("d_out", {rows, width});
     inputs["active"] = Selection(c, filler);
     inputs["gates"] =
         c.fill.name == "exact"
@@ -188,6 +194,7 @@ d_model.
     ZeroSomeGates(filler, &inputs["gates"]);
     inputs["gate_up_weight"] = filler.Plain(
         "gate_up_weight", {experts, width, Filler::All(2), inner}, 0.3);
+    ZeroSomeColumnsOfG(filler, &inputs["gate_up_weight"]);
     if (c.fill.name == "exact") MakeExact(c, filler, &inputs);
     inputs["gate_up_weight"].shape = {experts.count, width.count,
                                       2 * inner.count};
@@ -231,6 +238,17 @@ d_model.
 
  private:
   static constexpr char kDerivation[] = "experts-f32/3";
+
+  // SiLU has an argument of 0 there, also in rows that are not 0.
+  static void ZeroSomeColumnsOfG(const Filler& filler, Tensor* gate_up_weight) {
+    const Window inner = filler.Axis("d_ffn");
+    for (int64_t i = 0; i < gate_up_weight->size(); ++i) {
+      const bool is_gate = i / inner.count % 2 == 0;
+      if (is_gate && filler.IsZeroRow(inner.first + i % inner.count)) {
+        gate_up_weight->values[i] = 0;
+      }
+    }
+  }
 
   // Every z = x G is a multiple of 128 and at least 128, where sigmoid is 1 and
   // SiLU(z) = z. In units of 128, z <= 4 d_model; |x U| <= 2 d_model, and

@@ -71,8 +71,10 @@ class Gemm : public Operation {
         YesOrNo("accumulate", "c += instead of c ="),
         ScaleParameter("a"),
     };
-    edges_ = {"m=0",   "k=0 accumulate=no", "k=0 accumulate=yes",
-              "k=600", "m=129 k=257",       "n=530"};
+    edges_ = {"m=0", "k=0 accumulate=no", "k=0 accumulate=yes", "k=600",
+              "k=600 transpose_a=yes transpose_b=yes", "m=129 k=257", "n=530",
+              // A matrix that is taken for its transpose fits.
+              "m=20 n=20 k=20 transpose_a=yes transpose_b=yes fill=generic"};
     fills_ = {"generic", "exact", "subnormal", "huge"};
     dtypes_ = {Dtype::kF32, Dtype::kBf16};
     outputs_ = {{"c"}};

@@ -78,8 +78,8 @@ class Jitter : public Operation {
                                       filler.Axis("d_model")};
     return {
         {"hidden", filler.Data("hidden", axes, c.Real("scale"))},
-        {"d_router_input", in_float.Plain("d_router_input", axes)},
-        {"d_hidden_before", filler.Plain("d_hidden_before", axes)},
+        {"d_router_input", in_float.Cotangent("d_router_input", axes)},
+        {"d_hidden_before", filler.Cotangent("d_hidden_before", axes)},
         {"amplitude",
          in_float.Scalar(c.fill.name == "exact" ? 0 : c.Real("amplitude"))}};
   }

@@ -35,7 +35,10 @@ class LapSum : public Operation {
         TemperatureParameter("T, in score units"),
     };
     edges_ = {"rows=0", "rows=1089", "num_experts=32 mean_active=0.000001",
-              "num_experts=32 mean_active=31.99998"};
+              "num_experts=32 mean_active=31.99998",
+              // Every score is far from the root, or all are the root.
+              "num_experts=32 rows=1 temperature=0.25 spread=1 fill=wide_gap",
+              "num_experts=2 mean_active=1 fill=all_equal"};
     fills_ = {
         "generic",         "ties",      "near_ties", "plateau",  "wide_gap",
         "wide_gap_beside", "all_equal", "dominant",  "monotone", "whole_k",
@@ -71,7 +74,7 @@ class LapSum : public Operation {
     inputs["scores"] = scores;
     inputs["mean_active"] = filler.Scalar(mean_active);
     inputs["temperature"] = filler.Scalar(temperature);
-    inputs["d_weights"] = filler.Plain(
+    inputs["d_weights"] = filler.Cotangent(
         "d_weights", {filler.Axis("rows"), filler.Axis("num_experts")});
     return inputs;
   }

@@ -99,13 +99,14 @@ class LmHead : public Operation {
         {.name = "grad_scale",
          .kind = Kind::kReal,
          .text = "cotangent of every token's loss",
-         .low = 0x1p-10,
+         .low = 0x1p-24,
          .high = 4,
          .typical = {0.0625, 0.3},
          .simple = 3},
     };
     edges_ = {"rows=0", "rows=1100 d_model=4 vocab_size=12",
-              "vocab_size=700 rows=9", "vocab_size=2056 rows=5"};
+              "vocab_size=700 rows=9",
+              "vocab_size=2056 rows=40 d_model=8 scale=1 fill=generic"};
     fills_ = {"generic", "exact", "subnormal", "repeated", "far_below"};
     dtypes_ = {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
     outputs_ = {{.name = "loss", .in_float = true},

@@ -114,16 +114,14 @@ N d_y, 1/N and a product are rounded besides, and no division of the sum:
               {"epsilon", in_float.Scalar(0.75)}};
     }
     Tensor x = filler.Data("x", axes, c.Real("scale"));
-    if (c.fill.name == "zero_rows") {
-      const int64_t width = axes[1].count;
-      for (int64_t i = 0; i < x.size(); ++i) {
-        if ((axes[0].first + i / width) % 4 == 0) x.values[i] = 0;
-      }
+    const int64_t width = axes[1].count;
+    for (int64_t i = 0; i < x.size(); ++i) {
+      if (filler.IsZeroRow(axes[0].first + i / width)) x.values[i] = 0;
     }
     return {{"x", x},
             {"weight", in_float.Plain("weight", {axes[1]})},
-            {"d_y", filler.Plain("d_y", axes)},
-            {"d_x_before", filler.Plain("d_x_before", axes)},
+            {"d_y", filler.Cotangent("d_y", axes)},
+            {"d_x_before", filler.Cotangent("d_x_before", axes)},
             {"epsilon", in_float.Scalar(c.Real("epsilon"))}};
   }
 

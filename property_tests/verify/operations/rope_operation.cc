@@ -138,7 +138,7 @@ sine and cosine are within 1 ulp, u more: so often |x_i| + |x_(i+h/2)|.)")},
         filler.Axis("sequences"), filler.Axis("length"),
         Filler::All(3 * c.Size("heads")), filler.Axis("head_dim")};
     TensorMap inputs = {{"qkv", filler.Data("qkv", axes, c.Real("scale"))},
-                        {"d_rotated", filler.Plain("d_rotated", axes)},
+                        {"d_rotated", filler.Cotangent("d_rotated", axes)},
                         {"base", filler.InFloat().Scalar(c.Real("base"))}};
     for (const char* name : {"qkv", "d_rotated"}) {
       inputs[name].shape = {c.Size("sequences") * c.Size("length"),

@@ -60,7 +60,7 @@ class RoutePlanOp : public Operation {
                                       filler.Axis("num_experts")};
     TensorMap inputs = {{"active", Selection(c, filler)},
                         {"gates", filler.Plain("gates", axes)},
-                        {"d_row_gate", filler.Plain("d_row_gate", axes)}};
+                        {"d_row_gate", filler.Cotangent("d_row_gate", axes)}};
     KeepActive(inputs["active"], &inputs["gates"]);
     ZeroSomeGates(filler, &inputs["gates"]);
     return inputs;

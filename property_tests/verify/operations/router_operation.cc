@@ -128,9 +128,15 @@ class Router : public Operation {
         SpreadParameter(),
         TemperatureParameter("T, soft only, in score units"),
     };
-    edges_ = {"rows=0", "rows=1089", "num_experts=256",
-              "num_experts=256 max_active=256",
-              "num_experts=32 mean_active=31.99998 kind=soft"};
+    edges_ = {"rows=0",
+              "rows=1089 kind=soft",
+              "rows=1089 kind=sparse",
+              "num_experts=256 kind=soft",
+              "num_experts=256 kind=sparse",
+              "num_experts=256 max_active=256 kind=soft",
+              "num_experts=256 max_active=256 kind=sparse",
+              "num_experts=32 mean_active=31.99998 kind=soft",
+              "max_active=1 fallback=top1 kind=soft fill=none_active"};
     fills_ = {"generic",
               "exact",
               "ties",
@@ -223,7 +229,7 @@ the one that got's own soft weights demand: no tolerance.)")},
           StepBy(c.dtype, RoundTo(c.dtype, weight), weight < 1e-30 ? 1 : step);
     }
     inputs["cutoff"] = filler.Scalar(cutoff);
-    inputs["d_gates"] = filler.Plain(
+    inputs["d_gates"] = filler.Cotangent(
         "d_gates", {filler.Axis("rows"), filler.Axis("num_experts")});
     return inputs;
   }
