@@ -20,7 +20,6 @@ _LIBRARIES = {
     "fmt": (["-lfmt"], "fmt/format.h"),
     "gtest": (["-lgtest", "-lpthread"], "gtest/gtest.h"),
     "hdf5": (["-lhdf5_serial"], "hdf5/serial/hdf5.h"),
-    "mpfr": (["-lmpfr", "-lgmp"], "mpfr.h"),
     "nlohmann_json": ([], "nlohmann/json.hpp"),
     "random123": ([], "Random123/philox.h"),
     "rapidcheck": (["-lrapidcheck"], "rapidcheck.h"),

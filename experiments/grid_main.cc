@@ -313,7 +313,7 @@ class CommandLine {
               arguments_.launcher = kNames.at(name);
             },
             help)
-        ->check(CLI::IsMember({"local", "mpi", "slurm"}));
+        ->check(CLI::IsMember(kNames));
   }
 
   void Formats(CLI::App* command) {
@@ -334,7 +334,7 @@ class CommandLine {
             "of the page: html, md (report.md), json (report.json), csv (a "
             "file for each table); several: html,csv [html]")
         ->delimiter(',')
-        ->check(CLI::IsMember({"html", "md", "csv", "json"}));
+        ->check(CLI::IsMember(kNames));
   }
 
   void From(CLI::App* command) {

@@ -2,8 +2,7 @@
 //
 // The laws of SPEC.md 1.5 that LapSum's weights obey, at bounds derived from
 // n, k, T and the scores (lapsum_bounds.h): 1-9 and 11-16. Laws of derivatives
-// are in lapsum_gradient_property_test, agreement of algorithms (19) in
-// lapsum_algorithms_property_test.
+// are in lapsum_gradient_property_test.
 //
 // Not tested, because only seemingly true: p is not monotone in T, and the root
 // for k = j need not lie between the j-th and the next score.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The edge cases of SPEC.md 1.2 and the error messages; how accurate the
-// numbers are is lapsum_accuracy_test, which laws they obey is
+// numbers are is property_tests/lapsum_oracle_test.cc, which laws they obey is
 // property_tests/lapsum_property_test.cc.
 #include "reference/lapsum.h"
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -27,27 +28,17 @@ constexpr hsize_t kMaxFilled = 1 << 16;
 Hdf5Handle MakeType(Choices& choices) {
   const size_t which = choices.Below(22);
   const auto copy = [](hid_t type) { return Owned(H5Tcopy(type), &H5Tclose); };
+  // Recorded inputs hold these numbers, so they stay.
+  const std::map<size_t, hid_t> plain = {
+      {0, H5T_IEEE_F64LE},   {1, H5T_IEEE_F32LE}, {2, H5T_STD_I64LE},
+      {3, H5T_STD_I32LE},    {4, H5T_STD_U8LE},   {6, H5T_IEEE_F64BE},
+      {7, H5T_STD_I64BE},    {8, H5T_STD_U64LE},  {9, H5T_STD_I8LE},
+      {18, H5T_STD_REF_OBJ}, {20, H5T_STD_B64LE}};
+  const auto found = plain.find(which);
+  if (found != plain.end()) return copy(found->second);
   switch (which) {
-    case 0:
-      return copy(H5T_IEEE_F64LE);
-    case 1:
-      return copy(H5T_IEEE_F32LE);
-    case 2:
-      return copy(H5T_STD_I64LE);
-    case 3:
-      return copy(H5T_STD_I32LE);
-    case 4:
-      return copy(H5T_STD_U8LE);
     case 5:
       return StringType(1 + choices.Below(64));
-    case 6:
-      return copy(H5T_IEEE_F64BE);
-    case 7:
-      return copy(H5T_STD_I64BE);
-    case 8:
-      return copy(H5T_STD_U64LE);
-    case 9:
-      return copy(H5T_STD_I8LE);
     case 10: {
       Hdf5Handle type = copy(H5T_C_S1);  // pointers instead of characters
       H5Tset_size(type.id(), H5T_VARIABLE);
@@ -78,15 +69,11 @@ Hdf5Handle MakeType(Choices& choices) {
       return Owned(H5Tvlen_create(H5T_IEEE_F64LE), &H5Tclose);
     case 17:
       return Owned(H5Tcreate(H5T_OPAQUE, 1 + choices.Below(64)), &H5Tclose);
-    case 18:
-      return copy(H5T_STD_REF_OBJ);
     case 19: {
       Hdf5Handle type = copy(H5T_STD_I64LE);  // with fewer significant bits
       H5Tset_precision(type.id(), 1 + choices.Below(64));
       return type;
     }
-    case 20:
-      return copy(H5T_STD_B64LE);
     default: {
       Hdf5Handle type = copy(H5T_IEEE_F64LE);
       H5Tset_ebias(type.id(), choices.Byte());

@@ -33,22 +33,12 @@ class MiniPower {
  public:
   MiniPower(const Grid& grid, const KnownRuns& known, int draws)
       : claims_(golden::LoadMiniatureClaims()), draws_(draws) {
-    std::map<RowKey, const Config*> configs;
-    for (const GridRun& run : grid.runs) {
-      configs.emplace(RowKey(run.corpus.id, run.row.id), &run.config);
-    }
     std::map<std::string, std::vector<RowKey>> corpora;
     for (const golden::PlannedRuns& planned : claims_.planned) {
       std::vector<RowKey>& used = corpora[planned.corpus];
       for (const std::string& row : planned.rows) {
         const RowKey key(planned.corpus, row);
-        const auto config = configs.find(key);
-        // With --seeds some rows have no run here, but the frozen plan is
-        // unchanged.
-        const Config& of_row = config != configs.end()
-                                   ? *config->second
-                                   : grid.runs.front().config;
-        base_[key] = TruthOf(known.Of(key), of_row);
+        base_[key] = TruthOf(known.Of(key), ConfigOf(grid, key));
         // Rows that no measure uses say nothing of those that are judged.
         if (claims_.Uses(row)) used.push_back(key);
       }

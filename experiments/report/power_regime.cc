@@ -24,22 +24,15 @@ class RegimePower {
     });
     std::vector<std::string> texts;
     std::vector<RowKey> sparse, soft, all;
-    std::map<std::string, const Config*> configs;
-    for (const GridRun& run : grid.runs) {
-      configs.emplace(run.row.id, &run.config);
-    }
     for (const RegimeRow& row : regime_.rows) {
       const RowKey key(regime_.corpus, row.id);
       (row.role == "sparse" ? sparse : soft).push_back(key);
       all.push_back(key);
-      const auto config = configs.find(row.id);
-      const Config& of_row =
-          config != configs.end() ? *config->second : grid.runs.front().config;
-      RowTruth truth = TruthOf(known.Of(key), of_row);
+      RowTruth truth = TruthOf(known.Of(key), ConfigOf(grid, key));
       truth.sparse = row.role == "sparse";
       if (truth.sparse) truth.infer_ae = truth.train_ae = row.infer_ae_aim;
       if (known.Of(key).empty()) {
-        truth.infer_ae = truth.train_ae = AimOf(row, of_row, configs);
+        truth.infer_ae = truth.train_ae = AimOf(row, grid);
         if (row.paper_train_high > 0) {
           truth.train_ae = (row.paper_train_low + row.paper_train_high) / 2;
         }
@@ -77,17 +70,16 @@ class RegimePower {
 
  private:
   // A row without an aim has the aim of the primary row with its k.
-  double AimOf(const RegimeRow& row, const Config& config,
-               const std::map<std::string, const Config*>& configs) const {
+  double AimOf(const RegimeRow& row, const Grid& grid) const {
     if (row.infer_ae_aim > 0) return row.infer_ae_aim;
+    const auto k_of = [&](const RegimeRow& of) {
+      const Config& config = ConfigOf(grid, {regime_.corpus, of.id});
+      return config.router.mean_active_experts;
+    };
     for (const RegimeRow* other : regime_.RowsOf("primary")) {
-      const auto found = configs.find(other->id);
-      if (found != configs.end() && found->second->router.mean_active_experts ==
-                                        config.router.mean_active_experts) {
-        return other->infer_ae_aim;
-      }
+      if (k_of(*other) == k_of(row)) return other->infer_ae_aim;
     }
-    return config.router.mean_active_experts;
+    return k_of(row);
   }
 
   MiniatureRun Draw(const RegimeRow& row, int64_t seed, double effect,

@@ -90,6 +90,13 @@ std::vector<golden::AllocationPoint> MeanAllocation(
 
 }  // namespace
 
+const Config& ConfigOf(const Grid& grid, const RowKey& row) {
+  const auto found = std::ranges::find_if(grid.runs, [&](const GridRun& run) {
+    return row == RowKey(run.corpus.id, run.row.id);
+  });
+  return found == grid.runs.end() ? grid.runs.front().config : found->config;
+}
+
 KnownRuns::KnownRuns(const std::vector<RunRecord>& records) {
   std::set<std::string> taken;
   std::vector<std::string> paths;

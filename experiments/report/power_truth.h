@@ -31,6 +31,10 @@ inline constexpr double kEffects[] = {0, 0.01, 0.02, 0.05};
 
 using RowKey = std::pair<std::string, std::string>;  // corpus, row
 
+// The configuration of the row's runs; with --seeds some rows of the frozen
+// plan have none, and get that of the grid's first run.
+const Config& ConfigOf(const Grid& grid, const RowKey& row);
+
 // The runs of the records by row, each run once.
 class KnownRuns {
  public:

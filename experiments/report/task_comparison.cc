@@ -4,18 +4,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "core/config/router_traits.h"
+#include "core/errors.h"
 #include "experiments/report/row_summary.h"
 #include "golden/verdict/equivalence.h"
 #include "golden/verdict/statistics.h"
-#include "trainer/tasks/task_comparison.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -170,11 +172,11 @@ std::optional<double> AddLines(const SidePair& pair,
   std::vector<double> differences;
   double p = 1, moved = 0;
   for (const SeedPair& seed : seeds) {
-    const trainer::AnswerPairs answers =
-        trainer::PairAnswers(seed.first->right, seed.second->right, measure);
+    const AnswerPairs answers =
+        PairAnswers(seed.first->right, seed.second->right, measure);
     differences.push_back(answers.Difference());
     moved += answers.Flips() / static_cast<double>(seeds.size());
-    p = trainer::McNemarExact(answers.only_first, answers.only_second);
+    p = McNemarExact(answers.only_first, answers.only_second);
     lines->push_back(Line(pair, std::to_string(seed.seed),
                           std::to_string(answers.only_first),
                           std::to_string(answers.only_second),
@@ -235,6 +237,45 @@ EvaluationTable MakeTable(const std::vector<SidePair>& pairs,
 
 }  // namespace
 
+double McNemarExact(int64_t only_first, int64_t only_second) {
+  SOFTMOE_CHECK(only_first >= 0 && only_second >= 0)
+      << only_first << " and " << only_second;
+  // Twice the lower tail of a binomial of fair coins.
+  const auto coins = static_cast<double>(only_first + only_second);
+  const auto fewer = static_cast<double>(std::min(only_first, only_second));
+  return std::min(
+      1.0, 2 * boost::math::cdf(boost::math::binomial(coins, 0.5), fewer));
+}
+
+double AnswerPairs::Flips() const {
+  return static_cast<double>(only_first + only_second) /
+         static_cast<double>(num_items);
+}
+
+double AnswerPairs::Difference() const {
+  return static_cast<double>(only_first - only_second) /
+         static_cast<double>(num_items);
+}
+
+double AnswerPairs::StandardError() const {
+  return std::sqrt((Flips() - Difference() * Difference()) /
+                   static_cast<double>(num_items));
+}
+
+AnswerPairs PairAnswers(std::span<const uint8_t> first,
+                        std::span<const uint8_t> second, TaskMeasure measure) {
+  SOFTMOE_CHECK(!first.empty() && first.size() == second.size())
+      << first.size() << " and " << second.size() << " items";
+  AnswerPairs pairs{.num_items = static_cast<int64_t>(first.size())};
+  const int bit = static_cast<int>(measure);
+  for (size_t i = 0; i < first.size(); ++i) {
+    const int by_first = first[i] >> bit & 1, by_second = second[i] >> bit & 1;
+    pairs.only_first += by_first & ~by_second;
+    pairs.only_second += by_second & ~by_first;
+  }
+  return pairs;
+}
+
 std::optional<double> FlipShare(const std::vector<const TaskResult*>& seeds,
                                 TaskMeasure measure) {
   double sum = 0;
@@ -245,8 +286,7 @@ std::optional<double> FlipShare(const std::vector<const TaskResult*>& seeds,
           !SameItems(*seeds[i], *seeds[j])) {
         return std::nullopt;
       }
-      sum += trainer::PairAnswers(seeds[i]->right, seeds[j]->right, measure)
-                 .Flips();
+      sum += PairAnswers(seeds[i]->right, seeds[j]->right, measure).Flips();
       ++pairs;
     }
   }

@@ -6,7 +6,9 @@
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_TASK_COMPARISON_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_TASK_COMPARISON_H_
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "experiments/report/report_tables.h"
@@ -14,6 +16,31 @@
 #include "trainer/results/run_result.h"
 
 namespace softmoe::experiments {
+
+// McNemar's exact test, two-sided: how likely, if both models are as good, the
+// items that one alone answers rightly are shared out at least as unevenly as
+// `only_first` to `only_second`; 1 where there are none. Both >= 0.
+double McNemarExact(int64_t only_first, int64_t only_second);
+
+// Two models' answers to the same items under one measure.
+struct AnswerPairs {
+  int64_t num_items = 0;                    // at least one
+  int64_t only_first = 0, only_second = 0;  // right where the other is wrong
+
+  // Share of the items that one alone answers rightly, in [0, 1].
+  double Flips() const;
+  // The first accuracy minus the second, in [-1, 1].
+  double Difference() const;
+  // The difference's standard error, over items drawn anew. Each item adds 1,
+  // -1 or 0 to it, so this is sqrt((Flips - Difference^2) / num_items).
+  double StandardError() const;
+};
+
+// Pairs what TaskResult::right of both models says, item by item; as many
+// items, at least one.
+AnswerPairs PairAnswers(std::span<const uint8_t> first,
+                        std::span<const uint8_t> second,
+                        trainer::TaskMeasure measure);
 
 // The share of the items that one of two seeds alone answers rightly, as the
 // mean over all pairs of seeds, in [0, 1]. nullopt with fewer than two seeds,

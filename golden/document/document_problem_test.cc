@@ -403,35 +403,6 @@ TEST(FirstProblem, AnEmptyCellHasNoNumberAtAll) {
   }
 }
 
-TEST(FirstProblem, NamesEveryEnumerationWithoutSuchAValue) {
-  const struct {
-    std::function<void(Document*)> spoil;
-    std::string place, choices;
-  } kEnums[] = {
-      {[](Document* d) { d->provenance.origin = static_cast<Origin>(17); },
-       "/provenance@origin", "'paper', 'our_run' or 'other_impl'"},
-      {[](Document* d) {
-         d->fields[1].field_class = static_cast<FieldClass>(17);
-       },
-       "/fields/class[1]", "'must_match', 'report' or 'ignore'"},
-      {[](Document* d) { d->fields[1].known = static_cast<Known>(17); },
-       "/fields/known[1]", "'stated', 'assumed' or 'unknown'"},
-      {[](Document* d) { Loss(d).direction = static_cast<Direction>(17); },
-       "/tables/main/cells/loss@direction", "'lower', 'higher' or 'none'"},
-      {[](Document* d) { Loss(d).lane = static_cast<Lane>(17); },
-       "/tables/main/cells/loss@lane",
-       "'exact', 'bound', 'statistical' or 'report'"},
-      {[](Document* d) { d->tables[1].rounding = static_cast<Rounding>(17); },
-       "/tables/a_table_without_rows@rounding_rule",
-       "'nearest', 'truncate' or 'unknown'"}};
-  for (const auto& [spoil, place, choices] : kEnums) {
-    EXPECT_EQ(ProblemOf(spoil), "'" + place +
-                                    "' has a value outside its enumeration; "
-                                    "choose one of " +
-                                    choices);
-  }
-}
-
 TEST(FirstProblem, FieldsMayHaveAnyValueThatIsOne) {
   for (const char* value : {"none", "?", "todo"}) {
     EXPECT_EQ(ProblemOf([&](Document* d) { d->fields[0].value = value; }), "");
@@ -541,10 +512,6 @@ TEST(FirstProblem, NamesClaimsOnMostThatAreNoSeveralPairs) {
                    "say 'most' of all pairs"));
   EXPECT_TRUE(Says(problem_of("a.1", "a", false), "but a is no such pair"));
   EXPECT_TRUE(Says(problem_of("a.1", "a", true), "but a is no such pair"));
-  EXPECT_TRUE(Says(ProblemOf([](Document* d) {
-                     d->claims[1].of_cases = static_cast<Quantifier>(9);
-                   }),
-                   "'/claims/of_cases[1]' has a value outside"));
 }
 
 TEST(FirstProblem, FindsNothingInAGoodDocument) {

@@ -41,11 +41,6 @@ PrintedTable ReadPrintedTable(const std::filesystem::path& path) {
   }
   reader.Finish();
   table.place = TomlPosition(*source.get("rows"));
-  for (const std::string& name : table.columns) {
-    if (std::count(table.columns.begin(), table.columns.end(), name) > 1) {
-      reader.FailAt("columns", fmt::format("names '{}' twice", name));
-    }
-  }
   for (const toml::node& row : *source.get_as<toml::array>("rows")) {
     table.row_places.push_back(TomlPosition(row));
     const size_t cells = row.as_array()->size();
@@ -214,9 +209,6 @@ void AddNotes(const std::filesystem::path& path, Document* document) {
     for (const std::string& place : note_reader.Texts("concerns")) {
       const Strings places = Places(place, *document);
       note.concerns.insert(note.concerns.end(), places.begin(), places.end());
-    }
-    if (note.concerns.empty()) {
-      note_reader.FailAt("concerns", "must name at least one place");
     }
     note_reader.Finish();
     for (const std::string& place : note.concerns) {

@@ -27,8 +27,8 @@ struct PrintedTable {
 };
 
 // Throws EnvironmentError if the file cannot be read, DataError
-// (FILE:LINE:COLUMN) if it has other keys than `columns` and `rows`, a column
-// twice, no row, or a row with too few or too many cells.
+// (FILE:LINE:COLUMN) if it has other keys than `columns` and `rows`, no row, or
+// a row with too few or too many cells.
 PrintedTable ReadPrintedTable(const std::filesystem::path& path);
 
 // Builds the document of paper.toml, the tables that it names, notes.toml and

@@ -337,7 +337,7 @@ StillActivity MeanActivity(const StillScores& scores, double start, double end,
   for (int64_t i = 0; i <= intervals; ++i) {
     StillScores at = scores;
     const double done = static_cast<double>(i) / static_cast<double>(intervals);
-    at.temperature = end + (start - end) * (1 + std::cos(M_PI * done)) / 2;
+    at.temperature = std::lerp(end, start, (1 + std::cos(M_PI * done)) / 2);
     const StillActivity activity = ActivityOf(at);
     double weight =
         (i == 0 || i == intervals ? 0.5 : 1.0) / static_cast<double>(intervals);

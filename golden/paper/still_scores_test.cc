@@ -195,6 +195,12 @@ TEST(StillScores, TheMeanIsOverTheSteps) {
   EXPECT_NEAR(MeanActivity(scores, 5, 1, 18000).active_experts, 0.45, 0.005);
 }
 
+// A start below the end's last digit is not lost: the two largest scores have
+// the weights 1 and 1/2, all others none.
+TEST(StillScores, TheMeanBeginsAtTheStartExactly) {
+  EXPECT_NEAR(MeanActivity(PaperRouter(), 1e-30, 1, 1).active_experts, 2, 1e-5);
+}
+
 TEST(StillScores, RefusesWhatNoRouterIs) {
   const auto refused = [](auto change) {
     StillScores scores = PaperRouter();

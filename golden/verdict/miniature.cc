@@ -4,17 +4,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/config/config_enums.h"
 #include "core/config/config_toml.h"
 #include "core/config/toml_reader.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
-#include "core/text/suggestion.h"
 #include "golden/document/document_format.h"
 #include "golden/verdict/definition_reader.h"
 
@@ -82,38 +79,6 @@ bool Contains(const Strings& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-// Whether the mean over rows is one sum of rows: not if the curve, or a task's
-// items, have their own error.
-bool HasMean(const MiniatureMeasure& measure) {
-  return measure.quantity != Quantity::kHellaswag &&
-         (measure.against == Against::kZero ||
-          measure.against == Against::kRows ||
-          measure.against == Against::kBudgetGroup);
-}
-
-// Whether this quantity can be compared with this.
-bool GoTogether(Quantity quantity, Against against) {
-  switch (quantity) {
-    case Quantity::kLoss:
-      return against == Against::kBudgetGroup ||
-             against == Against::kSparseCurve || against == Against::kRows;
-    case Quantity::kInferAe:
-      return against == Against::kRows;
-    case Quantity::kLogLoadVariance:
-    case Quantity::kHellaswag:
-      return against == Against::kBudgetGroup || against == Against::kRows;
-    case Quantity::kLateShare:
-    case Quantity::kDepthOrder:
-    case Quantity::kEarlyMovement:
-      return against == Against::kZero;
-    case Quantity::kHalvingCost:
-      return against == Against::kHalfOfSparseRange;
-    case Quantity::kLogThroughput:
-      return against == Against::kNextActiveExperts;
-  }
-  return false;
-}
-
 class MiniatureReader {
  public:
   MiniatureClaims Read(const toml::table& file) {
@@ -149,11 +114,11 @@ class MiniatureReader {
                                              "this program follows",
                                              kMiniatureProcedure));
     }
-    claims_.level = NumberIn(&reader, "level", 0, 1);
-    claims_.confidence = NumberIn(&reader, "confidence", 0, 1);
-    claims_.own_deviation = NumberIn(&reader, "own_deviation", 1, 1e6);
-    claims_.own_deviation_rows = NumberIn(&reader, "own_deviation_rows", 0, 1);
-    claims_.equal_deviations = NumberIn(&reader, "equal_deviations", 0, 1);
+    claims_.level = reader.Number("level");
+    claims_.confidence = reader.Number("confidence");
+    claims_.own_deviation = reader.Number("own_deviation");
+    claims_.own_deviation_rows = reader.Number("own_deviation_rows");
+    claims_.equal_deviations = reader.Number("equal_deviations");
     const int64_t measures = reader.Integer("measures");
     reader.Finish();
     return measures;
@@ -164,15 +129,7 @@ class MiniatureReader {
     PlannedRuns runs;
     runs.rows = reader.Texts("rows");
     runs.corpus = reader.Text("corpus");
-    runs.seeds = DistinctSeeds(&reader, "seeds");
-    if (runs.rows.empty()) reader.FailAt("rows", "names no row");
-    for (const std::string& row : runs.rows) {
-      if (claims_.PlannedSeeds(row, runs.corpus) != nullptr ||
-          std::count(runs.rows.begin(), runs.rows.end(), row) > 1) {
-        reader.FailAt(
-            "rows", fmt::format("plans '{}' on '{}' twice", row, runs.corpus));
-      }
-    }
+    runs.seeds = reader.Integers("seeds");
     reader.Finish();
     claims_.planned.push_back(std::move(runs));
   }
@@ -183,27 +140,8 @@ class MiniatureReader {
     for (const auto& [key, node] : table) {
       const std::string name(key);
       groups_[name] = reader.Texts(name);
-      for (const std::string& row : groups_[name]) {
-        const bool planned = std::any_of(
-            claims_.planned.begin(), claims_.planned.end(),
-            [&](const PlannedRuns& runs) { return Contains(runs.rows, row); });
-        if (!planned) reader.FailAt(name, NotPlanned(row));
-      }
     }
     claims_.sparse = groups_["sparse"];
-    if (claims_.sparse.size() < 2) {
-      reader.FailAt("sparse", "must name two rows or more, from k = 1 on");
-    }
-  }
-
-  std::string NotPlanned(const std::string& row) const {
-    Strings known;
-    for (const auto& [name, rows] : groups_) known.push_back(name);
-    for (const PlannedRuns& runs : claims_.planned) {
-      known.insert(known.end(), runs.rows.begin(), runs.rows.end());
-    }
-    return fmt::format("names '{}', which is not a planned row; {}", row,
-                       Suggestion(row, known));
   }
 
   void ReadClaim(const toml::table& table, bool of_paper) {
@@ -218,14 +156,8 @@ class MiniatureReader {
       reader.Text(remark);
     }
     claim.assumes = reader.Text("assumes");
-    if (!ids_.insert(claim.id).second) {
-      reader.FailAt("id", fmt::format("is '{}' a second time", claim.id));
-    }
     for (const toml::table* measure : reader.Tables("measures")) {
       claim.measures.push_back(ReadMeasure(*measure));
-    }
-    if (std::ranges::none_of(claim.measures, &MiniatureMeasure::judged)) {
-      reader.FailAt("measures", "has none that is judged");
     }
     reader.Finish();
     claims_.claims.push_back(std::move(claim));
@@ -238,38 +170,20 @@ class MiniatureReader {
     earlier.procedure = reader.Integer("procedure");
     earlier.frozen = reader.Text("frozen");
     earlier.why = reader.Text("why");
-    const bool is_hash =
-        earlier.hash.size() == 64 &&
-        earlier.hash.find_first_not_of("0123456789abcdef") == std::string::npos;
-    if (!is_hash) reader.FailAt("hash", "must be 64 hexadecimal digits");
-    if (!ids_.insert(earlier.hash).second) {
-      reader.FailAt("hash", "is there a second time");
-    }
     for (const toml::table* verdict : reader.Tables("verdicts")) {
-      earlier.verdicts.push_back(ReadEarlierVerdict(*verdict, earlier));
+      earlier.verdicts.push_back(ReadEarlierVerdict(*verdict));
     }
-    if (earlier.verdicts.empty()) reader.FailAt("verdicts", "has none");
     reader.Finish();
     claims_.history.push_back(std::move(earlier));
   }
 
-  EarlierVerdict ReadEarlierVerdict(const toml::table& table,
-                                    const EarlierClaims& earlier) const {
+  static EarlierVerdict ReadEarlierVerdict(const toml::table& table) {
     TomlReader reader(&table);
     EarlierVerdict verdict;
     verdict.claim = reader.Text("claim");
     verdict.verdict = reader.Text("verdict");
     verdict.now = reader.Texts("now");
     verdict.why = reader.Text("why");
-    for (const std::string& id : verdict.now) {
-      if (std::ranges::find(claims_.claims, id, &MiniatureClaim::id) ==
-          claims_.claims.end()) {
-        reader.FailAt("now", fmt::format("names '{}', which is no claim", id));
-      }
-      if (earlier.Before(id) != nullptr) {
-        reader.FailAt("now", fmt::format("names '{}' a second time", id));
-      }
-    }
     reader.Finish();
     return verdict;
   }
@@ -286,24 +200,6 @@ class MiniatureReader {
     measure.holds = ReadEnum<Holds>(&reader, "holds");
     measure.noise = ReadEnum<Noise>(&reader, "noise");
     measure.margin = reader.Number("margin");
-    if (!ids_.insert(measure.id).second) {
-      reader.FailAt("id", fmt::format("is '{}' a second time", measure.id));
-    }
-    if (!GoTogether(measure.quantity, measure.against)) {
-      reader.FailAt("against", fmt::format("'{}' does not go with '{}'",
-                                           EnumName(measure.against),
-                                           EnumName(measure.quantity)));
-    }
-    if (!std::isfinite(measure.margin) ||
-        (measure.holds == Holds::kWithin && measure.margin <= 0)) {
-      reader.FailAt("margin", "must be finite, and positive for 'within'");
-    }
-    if (measure.of_cases == OfCases::kMean && !HasMean(measure)) {
-      reader.FailAt(
-          "of_cases",
-          fmt::format("'mean' does not go with '{}' against '{}'",
-                      EnumName(measure.quantity), EnumName(measure.against)));
-    }
     ReadRows(&reader, &measure);
     ReadDetails(&reader, &measure);
     reader.Finish();
@@ -313,149 +209,55 @@ class MiniatureReader {
   void ReadRows(TomlReader* reader, MiniatureMeasure* measure) {
     if (measure->quantity == Quantity::kLogThroughput) return;  // no rows
     measure->corpora = reader->Texts("corpora");
-    if (measure->corpora.empty()) reader->FailAt("corpora", "names none");
-    measure->rows = PlannedRows(reader, "rows", *measure);
-    measure->pooled = PlannedRows(reader, "pooled", *measure);
+    measure->rows = RowsOf(reader, "rows");
+    measure->pooled = RowsOf(reader, "pooled");
     if (measure->against == Against::kRows) {
-      measure->against_rows = PlannedRows(reader, "against_rows", *measure);
-      if (measure->against_rows.size() != measure->rows.size()) {
-        reader->FailAt("against_rows", "must name one row for each of 'rows'");
-      }
+      measure->against_rows = RowsOf(reader, "against_rows");
     }
     if (measure->against == Against::kHalfOfSparseRange) {
-      measure->against_pooled = PlannedRows(reader, "against_pooled", *measure);
-    }
-    const bool with_sparse = measure->against == Against::kBudgetGroup ||
-                             measure->against == Against::kSparseCurve ||
-                             measure->against == Against::kHalfOfSparseRange;
-    if (with_sparse)
-      RequirePlanned(reader, "against", claims_.sparse, *measure);
-    // Every row whose noise a case uses must be in the pool.
-    Strings compared = measure->rows;
-    compared.insert(compared.end(), measure->against_rows.begin(),
-                    measure->against_rows.end());
-    Strings others = with_sparse ? claims_.sparse : Strings();
-    if (measure->against == Against::kHalfOfSparseRange) {
-      RequirePooled(reader, "against_pooled", others, measure->against_pooled);
-    } else {
-      compared.insert(compared.end(), others.begin(), others.end());
-    }
-    RequirePooled(reader, "pooled", compared, measure->pooled);
-    // Rows with a pool of their own are compared seed by seed, too.
-    compared.insert(compared.end(), others.begin(), others.end());
-    for (const std::string& corpus : measure->corpora) {
-      for (const std::string& row : compared) {
-        if (*claims_.PlannedSeeds(row, corpus) !=
-            *claims_.PlannedSeeds(compared[0], corpus)) {
-          reader->FailAt("rows", fmt::format("'{}' and '{}' have other seeds "
-                                             "on '{}', so no pairs",
-                                             compared[0], row, corpus));
-        }
-      }
+      measure->against_pooled = RowsOf(reader, "against_pooled");
     }
   }
 
   // The rows that a list names, directly or by group.
-  Strings PlannedRows(TomlReader* reader, const std::string& key,
-                      const MiniatureMeasure& measure) const {
+  Strings RowsOf(TomlReader* reader, const std::string& key) const {
     Strings rows;
     for (const std::string& name : reader->Texts(key)) {
       const auto group = groups_.find(name);
-      for (const std::string& row :
-           group == groups_.end() ? Strings{name} : group->second) {
-        if (Contains(rows, row)) {
-          reader->FailAt(key, fmt::format("names '{}' twice", row));
-        }
-        rows.push_back(row);
+      if (group == groups_.end()) {
+        rows.push_back(name);
+      } else {
+        rows.insert(rows.end(), group->second.begin(), group->second.end());
       }
     }
-    if (rows.empty()) reader->FailAt(key, "names no row");
-    RequirePlanned(reader, key, rows, measure);
     return rows;
-  }
-
-  void RequirePlanned(TomlReader* reader, const std::string& key,
-                      const Strings& rows,
-                      const MiniatureMeasure& measure) const {
-    for (const std::string& row : rows) {
-      bool known = false;
-      for (const PlannedRuns& runs : claims_.planned) {
-        known = known || Contains(runs.rows, row);
-      }
-      if (!known) reader->FailAt(key, NotPlanned(row));
-      for (const std::string& corpus : measure.corpora) {
-        if (claims_.PlannedSeeds(row, corpus) == nullptr) {
-          reader->FailAt(key, fmt::format("names '{}', which is not planned on "
-                                          "'{}'",
-                                          row, corpus));
-        }
-      }
-    }
-  }
-
-  static void RequirePooled(TomlReader* reader, const std::string& key,
-                            const Strings& rows, const Strings& pooled) {
-    for (const std::string& row : rows) {
-      if (!Contains(pooled, row)) {
-        reader->FailAt(key, fmt::format("lacks '{}', whose noise is in the "
-                                        "difference",
-                                        row));
-      }
-    }
   }
 
   // Reads the keys that only one quantity has.
   static void ReadDetails(TomlReader* reader, MiniatureMeasure* measure) {
     switch (measure->quantity) {
       case Quantity::kLateShare:
-        measure->share_of_layers = NumberIn(reader, "share_of_layers", 0, 1);
+        measure->share_of_layers = reader->Number("share_of_layers");
         break;
       case Quantity::kEarlyMovement:
-        measure->share_of_layers = NumberIn(reader, "share_of_layers", 0, 1);
-        measure->share_of_steps = NumberIn(reader, "share_of_steps", 0, 1);
-        measure->share_of_movement =
-            NumberIn(reader, "share_of_movement", 0, 1);
-        measure->final_share =
-            NumberIn(reader, "final_share", measure->share_of_layers, 1);
-        measure->least_movement = NumberIn(reader, "least_movement", 0, 1);
+        measure->share_of_layers = reader->Number("share_of_layers");
+        measure->share_of_steps = reader->Number("share_of_steps");
+        measure->share_of_movement = reader->Number("share_of_movement");
+        measure->final_share = reader->Number("final_share");
+        measure->least_movement = reader->Number("least_movement");
         break;
       case Quantity::kLogLoadVariance:
         measure->readings = reader->Texts("readings");
-        for (const std::string& reading : measure->readings) {
-          if (!ParseEnum<LoadBalanceKind>(reading)) {
-            reader->FailAt(
-                "readings",
-                fmt::format(
-                    "names '{}', which is no reading of the balance "
-                    "loss; {}",
-                    reading,
-                    Suggestion(reading, EnumChoices<LoadBalanceKind>())));
-          }
-        }
         break;
       case Quantity::kHellaswag:
-        measure->chance = NumberIn(reader, "chance", 0, 1);
+        measure->chance = reader->Number("chance");
         measure->items = reader->Integer("items");
-        if (measure->items < 1) reader->FailAt("items", "must be positive");
         break;
-      case Quantity::kLogThroughput: {
-        const std::vector<double> experts = reader->Numbers("active_experts");
-        const bool ascending =
-            std::adjacent_find(experts.begin(), experts.end(),
-                               [](double a, double b) { return !(a < b); }) ==
-            experts.end();
-        if (experts.size() < 2 || !ascending || !(experts.front() > 0)) {
-          reader->FailAt("active_experts",
-                         "must be two or more positive numbers, ascending");
-        }
-        measure->active_experts = experts;
+      case Quantity::kLogThroughput:
+        measure->active_experts = reader->Numbers("active_experts");
         measure->router = reader->Text("router");
         measure->least_samples = reader->Integer("least_samples");
-        if (measure->least_samples < 2) {
-          reader->FailAt("least_samples", "must be at least 2");
-        }
         break;
-      }
       default:
         break;
     }
@@ -463,7 +265,6 @@ class MiniatureReader {
 
   MiniatureClaims claims_;
   std::map<std::string, Strings> groups_;
-  std::set<std::string> ids_;
 };
 
 nlohmann::json MeasureJson(const MiniatureMeasure& measure) {

@@ -154,9 +154,10 @@ struct MiniatureClaims {
   std::string Hash() const;
 };
 
-// Parses and checks the text of such a file, which messages call `name`. Throws
-// ConfigError or DataError with FILE:LINE:COLUMN if a key is missing or
-// unknown, a row, group or corpus is not planned, or a number is out of range.
+// Parses the text of such a file, which messages call `name`. Throws
+// ConfigError if it is no TOML, and DataError with FILE:LINE:COLUMN if a key is
+// missing, unknown or of another type, or the procedure or the number of
+// measures is another one. The frozen hash stands for all other checks.
 MiniatureClaims ParseMiniatureClaims(const std::string& text,
                                      const std::string& name);
 

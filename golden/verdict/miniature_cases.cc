@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -12,17 +14,52 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "golden/verdict/miniature_noise.h"
 #include "golden/verdict/miniature_quantity.h"
-#include "golden/verdict/miniature_scatter.h"
-#include "golden/verdict/miniature_throughput.h"
 #include "golden/verdict/statistics.h"
 
 namespace softmoe::golden {
 namespace {
 
 using Values = std::vector<double>;
+
+// ---- The error of a case, from the scatter of its rows.
+
+// The scatter of a corpus or of a benchmark, and the numbers it was estimated
+// from.
+struct Scatter {
+  SeedValues values;
+  RowNoise noise;
+  Noise kind = Noise::kPlain;
+};
+
+// Stores the error of the sum in the case: ErrorOf, or OwnErrorOf if nothing is
+// pooled. `seeds`: common to all terms, or empty if they are not paired.
+void SetError(const std::vector<Term>& terms, const Scatter& scatter,
+              const std::vector<int64_t>& seeds, MiniatureCase* result) {
+  const RowNoise& noise = scatter.noise;
+  if (!noise.pooled.known()) {
+    result->problem = "no two rows with two seeds in common: unknown noise";
+    return;
+  }
+  SumError error = ErrorOf(terms, noise);
+  if (!seeds.empty()) {
+    const SumError own = OwnErrorOf(terms, scatter.values, seeds);
+    result->own_error = own.error;
+    result->own_freedom = own.freedom;
+    if (noise.unequal && scatter.kind == Noise::kPaired) error = own;
+  }
+  result->seed_error = error.error;
+  result->freedom = error.freedom;
+  result->own_deviation = error.own;
+  result->left_out = noise.left_out;
+  result->bartlett = noise.bartlett;
+  result->not_pooled = noise.unequal;
+}
+
+// ---- Runs on a corpus.
 
 // Sparse rows by k = 1, 2, ...: their mean losses, joined by straight lines.
 class SparseCurve {
@@ -546,6 +583,67 @@ std::string ReadingProblem(const MiniatureMeasure& measure,
         reading));
   }
   return Joined(problems);
+}
+
+// ---- A benchmark.
+
+// Neighbours in active experts of the measure, by the logarithm of speed, with
+// estimates, errors and degrees of freedom; not yet tested.
+std::vector<MiniatureCase> ThroughputCases(
+    const MiniatureClaims& claims, const MiniatureMeasure& measure,
+    const std::vector<ThroughputSamples>& throughput) {
+  SeedValues values;
+  auto name = [](double experts) { return fmt::format("AE {:g}", experts); };
+  std::map<std::string, std::string> others;  // routers that were measured
+  for (const ThroughputSamples& samples : throughput) {
+    if (samples.router != measure.router) {
+      others[name(samples.active_experts)] = samples.router;
+      continue;
+    }
+    auto& logs = values[name(samples.active_experts)];
+    for (const double speed : samples.tokens_per_second) {
+      logs[static_cast<int64_t>(logs.size())] = std::log(speed);
+    }
+  }
+  SeedValues measured;  // only the samples that the measure names
+  for (const double experts : measure.active_experts) {
+    const auto found = values.find(name(experts));
+    if (found != values.end()) measured.insert(*found);
+  }
+  const RowNoise noise = PoolRows(measured, measure.noise, claims);
+  std::vector<MiniatureCase> cases;
+  for (size_t i = 0; i + 1 < measure.active_experts.size(); ++i) {
+    MiniatureCase result;
+    std::vector<Term> terms = {{name(measure.active_experts[i]), 1, 0},
+                               {name(measure.active_experts[i + 1]), -1, 0}};
+    result.label = terms[0].row + " - " + terms[1].row;
+    result.seeds = std::numeric_limits<int64_t>::max();
+    for (Term& term : terms) {
+      const auto found = measured.find(term.row);
+      if (found != measured.end()) term.count = found->second.size();
+      const auto samples = static_cast<int64_t>(term.count);
+      result.seeds = std::min(result.seeds, samples);
+      if (throughput.empty()) {
+        result.problem = "there is no benchmark";
+      } else if (samples == 0 && others.contains(term.row)) {
+        result.problem = fmt::format(
+            "the benchmark at {} is of the {} router, not of the {} one",
+            term.row, others.at(term.row), measure.router);
+      } else if (samples < measure.least_samples) {
+        result.problem = fmt::format("{} samples at {}, {} are needed", samples,
+                                     term.row, measure.least_samples);
+      }
+      if (!result.problem.empty()) continue;
+      for (const auto& [index, value] : found->second) {
+        result.estimate += term.weight * value / static_cast<double>(samples);
+      }
+    }
+    if (result.problem.empty()) {
+      SetError(terms, {measured, noise, measure.noise}, {}, &result);
+    }
+    cases.push_back(std::move(result));
+  }
+  return cases;
 }
 
 }  // namespace

@@ -66,10 +66,9 @@ struct RegimeDefinitions {
   std::string Hash() const;
 };
 
-// Parses and checks the text of such a file, which messages call `name`. Throws
-// DataError with FILE:LINE:COLUMN if a key is missing or unknown, a number is
-// out of range, a pilot's seed is also judged, or a row names another that is
-// missing or has other seeds.
+// Parses the text of such a file, which messages call `name`. Throws DataError
+// with FILE:LINE:COLUMN if a key is missing, unknown or of another type, or the
+// procedure is another one. The frozen hash stands for all other checks.
 RegimeDefinitions ParseRegime(const std::string& text, const std::string& name);
 
 // This program's golden/paper/regime.toml. Throws EnvironmentError if it is

@@ -21,7 +21,7 @@ LapSum Solve(const LapSumCase& lapsum_case) {
                                 lapsum_case.temperature);
 }
 
-Vector WeightBounds(const LapSum& solution, double extra) {
+Vector WeightBounds(const LapSum& solution) {
   const Eigen::Index n = solution.weights.size();
   const double log_n = std::log(static_cast<double>(n));
   const double t = std::abs(solution.offset);
@@ -30,7 +30,7 @@ Vector WeightBounds(const LapSum& solution, double extra) {
     const double f = solution.densities[i];
     const double u = solution.arguments[i];
     double bound = u > 0 ? 0.5 : 0;
-    if (f > 0) bound += f * (3 * std::abs(u) + 5 * t + 16 + 5 * log_n + extra);
+    if (f > 0) bound += f * (3 * std::abs(u) + 5 * t + 16 + 5 * log_n);
     bounds[i] = kDoubleUnit * bound + kTiny;
   }
   return bounds;

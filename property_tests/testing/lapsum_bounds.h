@@ -42,10 +42,8 @@ reference::Vector ToVector(const std::vector<double>& values);
 // SolveLapSum of a case.
 reference::LapSum Solve(const LapSumCase& lapsum_case);
 
-// |p_i - exact| of every weight. `extra` is added to the error of the offset t,
-// in units of u, for an algorithm that sums less carefully.
-reference::Vector WeightBounds(const reference::LapSum& solution,
-                               double extra = 0);
+// |p_i - exact| of every weight.
+reference::Vector WeightBounds(const reference::LapSum& solution);
 
 // |t - exact|: the root's error in units of T.
 double RootBound(const reference::LapSum& solution);

@@ -18,7 +18,6 @@
 #include "trainer/evaluation/evaluation.h"
 #include "trainer/evaluation/routing_trace.h"
 #include "trainer/tasks/requests.h"
-#include "trainer/tasks/task_comparison.h"
 #include "trainer/tasks/task_items.h"
 #include "trainer/tasks/task_report.h"
 
@@ -47,13 +46,9 @@ Examples:
       accuracies, from the files of the tasks' authors in the folder DATA:
       valid.jsonl and valid-labels.lst of PIQA, hellaswag_val.jsonl,
       ARC-Easy-Test.jsonl and ARC-Easy-Dev.jsonl, each also in a folder of its
-      task; OUT gets results.json and samples_TASK.jsonl in the harness's form,
-      and tasks.h5
+      task; OUT gets results.json and samples_TASK.jsonl in the harness's form
   evaluate --run DIR --task hellaswag=FILE,arc_easy_train=OTHER
       single files, also jsonl of the Hugging Face form
-  evaluate --compare OUT1 OUT2
-      two models that were asked the same, item by item: McNemar's exact test;
-      points are those by which the first is better
   evaluate --task piqa --task-files DATA --dump-requests OUT.jsonl
       what a model would be asked; needs none
 
@@ -64,20 +59,11 @@ constexpr char kAgain[] = "give the same command again";
 
 struct Arguments {
   std::string run, data, task_files, dump, out;
-  std::vector<std::string> tasks, compare;
+  std::vector<std::string> tasks;
   int64_t traced = 0;
   bool json = false;
   EvaluationOptions options;  // those that the command line gives as they are
 };
-
-// Where no model is asked, no option is for one.
-void ExcludeOptionsOfAModel(CLI::App* app, CLI::Option* asks_none) {
-  for (const char* of_a_model :
-       {"--run", "--tau", "--temperature", "--data", "--sequences", "--trace",
-        "--json", "--threads", "--isa", "--device"}) {
-    asks_none->excludes(app->get_option(of_a_model));
-  }
-}
 
 void AddOptions(CLI::App* app, Arguments* arguments) {
   app->footer(kExamples);
@@ -101,12 +87,6 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                       "print that]. Answers to the same tasks are replaced; "
                       "where there are others, nothing is asked")
           ->excludes(dump_requests);
-  CLI::Option* const two =
-      app->add_option("--compare", arguments->compare,
-                      "two folders of --out: which answers better?")
-          ->expected(2)
-          ->excludes(task)
-          ->excludes(to);
   app->add_option("--tau", arguments->options.tau,
                   "cutoff in units of k_l/num_experts [as trained]");
   app->add_option("--temperature", arguments->options.temperature,
@@ -133,15 +113,15 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "instruction set, v3 or v4 [the best here]");
   app->add_option("--device", arguments->options.runtime.device,
                   "cpu, or cuda: device 0 [cpu]");
-  ExcludeOptionsOfAModel(app, two);
-  ExcludeOptionsOfAModel(app, dump_requests);
+  // Where no model is asked, no option is for one.
+  for (const char* of_a_model :
+       {"--run", "--tau", "--temperature", "--data", "--sequences", "--trace",
+        "--json", "--threads", "--isa", "--device"}) {
+    dump_requests->excludes(app->get_option(of_a_model));
+  }
 }
 
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-
-void PrintComparison(const std::string& first, const std::string& second) {
-  Print(ComparisonTable(CompareAnswers(UserPath(first), UserPath(second))));
-}
 
 std::vector<TaskItems> ItemsOf(const Arguments& arguments) {
   std::vector<TaskItems> items;
@@ -180,7 +160,7 @@ EvaluationOptions OptionsOf(const Arguments& arguments) {
   if (arguments.run.empty()) {
     throw ConfigError(
         "--run is missing: say which run's model to measure; only "
-        "--dump-requests and --compare need none");
+        "--dump-requests needs none");
   }
   EvaluationOptions options = arguments.options;
   options.folder = UserPath(arguments.run);
@@ -226,10 +206,6 @@ void EvaluateTasksHere(const EvaluationOptions& options,
 }
 
 ExitCode Run(const Arguments& arguments) {
-  if (!arguments.compare.empty()) {
-    PrintComparison(arguments.compare[0], arguments.compare[1]);
-    return ExitCode::kDone;
-  }
   std::vector<TaskItems> items = ItemsOf(arguments);
   if (!arguments.dump.empty()) {
     DumpRequests(items, UserPath(arguments.dump));

@@ -15,7 +15,6 @@
 #include "trainer/evaluation/router_health.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
-#include "trainer/results/final_checkpoint.h"
 #include "trainer/tasks/score_requests.h"
 #include "trainer/tasks/task_scores.h"
 #include "trainer/tokens/prepared_corpus.h"

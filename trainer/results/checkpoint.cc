@@ -8,6 +8,7 @@
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_hdf5.h"
+#include "trainer/results/run_digest.h"
 #include "trainer/results/step_table.h"
 
 namespace softmoe::trainer {
@@ -95,6 +96,26 @@ CheckpointTensors Checkpoint::ReadTensors(int64_t total) const {
   return {.parameters = ReadParameters(total),
           .first_moment = ReadTensor("/first_moment", total),
           .second_moment = ReadTensor("/second_moment", total)};
+}
+
+std::string WhyNotFinal(const RunResult& result, const Checkpoint& checkpoint) {
+  const TrainState& state = checkpoint.state();
+  if (!CompareIdentities(result.identity, checkpoint.identity()).empty()) {
+    return "the checkpoint is of another run than the result";
+  }
+  if (state.step != result.config.training.steps) {
+    return fmt::format("the checkpoint is of step {} of {}", state.step,
+                       result.config.training.steps);
+  }
+  RunResult trained;  // with what both have; SameMetrics ignores the rest
+  trained.tau = state.tau;
+  trained.steps = state.history;
+  if (!SameMetrics(trained, result,
+                   [](const Metric& metric) { return !metric.clock; })) {
+    return "the checkpoint is of another training of this run than the result: "
+           "tau or metrics of steps differ";
+  }
+  return "";
 }
 
 }  // namespace softmoe::trainer

@@ -27,6 +27,7 @@
 
 #include "core/hdf5/hdf5_file.h"
 #include "trainer/identity/run_identity.h"
+#include "trainer/results/run_result.h"
 #include "trainer/results/train_state.h"
 
 namespace softmoe::trainer {
@@ -76,6 +77,12 @@ class Checkpoint {
   TrainState state_;
   std::filesystem::path tokens_;
 };
+
+// Why `checkpoint` is not that of the last step of the training that gave
+// `result`, since copies of folders may mix files of several runs; "" if it is:
+// they have the same identity, tau and metrics of all steps, clocks apart.
+// Their code versions may differ.
+std::string WhyNotFinal(const RunResult& result, const Checkpoint& checkpoint);
 
 }  // namespace softmoe::trainer
 

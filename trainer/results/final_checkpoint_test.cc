@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/results/final_checkpoint.h"
-
+//
+// Whether a checkpoint has the parameters of which a result tells.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -16,7 +16,6 @@
 #include "core/files/replacing.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
-#include "trainer/results/final_checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result_file.h"
 

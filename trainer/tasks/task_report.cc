@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -17,7 +18,6 @@
 #include "core/files/json_lines.h"
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
-#include "core/hdf5/hdf5_file.h"
 #include "core/text/text_table.h"
 
 namespace softmoe::trainer {
@@ -26,6 +26,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr char kTaskResultsName[] = "results.json";
+constexpr char kModelName[] = "softmoe";  // in it: who wrote it
 
 std::filesystem::path SamplesPath(const std::filesystem::path& folder,
                                   const std::string& task) {
@@ -45,46 +46,6 @@ ordered_json MeasuresJson(const TaskAccuracy& accuracy) {
   return json;
 }
 
-void WriteTask(const ScoredTask& scored, Hdf5Writer& file) {
-  const TaskItems& task = scored.task;
-  const std::string group = "/" + task.name;
-  std::vector<int64_t> choices, gold, answers, tokens;
-  std::vector<uint8_t> correct, is_greedy;
-  std::vector<double> log_likelihood;
-  std::vector<std::string> hashes;
-  for (size_t i = 0; i < task.items.size(); ++i) {
-    const TaskItem& item = task.items[i];
-    choices.push_back(static_cast<int64_t>(item.choices.size()));
-    gold.push_back(item.gold);
-    for (const int64_t answer : scored.scores[i].answers) {
-      answers.push_back(answer);
-      correct.push_back(answer == item.gold);
-    }
-    for (const ChoiceScore& score : scored.scores[i].choices) {
-      log_likelihood.push_back(score.log_likelihood);
-      tokens.push_back(score.tokens);
-      is_greedy.push_back(score.is_greedy);
-    }
-    hashes.push_back(HashItem(item).document);
-  }
-  const std::vector<int64_t> by_measure = {
-      static_cast<int64_t>(task.items.size()), kNumTaskMeasures};
-  file.CreateGroup(group);
-  file.WriteAttribute(group, "split", FindTaskSplit(task.name).split);
-  file.WriteAttribute(group, "file", task.file.string());
-  file.WriteAttribute(group, "sha256", task.sha256);
-  file.WriteAttribute(group, "cut_contexts", scored.cut_contexts);
-  file.WriteAttribute(group, "cut_continuations", scored.cut_continuations);
-  file.WriteDataset(group + "/choices", choices);
-  file.WriteDataset(group + "/gold", gold);
-  file.WriteDataset<int64_t>(group + "/answers", answers, by_measure);
-  file.WriteDataset<uint8_t>(group + "/correct", correct, by_measure);
-  file.WriteDataset(group + "/log_likelihood", log_likelihood);
-  file.WriteDataset(group + "/tokens", tokens);
-  file.WriteDataset(group + "/is_greedy", is_greedy);
-  file.WriteDataset(group + "/doc_hash", hashes);
-}
-
 [[noreturn]] void RefuseNoReport(const std::filesystem::path& path) {
   throw ConfigError(fmt::format(
       "{}: already exists and does not belong to a report on tasks; give "
@@ -92,37 +53,43 @@ void WriteTask(const ScoredTask& scored, Hdf5Writer& file) {
       path.string()));
 }
 
+// The tasks of the report whose results.json this is, sorted. Throws
+// ConfigError if it is of no report.
+std::vector<std::string> TasksOfReport(const std::filesystem::path& results) {
+  std::vector<std::string> tasks;
+  try {
+    const auto report = ordered_json::parse(ReadWholeFile(results));
+    if (report.at("config").at("model") != kModelName) RefuseNoReport(results);
+    const auto files =
+        report.at("files").get<std::map<std::string, ordered_json>>();
+    for (const auto& [task, file] : files) tasks.push_back(task);
+  } catch (const ordered_json::exception&) {
+    RefuseNoReport(results);
+  }
+  return tasks;
+}
+
 // As RequireReplaceableReport, by the names of the tasks.
 void RequireReplaceableBy(const std::set<std::string>& asked,
                           const std::filesystem::path& folder) {
-  const std::filesystem::path scores = folder / kTaskScoresName;
-  if (!std::filesystem::exists(scores)) {
+  const std::filesystem::path results = folder / kTaskResultsName;
+  if (!std::filesystem::exists(results)) {
     for (const std::filesystem::path& path : TaskReportFiles(folder)) {
       if (std::filesystem::exists(path)) RefuseNoReport(path);
     }
     return;
   }
-  std::vector<std::string> lost;
-  try {
-    lost = Hdf5Reader(scores, TaskScoresKind()).Children("/");
-  } catch (const DataError&) {
-    RefuseNoReport(scores);
-  }
+  std::vector<std::string> lost = TasksOfReport(results);
   std::erase_if(lost,
                 [&](const std::string& task) { return asked.contains(task); });
   if (lost.empty()) return;
   throw ConfigError(fmt::format(
       "{}: holds answers to {}, which would be lost; ask all tasks at once, or "
       "give another --out",
-      scores.string(), fmt::join(lost, ", ")));
+      results.string(), fmt::join(lost, ", ")));
 }
 
 }  // namespace
-
-const Hdf5Kind& TaskScoresKind() {
-  static const Hdf5Kind kind{.name = "task-scores", .version = 1};
-  return kind;
-}
 
 ItemHashes HashItem(const TaskItem& item) {
   return {.document = Sha256Hex(item.document.dump(2)),
@@ -194,7 +161,7 @@ std::string TaskResultsJson(const AnsweringModel& model,
       {"higher_is_better", better},
       {"n-samples", samples},
       {"config",
-       {{"model", "softmoe"},
+       {{"model", kModelName},
         {"model_args", arguments},
         {"device", model.device}}},
       {"files", files},
@@ -241,11 +208,11 @@ std::string TaskSamples(const ScoredTask& scored) {
 
 std::vector<std::filesystem::path> TaskReportFiles(
     const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files = {folder / kTaskResultsName};
+  std::vector<std::filesystem::path> files;
   for (const TaskSplit& split : TaskSplits()) {
     files.push_back(SamplesPath(folder, split.name));
   }
-  files.push_back(folder / kTaskScoresName);
+  files.push_back(folder / kTaskResultsName);
   return files;
 }
 
@@ -263,26 +230,17 @@ void WriteTaskReport(const AnsweringModel& model,
   for (const ScoredTask& scored : tasks) names.insert(scored.task.name);
   RequireReplaceableBy(names, folder);
   MakeFolder(folder);
-  // Of an earlier model, whose answers must not lie beside this one's. tasks.h5
-  // is deleted last and written first: it says that the others belong to it.
+  // Of an earlier model, whose answers must not lie beside this one's. The
+  // results are deleted last and written first: they say that the samples
+  // belong to them.
   std::error_code ignored;
   for (const std::filesystem::path& path : TaskReportFiles(folder)) {
     std::filesystem::remove(path, ignored);
   }
-  Hdf5Writer file(folder / kTaskScoresName, TaskScoresKind());
-  file.WriteAttribute("/", "config_hash", model.config_hash);
-  file.WriteAttribute("/", "tokenizer_sha256", model.tokenizer_sha256);
-  file.WriteAttribute("/", "step", model.step);
-  file.WriteAttribute("/", "tau", model.tau);
-  file.WriteAttribute("/", "temperature", model.temperature);
-  file.WriteAttribute("/", "device", model.device);
-  file.WriteAttribute("/", "code_version", CodeVersion());
-  for (const ScoredTask& task : tasks) WriteTask(task, file);
-  file.Commit();
+  WriteFileAtomically(folder / kTaskResultsName, TaskResultsJson(model, tasks));
   for (const ScoredTask& task : tasks) {
     WriteFileAtomically(SamplesPath(folder, task.task.name), TaskSamples(task));
   }
-  WriteFileAtomically(folder / kTaskResultsName, TaskResultsJson(model, tasks));
 }
 
 }  // namespace softmoe::trainer

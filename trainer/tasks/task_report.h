@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // task_report.h - what a model answered, for people and for programs: a table,
-// the results and samples of lm-evaluation-harness's form, and tasks.h5.
+// and the results and samples of lm-evaluation-harness's form.
 //
-//   results.json        as the harness's results_*.json
+//   results.json        as the harness's results_*.json; "files" has the tasks
 //   samples_TASK.jsonl  as its samples_TASK_*.jsonl: an item a line
-//   tasks.h5            kind "task-scores":
-//     /        attrs: config_hash, tokenizer_sha256, step, tau, temperature,
-//              device, code_version
-//     /TASK    attrs: split, file, sha256 (of the file), cut_contexts,
-//              cut_continuations
-//       choices         i64 [items]       how many each item has
-//       gold            i64 [items]       the right one
-//       answers         i64 [items, 4]    by acc, acc_norm, acc_bytes,
-//                                         acc_tokens
-//       correct         u8  [items, 4]
-//       log_likelihood  f64 [requests]    nats; item by item, choice by choice
-//       tokens          i64 [requests]    that were scored
-//       is_greedy       u8  [requests]    1: each of these is the most likely
-//                                         one
-//       doc_hash        string [items]    as in samples_TASK.jsonl
 #ifndef SOFTMOE_TRAINER_TASKS_TASK_REPORT_H_
 #define SOFTMOE_TRAINER_TASKS_TASK_REPORT_H_
 
@@ -29,14 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "core/hdf5/hdf5_envelope.h"
 #include "trainer/tasks/task_items.h"
 #include "trainer/tasks/task_scores.h"
 
 namespace softmoe::trainer {
-
-inline constexpr char kTaskScoresName[] = "tasks.h5";
-const Hdf5Kind& TaskScoresKind();
 
 // Who answered.
 struct AnsweringModel {
@@ -69,7 +50,7 @@ std::vector<std::filesystem::path> TaskReportFiles(
 
 // Throws ConfigError with the remedy if a report on the tasks `asked` would
 // delete in `folder` what it does not replace: answers to other tasks, as
-// tasks.h5 lists them, of whichever model, or one of TaskReportFiles() that
+// results.json lists them, of whichever model, or one of TaskReportFiles() that
 // belongs to no report. To be called before the tasks are asked, which may take
 // hours.
 void RequireReplaceableReport(const std::filesystem::path& folder,

@@ -11,7 +11,6 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/sha256.h"
-#include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
 #include "core/testing/message_test_util.h"
 
@@ -57,7 +56,17 @@ TEST(TaskReport, HasResultsInTheHarnesssForm) {
   EXPECT_EQ(results.at("n-samples").at("piqa"),
             (json{{"original", 1838}, {"effective", 2}}));
   EXPECT_EQ(results.at("n-shot").at("piqa"), 0);
-  EXPECT_EQ(results.at("config").at("model_args").at("config_hash"), "c0ffee");
+  EXPECT_EQ(results.at("config").at("model_args"),
+            (json{{"config_hash", "c0ffee"},
+                  {"tokenizer_sha256", "7e57"},
+                  {"step", 12},
+                  {"tau", 1.5},
+                  {"temperature", 1}}));
+  EXPECT_EQ(results.at("files").at("piqa"), (json{{"file", "data/valid.jsonl"},
+                                                  {"sha256", "ab"},
+                                                  {"split", "validation"},
+                                                  {"cut_contexts", 3},
+                                                  {"cut_continuations", 1}}));
   std::vector<ScoredTask> one = Tasks();
   // JSON has no other texts than UTF-8, and paths may be any bytes.
   one[0].task.file = "caf\xE9/valid.jsonl";
@@ -89,6 +98,10 @@ TEST(TaskReport, HasASampleALine) {
             R"([["-2.0","False"],["-3.0","True"]])");
   EXPECT_EQ(first.at("acc"), 1.0);
   EXPECT_EQ(first.at("acc_norm"), 0.0);
+  EXPECT_EQ(first.at("acc_bytes"), 0.0);
+  EXPECT_EQ(first.at("acc_tokens"), 0.0);
+  const json second = json::parse(lines.substr(lines.find('\n') + 1));
+  for (const char* name : kTaskMeasureNames) EXPECT_EQ(second.at(name), 1.0);
   EXPECT_EQ(first.at("doc_hash"), Sha256Hex("{\n  \"goal\": \"g\"\n}"));
   EXPECT_EQ(first.at("prompt_hash"), Sha256Hex("c"));
   EXPECT_TRUE(Says(lines, "é"));
@@ -103,40 +116,20 @@ TEST(TaskReport, IsWrittenWhole) {
   WriteTaskReport(kModel, Tasks(), folder);
   EXPECT_EQ(FilesIn(folder),
             (std::vector<std::string>{"notes.txt", "results.json",
-                                      "samples_piqa.jsonl", "tasks.h5"}));
+                                      "samples_piqa.jsonl"}));
   EXPECT_EQ(ReadWholeFile(folder / "results.json"),
             TaskResultsJson(kModel, Tasks()));
-  const Hdf5Reader file(folder / kTaskScoresName, TaskScoresKind());
-  EXPECT_EQ(file.ReadString("/", "config_hash"), "c0ffee");
-  EXPECT_EQ(file.ReadDouble("/", "tau"), 1.5);
-  EXPECT_EQ(file.ReadString("/piqa", "sha256"), "ab");
-  EXPECT_EQ(file.ReadInt("/piqa", "cut_contexts"), 3);
-  EXPECT_EQ(file.ReadDataset<int64_t>("/piqa/choices").values,
-            (std::vector<int64_t>{2, 2}));
-  EXPECT_EQ(file.ReadDataset<double>("/piqa/log_likelihood").values,
-            (std::vector<double>{-2, -3, -0.125, -4}));
-  EXPECT_EQ(file.ReadDataset<int64_t>("/piqa/tokens").values,
-            (std::vector<int64_t>{1, 3, 1, 1}));
-  EXPECT_EQ(file.ReadDataset<uint8_t>("/piqa/is_greedy").values,
-            (std::vector<uint8_t>{0, 1, 0, 0}));
-  const auto correct = file.ReadDataset<uint8_t>("/piqa/correct");
-  EXPECT_EQ(correct.shape, (std::vector<int64_t>{2, 4}));
-  EXPECT_EQ(correct.values, (std::vector<uint8_t>{1, 0, 0, 0, 1, 1, 1, 1}));
-  EXPECT_EQ(file.ReadDataset<std::string>("/piqa/doc_hash").values[0],
-            HashItem(Tasks()[0].task.items[0]).document);
-
-  // Again: the same bytes.
-  const std::string bytes = ReadWholeFile(folder / "tasks.h5");
-  WriteTaskReport(kModel, Tasks(), folder);
-  EXPECT_EQ(ReadWholeFile(folder / "tasks.h5"), bytes);
+  EXPECT_EQ(ReadWholeFile(folder / "samples_piqa.jsonl"),
+            TaskSamples(Tasks()[0]));
 
   {
     const FullDisk full(100);
     EXPECT_THROW(WriteTaskReport(kModel, Tasks(), folder), EnvironmentError);
   }
-  // Once there is room.
+  // Once there is room: the same bytes.
   WriteTaskReport(kModel, Tasks(), folder);
-  EXPECT_EQ(ReadWholeFile(folder / "tasks.h5"), bytes);
+  EXPECT_EQ(ReadWholeFile(folder / "results.json"),
+            TaskResultsJson(kModel, Tasks()));
 }
 
 // What is there then, samples included, belongs to a report: it is tried again.
@@ -154,7 +147,7 @@ TEST(TaskReport, InterruptedIsWrittenAgain) {
   WriteTaskReport(kModel, more, folder);
   EXPECT_EQ(FilesIn(folder),
             (std::vector<std::string>{"results.json", "samples_hellaswag.jsonl",
-                                      "samples_piqa.jsonl", "tasks.h5"}));
+                                      "samples_piqa.jsonl"}));
 }
 
 // Neither whoever asks first nor what writes deletes it.
@@ -175,13 +168,16 @@ TEST(TaskReport, KeepsWhatItWouldNotReplace) {
       ": already exists and does not belong to a report on tasks; give another "
       "--out, or move it away";
   const std::filesystem::path results = folder / "results.json";
-  const std::filesystem::path scores = folder / kTaskScoresName;
-  WriteFileAtomically(results, "{}\n");
-  expect_refusal(results.string() + no_report);
-  WriteFileAtomically(scores, "somebody's own");
-  expect_refusal(scores.string() + no_report);
+  // Of the harness, of another program, and somebody's own.
+  for (const char* other :
+       {R"({"results": {"piqa": {}}, "config": {"model": "hf"}})",
+        R"({"config": {"model": "softmoe"}, "files": ["piqa"]})",
+        R"({"config": {"model": "hf"}, "files": {"piqa": {}}})", "[]", "{}",
+        "notes"}) {
+    WriteFileAtomically(results, other);
+    expect_refusal(results.string() + no_report);
+  }
   std::filesystem::remove(results);
-  std::filesystem::remove(scores);
   // Samples of the harness, of a task that is not asked, and of one that is.
   for (const char* name : {"samples_hellaswag.jsonl", "samples_piqa.jsonl"}) {
     WriteFileAtomically(folder / name, "{}\n");
@@ -193,15 +189,14 @@ TEST(TaskReport, KeepsWhatItWouldNotReplace) {
   three[1].task.name = "hellaswag";
   three[2].task.name = "arc_easy";
   WriteTaskReport(kModel, three, folder);
-  expect_refusal(scores.string() +
+  expect_refusal(results.string() +
                  ": holds answers to arc_easy, hellaswag, which would be lost; "
                  "ask all tasks at once, or give another --out");
   // More tasks replace the fewer.
   std::filesystem::remove_all(folder);
   WriteTaskReport(kModel, Tasks(), folder);
   WriteTaskReport(kModel, three, folder);
-  EXPECT_EQ(Hdf5Reader(scores, TaskScoresKind()).Children("/"),
-            (std::vector<std::string>{"arc_easy", "hellaswag", "piqa"}));
+  EXPECT_EQ(ReadWholeFile(results), TaskResultsJson(kModel, three));
 }
 
 }  // namespace
