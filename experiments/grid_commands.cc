@@ -570,9 +570,7 @@ ExitCode Clean(const Arguments& arguments) {
   bool builds_on_it = false;
   for (const Grid& other :
        ReadableExperiments(grid.path, grid.overrides, &unreadable)) {
-    // What takes every row can be read for any file.
-    builds_on_it |= !std::ranges::equal(other.rows, grid.rows, {}, &GridRow::id,
-                                        &GridRow::id);
+    builds_on_it |= !TakesEveryRow(other, grid);
     for (const GridRun& run : other.runs) {
       grid.runs.push_back(run);
       grid.runs.back().evaluations = {};  // asked for by those who name it

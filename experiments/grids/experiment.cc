@@ -349,6 +349,11 @@ std::vector<Grid> ReadableExperiments(const std::filesystem::path& scale,
       });
 }
 
+bool TakesEveryRow(const Grid& experiment, const Grid& scale) {
+  return std::ranges::equal(experiment.rows, scale.rows, {}, &GridRow::id,
+                            &GridRow::id);
+}
+
 Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
                     const std::vector<std::string>& overrides,
                     const SeedOption& seeds) {

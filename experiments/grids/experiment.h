@@ -40,6 +40,10 @@ std::vector<Grid> ReadableExperiments(const std::filesystem::path& scale,
                                       const std::vector<std::string>& overrides,
                                       std::vector<std::string>* problems);
 
+// Whether an experiment takes every row of its scale and adds none. Such a one
+// can be read for any file: the others tell that the file is a scale.
+bool TakesEveryRow(const Grid& experiment, const Grid& scale);
+
 // One experiment; or, for "all", every run that a table or figure of the paper
 // needs, once. Throws ConfigError with a suggestion for an unknown name, and
 // for an experiment that the scale does not have. For one experiment, others

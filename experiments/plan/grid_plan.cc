@@ -91,9 +91,7 @@ std::string CheckpointProblem(const Grid& grid) {
   std::vector<std::string> unreadable;
   for (const Grid& other :
        ReadableExperiments(grid.path, grid.overrides, &unreadable)) {
-    // What takes every row can be read for any file.
-    builds_on_it |= !std::ranges::equal(other.rows, grid.rows, {}, &GridRow::id,
-                                        &GridRow::id);
+    builds_on_it |= !TakesEveryRow(other, grid);
     if (!IsMain(other)) continue;
     for (const GridRun& run : other.runs) {
       const trainer::EvaluationPlan& all = run.evaluations;
