@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <iostream>
 #include <utility>
 
 #include "core/stoppable_output.h"
@@ -49,17 +48,20 @@ Progress::Progress(std::string task, int64_t total, int64_t already_done,
       total_(total),
       first_done_(already_done),
       options_(std::move(options)) {
-  if (options_.out == nullptr) options_.out = &std::cerr;
-  if (!options_.clock) options_.clock = &SteadySeconds;
   if (options_.terminal_columns < 0) {
-    options_.terminal_columns =
-        options_.out == &std::cerr ? TerminalColumns() : 0;
+    options_.terminal_columns = options_.print ? 0 : TerminalColumns();
   }
+  if (!options_.print) {
+    options_.print = [](const std::string& text) {
+      PrintUnlessStopped(stderr, text);
+    };
+  }
+  if (!options_.clock) options_.clock = &SteadySeconds;
   start_ = last_print_ = options_.clock();
 }
 
 Progress::~Progress() {
-  if (line_open_) Write("\n");
+  if (line_open_) options_.print("\n");
 }
 
 void Progress::Update(int64_t done, const std::string& details) {
@@ -111,16 +113,8 @@ void Progress::Print(const std::string& line, bool stays) {
     text += line.substr(
         0, static_cast<size_t>(std::max(1, options_.terminal_columns - 1)));
   }
-  Write(text);
+  options_.print(text);
   line_open_ = !stays;
-}
-
-void Progress::Write(const std::string& text) {
-  if (options_.out == &std::cerr) {
-    PrintUnlessStopped(stderr, text);
-  } else {
-    *options_.out << text << std::flush;
-  }
 }
 
 }  // namespace softmoe

@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <ostream>
 #include <string>
 
 namespace softmoe {
@@ -23,13 +22,13 @@ std::string FormatDuration(double seconds);
 double SteadySeconds();
 
 struct ProgressOptions {
-  std::ostream* out = nullptr;  // nullptr: std::cerr
-  bool quiet = false;           // prints nothing
-  double seconds = 10;          // between plain lines
+  bool quiet = false;   // prints nothing
+  double seconds = 10;  // between plain lines
   double terminal_seconds = 0.1;
-  // For tests; by default the system is asked about stderr.
+  // For tests; by default, stderr.
+  std::function<void(const std::string&)> print;
   std::function<double()> clock;  // seconds, monotone
-  int terminal_columns = -1;      // 0: not a terminal; -1: ask
+  int terminal_columns = -1;      // 0: not a terminal; -1: ask, if of stderr
 };
 
 // Prints "TASK DONE/TOTAL | DETAILS | eta 1h48".
@@ -52,7 +51,6 @@ class Progress {
 
  private:
   void Print(const std::string& line, bool stays);
-  void Write(const std::string& text);
 
   std::string task_;
   int64_t total_;

@@ -33,7 +33,7 @@ struct Fixture {
   std::ostringstream out;
   ProgressOptions Options(int columns) {
     ProgressOptions options;
-    options.out = &out;
+    options.print = [this](const std::string& text) { out << text; };
     options.clock = [this] { return now; };
     options.terminal_columns = columns;
     return options;

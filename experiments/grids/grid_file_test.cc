@@ -399,9 +399,9 @@ TEST(Grid, NamesThatNothingCouldBeCalledAreRefused) {
 TEST(Grid, CorporaAreOfDatasetsThatThePaperHas) {
   const std::pair<const char*, const char*> kCorpora[] = {
       {"paper_dataset = \"c5\"",
-       "paper_dataset 'c5': the paper has no such dataset; did you mean 'c4'?"},
+       "the paper has no dataset 'c5'; did you mean 'c4'?"},
       {"stands_for = \"open web\"",
-       "stands_for 'open web': the paper has no such dataset; known are 'owt' "
+       "the paper has no dataset 'open web'; known are 'owt' "
        "and 'c4'"},
       {"gpus = -1", "'gpus' must be from 0 to 1048576"},
       {"gpus = 1048577", "'gpus' must be from 0 to 1048576"}};

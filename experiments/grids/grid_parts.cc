@@ -12,7 +12,6 @@
 #include "core/config/config_toml.h"
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
-#include "core/text/suggestion.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/grids/grid_toml.h"
 
@@ -137,14 +136,8 @@ void ReadHeader(const toml::table& root, Grid& grid) {
 
 // The dataset of the paper at `key`, or "".
 std::string GetDataset(const toml::table& table, const std::string& key) {
-  static const std::vector<std::string> datasets = {"owt", "c4"};
-  const std::string name = Get<std::string>(table, key, "");
-  if (!name.empty() && !Contains(datasets, name)) {
-    FailAt(*table.get(key),
-           fmt::format("{} '{}': the paper has no such dataset; {}", key, name,
-                       Suggestion(name, datasets)));
-  }
-  return name;
+  if (Get<std::string>(table, key, "").empty()) return "";
+  return ReadKnown(*table.get(key), "dataset", {"owt", "c4"}, "the paper");
 }
 
 CorpusPart ReadCorpus(const toml::table& table, const ConfigDraft& base,

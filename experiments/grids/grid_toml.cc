@@ -107,11 +107,12 @@ std::vector<const toml::table*> TablesOf(const toml::table& table,
 }
 
 std::string ReadKnown(const toml::node& node, const std::string& kind,
-                      const std::vector<std::string>& known) {
+                      const std::vector<std::string>& known,
+                      const std::string& owner) {
   const std::optional<std::string> value = node.value_exact<std::string>();
   if (!value) FailAt(node, fmt::format("a {} must be a name in quotes", kind));
   if (!Contains(known, *value)) {
-    FailAt(node, fmt::format("the grid has no {} '{}'; {}", kind, *value,
+    FailAt(node, fmt::format("{} has no {} '{}'; {}", owner, kind, *value,
                              Suggestion(*value, known)));
   }
   return *value;

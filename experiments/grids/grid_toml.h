@@ -97,9 +97,11 @@ auto ReadList(const toml::table& table, const std::string& key, Read read) {
   return values;
 }
 
-// A text that must be one of `known`; `kind` says what they are: "corpus".
+// A text that must be one of `known`; `kind` says what they are ("corpus"), and
+// `owner` whose.
 std::string ReadKnown(const toml::node& node, const std::string& kind,
-                      const std::vector<std::string>& known);
+                      const std::vector<std::string>& known,
+                      const std::string& owner = "the grid");
 
 }  // namespace softmoe::experiments
 

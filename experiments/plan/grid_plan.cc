@@ -94,10 +94,9 @@ std::string CheckpointProblem(const Grid& grid) {
     builds_on_it |= !TakesEveryRow(other, grid);
     if (!IsMain(other)) continue;
     for (const GridRun& run : other.runs) {
-      const trainer::EvaluationPlan& all = run.evaluations;
-      more |= all.inference_tau_factors != own.inference_tau_factors ||
-              all.active_histogram != own.active_histogram ||
-              all.router_health != own.router_health || all.tasks != own.tasks;
+      trainer::EvaluationPlan kept = own;
+      kept.keep_checkpoint = run.evaluations.keep_checkpoint;
+      more |= run.evaluations != kept;
     }
   }
   if (!builds_on_it || !more) return "";

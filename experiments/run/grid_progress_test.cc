@@ -40,7 +40,7 @@ class GridProgressTest : public testing::Test {
   }
   ProgressOptions Options(int columns = 0) {
     ProgressOptions options;
-    options.out = &out_;
+    options.print = [this](const std::string& text) { out_ << text; };
     options.clock = [this] { return now_; };
     options.terminal_columns = columns;
     return options;

@@ -17,6 +17,8 @@ namespace softmoe::trainer {
 struct ItemsOfTask {
   std::string sha256;  // TaskItems::sha256
   size_t count = 0;
+
+  bool operator==(const ItemsOfTask&) const = default;
 };
 
 struct EvaluationPlan {
@@ -38,6 +40,8 @@ struct EvaluationPlan {
   std::map<std::string, ItemsOfTask> items_here = {};
   // Keep checkpoint.h5 once the result is written.
   bool keep_checkpoint = true;
+
+  bool operator==(const EvaluationPlan&) const = default;
 };
 
 // Throws ConfigError that names the first invalid factor or task.
