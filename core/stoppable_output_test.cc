@@ -18,7 +18,7 @@
 namespace softmoe {
 namespace {
 
-// What is written by a stream and read at the other end, of a pipe of one page.
+// A stream into a pipe of one page, and the reader's end of it.
 class StoppableOutput : public testing::Test {
  protected:
   void SetUp() override { internal::stop_signal = 0; }
